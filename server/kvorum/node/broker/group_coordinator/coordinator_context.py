@@ -293,6 +293,9 @@ class CoordinatorContext:
             self.write(decide).add_done_callback(partial(_log_failure, self.partition))
         except RequestError as error:
             _log_error(self.partition, error)
+        except Exception:  # noqa: BLE001 - logged
+            # Timers, and the image, go on for other groups.
+            _log.exception("An unexpected error while groups were changed in their own time")
 
 
 def _log_failure(partition: Partition, future: asyncio.Future[None]) -> None:
