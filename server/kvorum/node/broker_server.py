@@ -11,9 +11,7 @@ from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
 from kvorum.node.broker.forwarding_manager import ForwardingManager
-from kvorum.node.broker.group_coordinator.group_coordinator_service import (
-    GroupCoordinatorService,
-)
+from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_manager import (
     ReplicaEnvironment,
@@ -33,6 +31,9 @@ from kvorum.storage.log_manager import LogManagerSettings
 from kvorum.wire.uuid_text import random_uuid
 
 if TYPE_CHECKING:
+    from kvorum.node.broker.group_coordinator.group_coordinator_service import (
+        GroupCoordinatorService,
+    )
     from kvorum.node.broker.metadata_topic import MetadataTopic
 
 FORWARDING_TIMEOUT_MS = 60_000
@@ -73,13 +74,7 @@ class BrokerServer:
                 on_failure=on_failure,
             ),
         )
-        self._groups = GroupCoordinatorService(
-            config.groups,
-            self._replicas,
-            broker_id=config.node_id,
-            clock=shared.clock,
-            random=shared.random,
-        )
+        self._groups = GroupCoordination(self._replicas, self._group_coordinator)
         self._producer_ids = ProducerIdManager(
             shared.channel("producer-ids", timeout_ms=PRODUCER_IDS_TIMEOUT_MS),
             broker_id=config.node_id,
@@ -96,7 +91,7 @@ class BrokerServer:
             metadata_topic=_metadata_topic(shared),
             replicas=self._replicas,
             producer_ids=self._producer_ids,
-            groups=self._groups,
+            group_coordination=self._groups,
             clock=shared.clock,
             random=shared.random,
             served=lambda: self._served(apis),
@@ -163,6 +158,20 @@ class BrokerServer:
             await server.stop()
         await self._forwarder.channel.close()
         await self._producer_ids.close()
+
+    def _group_coordinator(self) -> GroupCoordinatorService:
+        # Imported here: a broker starts sooner that has no groups yet.
+        from kvorum.node.broker.group_coordinator.group_coordinator_service import (  # noqa: PLC0415 - see above
+            GroupCoordinatorService,
+        )
+
+        return GroupCoordinatorService(
+            self._shared.config.groups,
+            self._replicas,
+            broker_id=self._shared.config.node_id,
+            clock=self._shared.clock,
+            random=self._shared.random,
+        )
 
     def _identity(self) -> BrokerIdentity:
         shared = self._shared

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.forwarding_manager import ForwardingManager
-from kvorum.node.broker.group_coordinator.group_coordinator_service import (
-    GroupCoordinatorService,
-)
+from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.hosting import Hosting
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_manager import ReplicaManager
@@ -24,6 +22,9 @@ from kvorum.node.raft import RaftNode
 from kvorum.node.serving.request_handler import GiveAccess
 
 if TYPE_CHECKING:
+    from kvorum.node.broker.group_coordinator.group_coordinator_service import (
+        GroupCoordinatorService,
+    )
     from kvorum.node.broker.metadata_topic import MetadataTopic
 
 VersionRanges = Mapping[int, tuple[int, int]]
@@ -46,10 +47,15 @@ class BrokerServices:
     metadata_topic: MetadataTopic | None
     replicas: ReplicaManager
     producer_ids: ProducerIdManager
-    groups: GroupCoordinatorService
+    group_coordination: GroupCoordination
     clock: Clock
     random: Random
     served: Callable[[], VersionRanges]
+
+    @property
+    def groups(self) -> GroupCoordinatorService:
+        """The group coordinator."""
+        return self.group_coordination.service
 
     @property
     def hosting(self) -> Hosting:

@@ -25,7 +25,7 @@ from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.node.broker.group_coordinator.group_coordinator_service import (
     GroupCoordinatorService,
 )
-from kvorum.node.broker.replica_manager import ImageFollower, ReplicaManager
+from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.clock import SystemClock
 from kvorum.node.config import GroupSettings, OffsetsTopicSettings
 from kvorum.storage.log_directory import LogDirectory
@@ -77,7 +77,6 @@ class Coordinated:
         files.make_directory(Path("/d"))
         self.logs = managed([LogDirectory(Path("/d"), DIRECTORY, files, was_clean=True)], files)
         self.logs.startup(lambda _: None, now_ms=0)
-        self._subscribers: list[ImageFollower] = []
         self.partitions = [self._partition(index) for index in range(self.partition_count)]
         self.registration = PartitionRegistration(
             (ME, FOLLOWER), (DIRECTORY, DIRECTORY), (ME,), leader=ME
@@ -97,9 +96,6 @@ class Coordinated:
         return Partition(where, OFFSETS_ID, log, context)
 
     # What the service asks of the replica manager.
-
-    def after_change(self, follower: ImageFollower) -> None:
-        self._subscribers.append(follower)
 
     def partition(self, topic_id: bytes, index: int) -> Partition | None:
         assert topic_id == OFFSETS_ID
@@ -130,8 +126,7 @@ class Coordinated:
         kept = {topic_id: topic for topic_id, topic in topics.items() if topic.name != without}
         names = {topic.name: topic.id for topic in kept.values()}
         self.image = replace(before, topics=TopicsImage(Map(kept), Map(names)))
-        for subscriber in self._subscribers:
-            subscriber(before, self.image)
+        self.service.on_image(before, self.image)
 
     async def lead(self) -> None:
         """Lead with epoch 0, and wait until the groups are loaded."""

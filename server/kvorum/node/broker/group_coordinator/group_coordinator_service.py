@@ -75,13 +75,22 @@ class GroupCoordinatorService:
             compression=settings.topic.compression,
         )
         self._runtime = CoordinatorRuntime(broker_id, replicas, environment)
-        replicas.after_change(self._on_image)
 
     def partition_for(self, group_id: str) -> int:
         """Return the partition that coordinates a group."""
         if self._partition_count is None or not self._is_active:
             raise RequestError.with_default_message(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return coordinator_partition(group_id, self._partition_count)
+
+    def on_image(self, before: MetadataImage, after: MetadataImage) -> None:
+        """Follow a change of the image that the partitions have followed already."""
+        if self._partition_count is None:
+            # As in Kafka, the count of this moment stays in force as long as the broker runs.
+            topic = after.topics.by_name(GROUP_METADATA_TOPIC)
+            count = self._settings.topic.partition_count if topic is None else len(topic.partitions)
+            self._partition_count = count
+        if self._is_active:
+            self._runtime.on_image(before, after)
 
     def close(self) -> None:
         """Answer all who wait, and coordinate no more."""
@@ -199,15 +208,6 @@ class GroupCoordinatorService:
                 if error.code is not ErrorCode.NOT_COORDINATOR:
                     raise
         return listed
-
-    def _on_image(self, before: MetadataImage, after: MetadataImage) -> None:
-        if self._partition_count is None:
-            # As in Kafka, the count of this moment stays in force as long as the broker runs.
-            topic = after.topics.by_name(GROUP_METADATA_TOPIC)
-            count = self._settings.topic.partition_count if topic is None else len(topic.partitions)
-            self._partition_count = count
-        if self._is_active:
-            self._runtime.on_image(before, after)
 
     def _new_shard(self) -> GroupCoordinatorShard:
         return GroupCoordinatorShard(self._settings.coordinator, self._new_uuid)
