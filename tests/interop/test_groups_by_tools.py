@@ -171,12 +171,13 @@ def test_a_group_with_a_member_is_neither_reset_nor_deleted(
         for consumer in consumers:
             consumer.start()
 
-        def is_stable(servers: str) -> bool | None:
-            state = groups(servers, kafka_tools, "--describe", "--group", GROUP, "--state")
-            return "Stable" in state.stdout or None
+        def has_read_all(servers: str) -> bool | None:
+            described = groups(servers, kafka_tools, "--describe", "--group", GROUP)
+            row = common(described, servers).stdout
+            return f"{TOPIC} 0 {COUNT} {COUNT} 0 verifiable-" in row or None
 
         for servers in nodes:
-            wait_for(partial(is_stable, servers), lambda: "the member has joined")
+            wait_for(partial(has_read_all, servers), lambda: "the member has read and committed")
         for arguments in (
             ("--describe", "--group", GROUP),
             ("--describe", "--group", GROUP, "--members", "--verbose"),
