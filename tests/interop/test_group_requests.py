@@ -147,6 +147,17 @@ def topic_ids(client: RawClient) -> dict[str, bytes]:
     }
 
 
+def _sort_topics(topics: list[Any], server: Server) -> None:
+    for topic in topics:
+        partitions: list[Any] = topic.partitions
+        partitions.sort(key=_partition_index)
+    topics.sort(key=lambda one: server.common(repr(one)))
+
+
+def _partition_index(partition: Any) -> int:
+    return int(partition.partition_index)
+
+
 def in_order(response: Any, server: Server) -> Any:
     """Sort what comes in no order, and leave out the port."""
     match response:
@@ -161,11 +172,9 @@ def in_order(response: Any, server: Server) -> Any:
             for one in placed:
                 one.port = min(one.port, 1)
         case OffsetFetchResponse():
-            answered: list[Any] = [response, *response.groups]
-            for group in answered:
-                for topic in group.topics:
-                    topic.partitions.sort(key=lambda one: one.partition_index)
-                group.topics.sort(key=lambda one: server.common(repr(one)))
+            _sort_topics(response.topics, server)
+            for group in response.groups:
+                _sort_topics(group.topics, server)
         case _:
             pass
     return response
