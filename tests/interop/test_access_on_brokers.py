@@ -49,6 +49,9 @@ ANYTHING: Final = {
 }
 NAMES: Final = ("open", "closed", "nowhere", "closed-nowhere")
 NAMED: Final = [{"name": name} for name in NAMES]
+WITH_PARTITION: Final = [
+    {"name": name, "partitions": [{"partitionIndex": 0, "committedOffset": 7}]} for name in NAMES
+]
 CONFIGS: Final = [
     {"resourceType": kind, "resourceName": name, "configurationKeys": ["retention.ms"]}
     for kind, name in ((2, "closed"), (4, ""), (4, "1"), (8, "1"), (16, "m"), (32, "closed"))
@@ -90,6 +93,69 @@ CASES: Final[dict[str, tuple[str, int, dict[str, Any]]]] = {
     ),
     "a group's coordinator": ("FindCoordinator", 4, {"keyType": 0, "coordinatorKeys": ["closed"]}),
     "a group's coordinator in an old version": ("FindCoordinator", 3, {"key": "closed"}),
+    "a transaction's coordinator": (
+        *("FindCoordinator", 4),
+        {"keyType": 1, "coordinatorKeys": []},
+    ),
+    "joining": (
+        *("JoinGroup", 9),
+        {"groupId": "closed", "sessionTimeoutMs": 1, "protocolType": "consumer"},
+    ),
+    "joining in an old version": ("JoinGroup", 5, {"groupId": "closed"}),
+    "syncing": (
+        *("SyncGroup", 5),
+        {"groupId": "closed", "protocolType": "consumer", "protocolName": "range"},
+    ),
+    "syncing without a protocol": ("SyncGroup", 5, {"groupId": "closed"}),
+    "beating": ("Heartbeat", 4, {"groupId": "closed"}),
+    "leaving": ("LeaveGroup", 5, {"groupId": "closed", "members": [{"memberId": "m"}]}),
+    "leaving in an old version": ("LeaveGroup", 2, {"groupId": "closed", "memberId": "m"}),
+    "committing for a closed group": (
+        *("OffsetCommit", 9),
+        {"groupId": "closed", "topics": WITH_PARTITION},
+    ),
+    "committing": ("OffsetCommit", 9, {"groupId": "open", "topics": WITH_PARTITION}),
+    "committing as a member": (
+        *("OffsetCommit", 9),
+        {"groupId": "open", "memberId": "m", "topics": WITH_PARTITION},
+    ),
+    "offsets of groups": (
+        *("OffsetFetch", 9),
+        {
+            "groups": [
+                {"groupId": group, "topics": topics}
+                for group in ("open", "closed")
+                for topics in ([{"name": name, "partitionIndexes": [0]} for name in NAMES], None)
+            ]
+        },
+    ),
+    "offsets of an open group in an old version": (
+        *("OffsetFetch", 5),
+        {"groupId": "open", "topics": [{"name": name, "partitionIndexes": [0]} for name in NAMES]},
+    ),
+    "offsets of a closed group in an old version": (
+        *("OffsetFetch", 1),
+        {"groupId": "closed", "topics": [{"name": "open", "partitionIndexes": [0, 3]}]},
+    ),
+    "deleting offsets of a closed group": (
+        *("OffsetDelete", 0),
+        {"groupId": "closed", "topics": [{"name": "open", "partitions": []}]},
+    ),
+    "deleting offsets": (
+        *("OffsetDelete", 0),
+        {
+            "groupId": "open",
+            "topics": [
+                {"name": name, "partitions": [{"partitionIndex": 0}, {"partitionIndex": 5}]}
+                for name in NAMES
+            ],
+        },
+    ),
+    "members": (
+        *("DescribeGroups", 6),
+        {"groups": ["open", "closed"], "includeAuthorizedOperations": True},
+    ),
+    "deleting groups": ("DeleteGroups", 2, {"groupsNames": ["closed", "nobody's"]}),
     "log levels": (
         *("IncrementalAlterConfigs", 1),
         {
@@ -150,6 +216,7 @@ def _close(client: RawClient) -> None:
     topics = [{"name": name, **made} for name in ("open", "closed")]
     created = _ask(client, "CreateTopics", 7, {"topics": topics, "timeoutMs": 9_999})
     assert [topic["errorCode"] for topic in created["topics"]] == [0, 0]
+    _commit(client)
     wanted = [
         (AclResourceType.TOPIC, "closed", "User:root", AclOperation.READ),
         (AclResourceType.TOPIC, "closed-nowhere", "User:root", AclOperation.READ),
@@ -174,6 +241,22 @@ def _close(client: RawClient) -> None:
     while _ask(client, "DescribeAcls", 3, ANYTHING)["errorCode"] == 0:
         assert time.monotonic() < deadline, "the broker does not know of the entries"
         time.sleep(POLL_INTERVAL_S)
+
+
+def _commit(client: RawClient) -> None:
+    """Have offsets of both topics in both groups, as soon as there is a coordinator."""
+    deadline = time.monotonic() + SETTLE_TIME_MAX_S
+    for group in ("open", "closed"):
+        while True:
+            found = _ask(client, "FindCoordinator", 4, {"keyType": 0, "coordinatorKeys": [group]})
+            body = {"groupId": group, "topics": WITH_PARTITION[:2]}
+            committed = _ask(client, "OffsetCommit", 9, body)
+            codes = [one["errorCode"] for one in found["coordinators"]]
+            codes += [one["partitions"][0]["errorCode"] for one in committed["topics"]]
+            if not any(codes):
+                break
+            assert time.monotonic() < deadline, f"nothing can be committed: {codes}"
+            time.sleep(POLL_INTERVAL_S)
 
 
 def _neutral(value: Json, name: str = "") -> Json:

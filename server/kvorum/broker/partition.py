@@ -17,6 +17,7 @@ from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
+from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.transaction_index import AbortedTransaction
@@ -151,16 +152,24 @@ class Partition:
         self._changed()
 
     def append_records_to_leader(
-        self, batch: RecordBatch, *, required_acks: int, wall_ms: int, now_ms: float
+        self,
+        batch: RecordBatch,
+        *,
+        required_acks: int,
+        wall_ms: int,
+        now_ms: float,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> LogAppendInfo:
-        """Append a client's batch; `wall_ms` is the time of day, `now_ms` that of timeouts.
+        """Append a batch; `wall_ms` is the time of day, `now_ms` that of timeouts.
 
         Raises LeaderRefusesError, RecordValidationError, ProducerError, or StorageError.
         """
         leader = self.demand_leader()
         if required_acks == ALL_IN_SYNC:
             leader.check_append()
-        info = self.log.append_as_leader(batch, leader_epoch=leader.leader_epoch, now_ms=wall_ms)
+        info = self.log.append_as_leader(
+            batch, leader_epoch=leader.leader_epoch, now_ms=wall_ms, origin=origin
+        )
         self._flush_finished_segments()
         leader.on_append(self.log.log_end_offset, now_ms)
         if not self._follow_high_watermark(leader):

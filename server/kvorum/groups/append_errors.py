@@ -25,3 +25,10 @@ _ANSWERS: Final[Mapping[ErrorCode, ErrorCode]] = MappingProxyType(
 def append_error_to_response_error(error: ErrorCode) -> ErrorCode:
     """Return the code that a client understands for an error of the log."""
     return _ANSWERS.get(error, error)
+
+
+def append_error_to_fetch_error(error: ErrorCode) -> ErrorCode:
+    """Return the code for OffsetFetch, whose older clients do not repeat a request upon others."""
+    answered = append_error_to_response_error(error)
+    is_other = answered is ErrorCode.COORDINATOR_NOT_AVAILABLE and answered is not error
+    return ErrorCode.NOT_COORDINATOR if is_other else answered

@@ -111,6 +111,13 @@ SUPPORTED_OPERATIONS: Final[Mapping[AclResourceType, tuple[AclOperation, ...]]] 
             AclOperation.ALTER_CONFIGS,
             AclOperation.IDEMPOTENT_WRITE,
         ),
+        AclResourceType.GROUP: (
+            AclOperation.READ,
+            AclOperation.DELETE,
+            AclOperation.DESCRIBE,
+            AclOperation.DESCRIBE_CONFIGS,
+            AclOperation.ALTER_CONFIGS,
+        ),
     }
 )
 """The operations on those resources whose authorized operations responses contain."""

@@ -102,6 +102,14 @@ class Access(NamedTuple):
         """Return the bit field of all operations that are allowed on a topic."""
         return self._operations(AclResourceType.TOPIC, name)
 
+    def operations_on_group(self, name: str) -> int:
+        """Return the bit field of all operations that are allowed on a group."""
+        return self._operations(AclResourceType.GROUP, name)
+
+    def allows_on_group(self, operation: AclOperation, name: str) -> bool:
+        """Return whether `operation` on the group is allowed."""
+        return self.allows(operation, AclResourceType.GROUP, name)
+
     def operations_on_cluster(self) -> int:
         """Return the bit field of all operations on the cluster; 0 without DESCRIBE on it."""
         if not self.allows_on_cluster(AclOperation.DESCRIBE):

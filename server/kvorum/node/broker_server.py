@@ -13,6 +13,7 @@ from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
 from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherSettings
 from kvorum.node.broker.replica_manager import (
@@ -33,6 +34,9 @@ from kvorum.storage.log_manager import LogManagerSettings
 from kvorum.wire.uuid_text import random_uuid
 
 if TYPE_CHECKING:
+    from kvorum.node.broker.group_coordinator.group_coordinator_service import (
+        GroupCoordinatorService,
+    )
     from kvorum.node.broker.metadata_topic import MetadataTopic
 
 FORWARDING_TIMEOUT_MS = 60_000
@@ -78,6 +82,7 @@ class BrokerServer:
                 on_failure=on_failure,
             ),
         )
+        self._groups = GroupCoordination(self._replicas, self._group_coordinator)
         self._producer_ids = ProducerIdManager(
             shared.channel("producer-ids", timeout_ms=PRODUCER_IDS_TIMEOUT_MS),
             broker_id=config.node_id,
@@ -95,6 +100,7 @@ class BrokerServer:
             replicas=self._replicas,
             producer_ids=self._producer_ids,
             fetch_sessions=FetchManager(config.logs.fetch_session_slots, shared.random),
+            group_coordination=self._groups,
             clock=shared.clock,
             random=shared.random,
             served=lambda: self._served(apis),
@@ -155,11 +161,26 @@ class BrokerServer:
 
     async def _close_connections(self) -> None:
         self._topic_creator.close()
+        self._groups.close()
         await self._lifecycle_manager.abort()
         for server in self._servers.values():
             await server.stop()
         await self._forwarder.channel.close()
         await self._producer_ids.close()
+
+    def _group_coordinator(self) -> GroupCoordinatorService:
+        # Imported here: a broker starts sooner that has no groups yet.
+        from kvorum.node.broker.group_coordinator.group_coordinator_service import (  # noqa: PLC0415 - see above
+            GroupCoordinatorService,
+        )
+
+        return GroupCoordinatorService(
+            self._shared.config.groups,
+            self._replicas,
+            broker_id=self._shared.config.node_id,
+            clock=self._shared.clock,
+            random=self._shared.random,
+        )
 
     def _identity(self) -> BrokerIdentity:
         shared = self._shared

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.hosting import Hosting
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_manager import ReplicaManager
@@ -22,6 +23,9 @@ from kvorum.node.raft import RaftNode
 from kvorum.node.serving.request_handler import GiveAccess
 
 if TYPE_CHECKING:
+    from kvorum.node.broker.group_coordinator.group_coordinator_service import (
+        GroupCoordinatorService,
+    )
     from kvorum.node.broker.metadata_topic import MetadataTopic
 
 VersionRanges = Mapping[int, tuple[int, int]]
@@ -45,9 +49,15 @@ class BrokerServices:
     replicas: ReplicaManager
     producer_ids: ProducerIdManager
     fetch_sessions: FetchManager
+    group_coordination: GroupCoordination
     clock: Clock
     random: Random
     served: Callable[[], VersionRanges]
+
+    @property
+    def groups(self) -> GroupCoordinatorService:
+        """The group coordinator."""
+        return self.group_coordination.service
 
     @property
     def hosting(self) -> Hosting:

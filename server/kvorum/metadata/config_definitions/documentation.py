@@ -90,6 +90,14 @@ _BROKER = {
     "delegation.token.secret.key": "Secret of delegation tokens; without one they are disabled.",
     "delete.topic.enable": "Allow topics to be deleted.",
     "fetch.max.bytes": "Most bytes of records in the answer to one fetch.",
+    "group.initial.rebalance.delay.ms": (
+        "Wait for more members before the first rebalance of an empty group."
+    ),
+    "group.max.session.timeout.ms": "Longest session that a member of a classic group may ask for.",
+    "group.max.size": "Most members of a classic group.",
+    "group.min.session.timeout.ms": (
+        "Shortest session that a member of a classic group may ask for."
+    ),
     "log.flush.offset.checkpoint.interval.ms": "Time between two writes of recovery points.",
     "log.cleaner.backoff.ms": "How long the cleaner rests when no log is to be compacted.",
     "log.cleaner.dedupe.buffer.size": (
@@ -99,6 +107,20 @@ _BROKER = {
     "log.cleaner.io.buffer.load.factor": "How much of that memory is used before a pass begins.",
     "log.retention.check.interval.ms": "Time between two looks for old segments to delete.",
     "log.segment.delete.delay.ms": "How long the files of a deleted partition are kept.",
+    "offset.metadata.max.bytes": (
+        "Longest text that may be committed with an offset, in UTF-16 units."
+    ),
+    "offsets.commit.timeout.ms": "How long a change of a group may wait until it is replicated.",
+    "offsets.retention.check.interval.ms": (
+        "Time between two searches for offsets that have expired."
+    ),
+    "offsets.retention.minutes": "How long the offsets of a group without members are kept.",
+    "offsets.topic.compression.codec": (
+        "Codec of batches in __consumer_offsets, by its number; 0 is none."
+    ),
+    "offsets.topic.num.partitions": "Partitions of __consumer_offsets when it is created.",
+    "offsets.topic.replication.factor": "Replicas of __consumer_offsets when it is created.",
+    "offsets.topic.segment.bytes": "Size of a segment file of __consumer_offsets.",
     "producer.id.expiration.ms": "How long an idle producer with an id is remembered.",
     "num.replica.fetchers": "Connections by which a broker fetches from one leader.",
     "replica.fetch.backoff.ms": "How long a follower waits after an error before it fetches again.",

@@ -6,18 +6,22 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.clock import Clock
-from kvorum.node.config import NodeConfig
+from kvorum.node.config import NodeConfig, OffsetsTopicSettings
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.events.rare_events import RareEvents
+from kvorum.node.outbound.client_connection import NoCommonVersionError
+from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestCreatableTopic,
+    CreateTopicsRequestCreatableTopicConfig,
     CreateTopicsResponse,
 )
 from kvorum.wire.messages.request_header import RequestHeader
@@ -47,6 +51,18 @@ class AutoTopicCreationManager:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def begin_internal(self, name: str) -> None:
+        """Begin to create an internal topic for the broker's own sake; return at once.
+
+        The broker asks in its own name: the client may not be allowed to create anything.
+        """
+        if name in self._names_under_way:
+            return
+        self._names_under_way.add(name)
+        task = asyncio.create_task(self._create_internal(name))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     def close(self) -> None:
         """Cancel the creations that are under way."""
         for task in tuple(self._tasks):
@@ -62,8 +78,23 @@ class AutoTopicCreationManager:
         finally:
             self._names_under_way.difference_update(names)
         assert isinstance(response, CreateTopicsResponse)
+        self._look_at(response)
+
+    async def _create_internal(self, name: str) -> None:
+        try:
+            response = await self._forwarder.channel.request(
+                self._request([name]), CreateTopicsResponse
+            )
+        except (ControllerUnreachableError, NoCommonVersionError) as error:
+            self._complain(name, str(error))
+            return
+        finally:
+            self._names_under_way.discard(name)
+        self._look_at(response)
+
+    def _look_at(self, response: CreateTopicsResponse) -> None:
         for topic in response.topics:
-            if topic.error_code != ErrorCode.NONE:
+            if topic.error_code not in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
                 self._complain(topic.name, topic.error_message or f"error {topic.error_code}")
 
     def _complain(self, topics: str, error: str) -> None:
@@ -80,10 +111,7 @@ class AutoTopicCreationManager:
             )
 
     def _creation(self, names: list[str], request: IncomingRequest) -> IncomingRequest:
-        body = CreateTopicsRequest(
-            topics=[self._topic(name) for name in names],
-            timeout_ms=self._config.network.request_timeout_ms,
-        )
+        body = self._request(names)
         version = CreateTopicsRequest.MAX_VERSION
         header = RequestHeader(
             request_api_key=CreateTopicsRequest.API_KEY or 0,
@@ -100,7 +128,15 @@ class AutoTopicCreationManager:
             principal=request.principal,
         )
 
+    def _request(self, names: list[str]) -> CreateTopicsRequest:
+        return CreateTopicsRequest(
+            topics=[self._topic(name) for name in names],
+            timeout_ms=self._config.network.request_timeout_ms,
+        )
+
     def _topic(self, name: str) -> CreateTopicsRequestCreatableTopic:
+        if name == GROUP_METADATA_TOPIC:
+            return _offsets_topic(self._config.groups.topic)
         topics, texts = self._config.topics, self._config.texts
         return CreateTopicsRequestCreatableTopic(
             name=name,
@@ -113,3 +149,19 @@ class AutoTopicCreationManager:
                 else DEFAULT_BY_CONTROLLER
             ),
         )
+
+
+def _offsets_topic(settings: OffsetsTopicSettings) -> CreateTopicsRequestCreatableTopic:
+    configs = {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": str(settings.segment_bytes),
+    }
+    return CreateTopicsRequestCreatableTopic(
+        name=GROUP_METADATA_TOPIC,
+        num_partitions=settings.partition_count,
+        replication_factor=settings.replication_factor,
+        configs=[
+            CreateTopicsRequestCreatableTopicConfig(name, value) for name, value in configs.items()
+        ],
+    )

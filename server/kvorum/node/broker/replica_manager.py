@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from kvorum.broker.local_replica_changes import (
     LocalReplicaChanges,
@@ -53,6 +53,8 @@ from kvorum.storage.topic_log_config import TopicLogConfig
 from kvorum.storage.topic_partition import TopicPartition
 
 Result = TypeVar("Result")
+ImageFollower: TypeAlias = Callable[[MetadataImage, MetadataImage], None]
+"""Takes note of a change from one image to the next; it may raise nothing."""
 _log = logging.getLogger(__name__)
 _MS_PER_S: Final = 1000
 
@@ -137,6 +139,7 @@ class ReplicaManager:
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._cleaner: CleanerThread | None = None
+        self._followers: list[ImageFollower] = []
 
     @property
     def log_directories(self) -> tuple[LogDirectory, ...]:
@@ -146,6 +149,10 @@ class ReplicaManager:
     def partition(self, topic_id: bytes, index: int) -> Partition | None:
         """Return a partition that this broker hosts; None for any other."""
         return self._partitions.get((topic_id, index))
+
+    def after_change(self, follower: ImageFollower) -> None:
+        """Call `follower` with two images when the partitions are as the second has them."""
+        self._followers.append(follower)
 
     async def startup(self, directories: list[LogDirectory]) -> None:
         """Load the logs of the partitions that the published image has, and follow that image.
@@ -247,6 +254,8 @@ class ReplicaManager:
             await self._delete(info)
         await self._take_roles(changes)
         self._update_configs(before, image)
+        for follower in self._followers:
+            follower(before, image)
 
     def _update_configs(self, before: MetadataImage, image: MetadataImage) -> None:
         """Give logs and leaders the settings that have changed."""

@@ -4,6 +4,7 @@ Kafka's keys, defaults, checks and messages. Every refusal is a `ConfigError` of
 """
 
 from kvorum.node.config.errors import ConfigError
+from kvorum.node.config.group_settings import GroupSettings, OffsetsTopicSettings
 from kvorum.node.config.known import KEYS_IN_USE
 from kvorum.node.config.listener import Listener, SecurityProtocol
 from kvorum.node.config.listeners import Listeners
@@ -25,6 +26,7 @@ __all__ = [
     "OWN_KEYS",
     "BrokerSettings",
     "ConfigError",
+    "GroupSettings",
     "Listener",
     "Listeners",
     "LogFormat",
@@ -32,6 +34,7 @@ __all__ = [
     "MetadataLogSettings",
     "NetworkSettings",
     "NodeConfig",
+    "OffsetsTopicSettings",
     "OwnSettings",
     "ProcessRole",
     "QuorumSettings",

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from kvorum.node.config import known
 from kvorum.node.config.checks import check_can_be_served, check_node
+from kvorum.node.config.group_settings import GroupSettings, group_settings
 from kvorum.node.config.listener import Listener
 from kvorum.node.config.listeners import Listeners, parse_node_listeners
 from kvorum.node.config.own_settings import OwnSettings, own_settings
@@ -63,6 +64,7 @@ class NodeConfig:
     logs: LogSettings
     replication: ReplicationSettings
     topics: TopicSettings
+    groups: GroupSettings
     mutation_quota: MutationQuotaSettings
     policies: PolicySettings
     network: NetworkSettings
@@ -126,6 +128,7 @@ class NodeConfig:
             logs=log_settings(values),
             replication=replication_settings(values),
             topics=topic_settings(values),
+            groups=group_settings(values),
             mutation_quota=mutation_quota_settings(values),
             policies=policy_settings(values),
             network=network_settings(values, listeners),

@@ -1,14 +1,17 @@
-"""FindCoordinator (10): refused; groups and transactions need partitions with records."""
+"""FindCoordinator (10): the broker that leads the partition of a group.
+
+Transactions and share groups are coordinated nowhere in a cluster of such brokers. Kafka would have
+clients repeat the request for ever while it has no such coordinator; they are refused instead.
+"""
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
+from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.standard_authorizer import Access
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -21,68 +24,104 @@ from kvorum.wire.messages.find_coordinator import (
 )
 from kvorum.wire.primitives import Message
 
-FIRST_VERSION_WITH_MANY_KEYS = 4
-ERROR = ErrorCode.INVALID_REQUEST
-"""Clients do not retry it; its default text mentions "an incompatible broker", which is true."""
-MESSAGE = "This broker coordinates neither groups nor transactions."
+FIRST_VERSION_WITH_MANY_KEYS: Final = 4
+FIRST_VERSION_WITH_SHARES: Final = 6
+NO_ERROR: Final = "NONE"
+"""What the older versions send as the text of no error."""
+NOT_COORDINATED: Final = "This broker coordinates groups of the classic protocol, nothing else."
 GROUP, TRANSACTION, SHARE = range(3)
-NEEDED = MappingProxyType(
-    {
-        GROUP: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
-        TRANSACTION: (
-            AclResourceType.TRANSACTIONAL_ID,
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        ),
-    }
-)
-"""The resource that needs DESCRIBE for each type of coordinator, and the error without it."""
 
 
-async def answer(request: IncomingRequest, _broker: BrokerServices) -> Message:
-    """Refuse each key: for lack of a permission, or else because there is no coordinator."""
+class _Coordinator(NamedTuple):
+    node_id: int
+    host: str
+    port: int
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Return the coordinator of each key, or why there is none at the moment."""
     body = request.body
     assert isinstance(body, FindCoordinatorRequest)
-    if body.key_type == SHARE:
-        request.access.require_on_cluster(AclOperation.CLUSTER_ACTION, request=body.NAME)
+    if body.key_type not in {GROUP, TRANSACTION, SHARE}:
+        raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
     if request.version < FIRST_VERSION_WITH_MANY_KEYS:
-        code, message = _refusal(body.key, body.key_type, request.access)
-        return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, port=-1)
-    response = FindCoordinatorResponse()
-    for key in body.coordinator_keys:
-        code, message = _refusal(key, body.key_type, request.access)
-        if code != ERROR:
-            # Kafka sends the reason in older versions only.
-            message = ""
-        response.coordinators.append(
-            FindCoordinatorResponseCoordinator(
-                key=key, node_id=-1, port=-1, error_code=code, error_message=message
-            )
+        try:
+            node = _find(body.key, request, broker)
+        except RequestError as error:
+            return _refuse(body, error, request.version)
+        return FindCoordinatorResponse(
+            error_message=NO_ERROR, node_id=node.node_id, host=node.host, port=node.port
         )
-    return response
+    return FindCoordinatorResponse(
+        coordinators=[_coordinator(key, request, broker) for key in body.coordinator_keys]
+    )
 
 
-def _refusal(key: str, key_type: int, access: Access) -> tuple[ErrorCode, str | None]:
-    if key_type in NEEDED:
-        kind, code = NEEDED[key_type]
-        if not access.allows(AclOperation.DESCRIBE, kind, key):
-            return code, code.default_message
-    return ERROR, MESSAGE
+def _coordinator(
+    key: str, request: IncomingRequest, broker: BrokerServices
+) -> FindCoordinatorResponseCoordinator:
+    try:
+        node = _find(key, request, broker)
+    except RequestError as error:
+        if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise
+        # Kafka leaves the text of an ordinary error out.
+        message = error.message if error.message == NOT_COORDINATED else ""
+        return _no_coordinator(key, error.code, message)
+    return FindCoordinatorResponseCoordinator(key, node.node_id, node.host, node.port)
+
+
+def _find(key: str, request: IncomingRequest, broker: BrokerServices) -> _Coordinator:
+    """Return the node; raises RequestError where there is none for the client."""
+    body, access = request.body, request.access
+    assert isinstance(body, FindCoordinatorRequest)
+    if body.key_type == SHARE:
+        if request.version < FIRST_VERSION_WITH_SHARES:
+            raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
+        access.require_on_cluster(AclOperation.CLUSTER_ACTION, request=body.NAME)
+        raise RequestError(ErrorCode.INVALID_REQUEST, NOT_COORDINATED)
+    if body.key_type == TRANSACTION:
+        if not access.allows(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, key):
+            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            raise RequestError.with_default_message(code)
+        raise RequestError(ErrorCode.INVALID_REQUEST, NOT_COORDINATED)
+    if not access.allows_on_group(AclOperation.DESCRIBE, key):
+        raise RequestError.with_default_message(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return _leader(broker.groups.partition_for(key), request, broker)
+
+
+def _leader(partition: int, request: IncomingRequest, broker: BrokerServices) -> _Coordinator:
+    """Return the leader of a partition, on the listener of the request."""
+    image = broker.loader.published
+    topic = image.topics.by_name(GROUP_METADATA_TOPIC)
+    if topic is None:
+        broker.topic_creator.begin_internal(GROUP_METADATA_TOPIC)
+    registration = None if topic is None else topic.partitions.get(partition)
+    leader = None if registration is None else image.cluster.brokers.get(registration.leader)
+    if leader is not None and not leader.is_fenced:
+        endpoint = leader.endpoint(request.listener)
+        if endpoint is not None:
+            return _Coordinator(leader.id, endpoint.host, endpoint.port)
+    raise RequestError.with_default_message(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def _no_coordinator(
+    key: str, code: ErrorCode, message: str | None
+) -> FindCoordinatorResponseCoordinator:
+    return FindCoordinatorResponseCoordinator(
+        key=key, node_id=-1, port=-1, error_code=code, error_message=message
+    )
 
 
 def _refuse(
     request: FindCoordinatorRequest, error: RequestError, version: int
 ) -> FindCoordinatorResponse:
-    """Refuse every key with the text of the code, as Kafka does."""
-    code, message = error.code, error.code.default_message
+    """Refuse every key, with a text."""
+    code, message = error.code, error.message_or_default
     if version < FIRST_VERSION_WITH_MANY_KEYS:
         return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, port=-1)
     return FindCoordinatorResponse(
-        coordinators=[
-            FindCoordinatorResponseCoordinator(
-                key=key, node_id=-1, port=-1, error_code=code, error_message=message
-            )
-            for key in request.coordinator_keys
-        ]
+        coordinators=[_no_coordinator(key, code, message) for key in request.coordinator_keys]
     )
 
 

@@ -1,9 +1,10 @@
-"""ListGroups (16): there are no groups, because there is no group coordinator."""
+"""ListGroups (16): the groups that this broker coordinates."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.refusal import refused_by_code
 from kvorum.node.handlers.kinds import BrokerApi
@@ -14,9 +15,17 @@ from kvorum.wire.messages.list_groups import ListGroupsRequest, ListGroupsRespon
 from kvorum.wire.primitives import Message
 
 
-async def answer(_request: IncomingRequest, _broker: BrokerServices) -> Message:
-    """Return the empty list."""
-    return ListGroupsResponse()
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """List the groups that the client may know of."""
+    body = request.body
+    assert isinstance(body, ListGroupsRequest)
+    groups = broker.groups.list_groups(body.states_filter, body.types_filter)
+    access = request.access
+    if not access.allows_on_cluster(AclOperation.DESCRIBE):
+        groups = [
+            one for one in groups if access.allows_on_group(AclOperation.DESCRIBE, one.group_id)
+        ]
+    return ListGroupsResponse(groups=groups)
 
 
 API: Final = BrokerApi(

@@ -25,7 +25,7 @@ def _absent(domain: str, types: str, reason: str, *, names: str = EVERY) -> tupl
 
 
 _NO_PARTITIONS: Final = "the partitions of brokers are not measured yet"
-_NO_COORDINATOR: Final = "there are no coordinators here"
+_NO_COORDINATOR: Final = "coordinators are not measured yet; there is none but that of groups"
 _NOT_BY_REQUEST: Final = "requests are not timed one by one"
 _NOT_BY_CLIENT: Final = "requests to other nodes are not counted"
 _OF_THE_JVM: Final = "internal to Kafka's process; process_… and python_… describe this one"

@@ -1,0 +1,311 @@
+"""A partition of ``__consumer_offsets`` that this broker leads, and its shard.
+
+Kafka calls it a CoordinatorContext. It is LOADING until the log is replayed, then ACTIVE; FAILED if
+that did not work, until there is a new leader epoch; CLOSED when the partition is led elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
+
+from kvorum.broker.partition import Partition
+from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.groups.effects import Effects, Timeout
+from kvorum.groups.errors import GroupRecordError
+from kvorum.groups.offsets.store import DeletedTopic
+from kvorum.groups.record_batches import CoordinatorBatch, record_batches
+from kvorum.groups.results import CoordinatorResult
+from kvorum.groups.shard import GroupCoordinatorShard
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.broker.group_coordinator.coordinator_loader import LoadEndedError, load_shard
+from kvorum.node.broker.group_coordinator.coordinator_timer import CoordinatorTimer
+from kvorum.node.broker.group_coordinator.deferred_events import DeferredEvent, DeferredEventQueue
+from kvorum.node.broker.group_coordinator.promises import Promises
+from kvorum.node.clock import Clock
+from kvorum.node.events.log_event import LogEvent
+from kvorum.storage.append_origin import AppendOrigin
+from kvorum.storage.errors import StorageError
+from kvorum.storage.log_validator import RecordValidationError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import WireError
+from kvorum.wire.records import Compression
+from kvorum.wire.records.batch import batch_at
+
+Response = TypeVar("Response")
+WriteOperation: TypeAlias = Callable[[GroupCoordinatorShard, int], CoordinatorResult[Response]]
+"""Decides on a request or a timeout at a time of day."""
+NO_PRODUCER: Final = -1
+LEADER_ONLY: Final = 1
+"""The high watermark is waited for, so that an append itself asks for no other replica."""
+_log = logging.getLogger(__name__)
+
+
+class CoordinatorState(Enum):
+    """What a context can do."""
+
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorEnvironment:
+    """What all contexts of a broker share."""
+
+    clock: Clock
+    new_shard: Callable[[], GroupCoordinatorShard]
+    commit_timeout_ms: int
+    compression: Compression
+
+
+class _ForeignRecordsError(RequestError):
+    """Somebody else has written to the partition; the shard has not seen those records."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR.default_message)
+
+
+class CoordinatorContext:
+    """Drives the shard of one partition while this broker leads it."""
+
+    def __init__(
+        self, partition: Partition, environment: CoordinatorEnvironment, *, leader_epoch: int
+    ) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.state = CoordinatorState.LOADING
+        self.promises = Promises()
+        self._environment = environment
+        self._shard = environment.new_shard()
+        self._timer = CoordinatorTimer(self._on_timer)
+        self._deferred = DeferredEventQueue(environment.commit_timeout_ms, self._on_late)
+        self._loading: asyncio.Task[None] | None = None
+        self._deleted_topics: list[DeletedTopic] = []
+        self._is_writing = False
+
+    def load(self) -> None:
+        """Begin to load the shard."""
+        self.state = CoordinatorState.LOADING
+        self._shard = self._environment.new_shard()
+        self._loading = asyncio.create_task(self._load())
+
+    def unload(self) -> None:
+        """Answer all who wait with NOT_COORDINATOR, and forget the shard."""
+        was_active = self.state is CoordinatorState.ACTIVE
+        self.state = CoordinatorState.CLOSED
+        if self._loading is not None:
+            self._loading.cancel()
+        self.partition.unwatch(self._on_change)
+        if was_active:
+            self._release()
+
+    def read(self, look: Callable[[GroupCoordinatorShard], Response]) -> Response:
+        """Return what is committed; raises RequestError while the shard is not loaded."""
+        self._demand_active()
+        return look(self._shard)
+
+    def write(self, decide: WriteOperation[Response]) -> asyncio.Future[Response | None]:
+        """Do an operation; the result comes when everything written so far is committed.
+
+        Raises RequestError, at once, for what the shard refuses and for what cannot be appended.
+        """
+        self._demand_active()
+        shard, now_ms = self._shard, self._environment.clock.wall_ms()
+        result = decide(shard, now_ms)
+        self._apply(result.effects)
+        if result.error is not None:
+            raise result.error
+        self._append(result, now_ms)
+        future: asyncio.Future[Response | None] = asyncio.get_running_loop().create_future()
+        timeline = shard.state.timeline
+        event = DeferredEvent(timeline.written_offset, result.response, result.append, future)
+        self._on_high_watermark()
+        if timeline.committed_offset >= event.offset:
+            self._complete(event)
+        else:
+            self._deferred.add(event)
+        return future
+
+    def delete_topics(self, topics: list[DeletedTopic]) -> None:
+        """End the offsets of topics that are gone; a shard that is being loaded does it later."""
+        if self.state is CoordinatorState.LOADING:
+            self._deleted_topics += topics
+        elif self.state is CoordinatorState.ACTIVE:
+            self._write_unasked(lambda shard, _: shard.on_topics_deleted(topics))
+
+    async def _load(self) -> None:
+        shard, clock = self._shard, self._environment.clock
+        try:
+            await load_shard(shard, self.partition, clock, lambda: self.partition.is_leader)
+        except LoadEndedError:
+            self.state = CoordinatorState.FAILED
+        except (GroupRecordError, WireError, StorageError) as error:
+            self._fail("could not be loaded", error)
+        except Exception as error:  # noqa: BLE001 - whatever a record does
+            # A record that the shard cannot take must not leave its groups waiting for ever.
+            self._fail("could not be loaded", error)
+            _log.exception("An unexpected error while groups were loaded")
+        else:
+            self._activate()
+
+    def _activate(self) -> None:
+        self.state = CoordinatorState.ACTIVE
+        self.partition.watch(self._on_change)
+        self._apply(self._shard.on_loaded(self._environment.clock.wall_ms()))
+        topics, self._deleted_topics = self._deleted_topics, []
+        if topics:
+            self.delete_topics(topics)
+
+    def _fail(self, problem: str, error: Exception) -> None:
+        self.state = CoordinatorState.FAILED
+        where = str(self.partition.topic_partition)
+        _log.error(LogEvent(f"Groups {problem}", partition=where, error=str(error)))
+
+    def _release(self) -> None:
+        """End timers and all that waits, as a coordinator that is none any more."""
+        now_ms = self._environment.clock.wall_ms()
+        for event in self._deferred.take_all():
+            self._fail_event(event, ErrorCode.NOT_COORDINATOR)
+        self._apply(self._shard.on_unloaded(now_ms))
+        self._timer.cancel_all()
+
+    def _demand_active(self) -> None:
+        if self.state is CoordinatorState.LOADING:
+            raise RequestError.with_default_message(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        if self.state is not CoordinatorState.ACTIVE:
+            raise RequestError.with_default_message(ErrorCode.NOT_COORDINATOR)
+
+    def _apply(self, effects: Effects) -> None:
+        for change in effects.timers:
+            self._timer.apply(change)
+        for answer in effects.answers:
+            self.promises.keep(answer.promise, answer.response)
+
+    def _append(self, result: CoordinatorResult[Response], now_ms: int) -> None:
+        """Append the records of a result; take it back if the log refuses them."""
+        shard = self._shard
+        try:
+            for batch in record_batches(
+                result.records,
+                is_atomic=result.is_atomic,
+                now_ms=now_ms,
+                size_max=self.partition.log.config.max_message_bytes,
+                compression=self._environment.compression,
+            ):
+                self._append_batch(batch, now_ms, must_replay=result.replay_records)
+        except RequestError as error:
+            shard.revert(shard.state.timeline.written_offset)
+            if result.append is not None:
+                self._apply(shard.append_failed(result.append, error.code, now_ms))
+            if isinstance(error, _ForeignRecordsError):
+                self._reload()
+            raise
+
+    def _append_batch(self, batch: CoordinatorBatch, now_ms: int, *, must_replay: bool) -> None:
+        shard = self._shard
+        expected = shard.state.timeline.written_offset
+        first_offset = self._write_to_log(batch.data, now_ms)
+        if first_offset != expected:
+            raise _ForeignRecordsError
+        if must_replay:
+            for index, record in enumerate(batch.records):
+                shard.replay(first_offset + index, NO_PRODUCER, record, now_ms)
+        shard.written(first_offset + len(batch.records))
+
+    def _write_to_log(self, data: bytes, now_ms: int) -> int:
+        batch = batch_at(memoryview(data), 0)
+        assert batch is not None
+        self._is_writing = True
+        try:
+            info = self.partition.append_records_to_leader(
+                batch,
+                required_acks=LEADER_ONLY,
+                wall_ms=now_ms,
+                now_ms=self._environment.clock.monotonic_ms(),
+                origin=AppendOrigin.COORDINATOR,
+            )
+        except (LeaderRefusesError, RecordValidationError) as error:
+            raise RequestError.with_default_message(error.code) from error
+        except StorageError as error:
+            _log.error("%s", error)
+            raise RequestError.with_default_message(ErrorCode.KAFKA_STORAGE_ERROR) from error
+        finally:
+            self._is_writing = False
+        return info.first_offset
+
+    def _reload(self) -> None:
+        where = str(self.partition.topic_partition)
+        _log.error(LogEvent("Groups are loaded again: others have written", partition=where))
+        self.partition.unwatch(self._on_change)
+        self._release()
+        self.load()
+
+    def _on_change(self) -> None:
+        # Within an append the shard does not know yet what was appended; it looks afterwards.
+        if self._is_writing:
+            return
+        try:
+            self._on_high_watermark()
+        except Exception:  # noqa: BLE001 - logged
+            # Other watchers of the partition must hear of the change as well.
+            _log.exception("An unexpected error while groups were committed")
+
+    def _on_high_watermark(self) -> None:
+        """Complete what is committed; what others commit is none of this coordinator's."""
+        if self.state is not CoordinatorState.ACTIVE or not self.partition.is_leader:
+            return
+        timeline = self._shard.state.timeline
+        offset = min(self.partition.log.high_watermark, timeline.written_offset)
+        if offset > timeline.committed_offset:
+            self._shard.committed(offset)
+        for event in self._deferred.take_up_to(offset):
+            self._complete(event)
+
+    def _complete(self, event: DeferredEvent) -> None:
+        if event.append is not None:
+            now_ms = self._environment.clock.wall_ms()
+            self._apply(self._shard.append_completed(event.append, now_ms))
+        event.complete()
+
+    def _on_late(self, event: DeferredEvent) -> None:
+        if not event.is_over:
+            self._fail_event(event, ErrorCode.REQUEST_TIMED_OUT)
+
+    def _fail_event(self, event: DeferredEvent, code: ErrorCode) -> None:
+        if event.append is not None:
+            now_ms = self._environment.clock.wall_ms()
+            self._apply(self._shard.append_failed(event.append, code, now_ms))
+        event.fail(code)
+
+    def _on_timer(self, timeout: Timeout) -> None:
+        self._write_unasked(lambda shard, now_ms: shard.on_timeout(timeout, now_ms))
+
+    def _write_unasked(self, decide: WriteOperation[None]) -> None:
+        """Do an operation that no client waits for."""
+        try:
+            self.write(decide).add_done_callback(partial(_log_failure, self.partition))
+        except RequestError as error:
+            _log_error(self.partition, error)
+        except Exception:  # noqa: BLE001 - logged
+            # Timers, and the image, go on for other groups.
+            _log.exception("An unexpected error while groups were changed in their own time")
+
+
+def _log_failure(partition: Partition, future: asyncio.Future[None]) -> None:
+    error = None if future.cancelled() else future.exception()
+    if error is not None:
+        _log_error(partition, error)
+
+
+def _log_error(partition: Partition, error: BaseException) -> None:
+    where = str(partition.topic_partition)
+    _log.warning(
+        LogEvent("Groups were not changed in their own time", partition=where, error=str(error))
+    )

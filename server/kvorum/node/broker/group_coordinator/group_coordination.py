@@ -1,0 +1,55 @@
+"""The group coordinator of a broker, imported only when there is something to coordinate.
+
+Its code is a good part of what a broker imports, and many brokers in tests never see a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
+from kvorum.metadata.image import MetadataImage
+from kvorum.node.broker.replica_manager import ReplicaManager
+
+if TYPE_CHECKING:
+    from kvorum.node.broker.group_coordinator.group_coordinator_service import (
+        GroupCoordinatorService,
+    )
+
+
+class GroupCoordination:
+    """Makes the service with the first request, or when ``__consumer_offsets`` is there."""
+
+    def __init__(
+        self, replicas: ReplicaManager, make: Callable[[], GroupCoordinatorService]
+    ) -> None:
+        self._make = make
+        self._made: GroupCoordinatorService | None = None
+        self._image: MetadataImage | None = None
+        self._is_closed = False
+        replicas.after_change(self._on_image)
+
+    @property
+    def service(self) -> GroupCoordinatorService:
+        """The coordinator; it knows the image that the partitions have followed."""
+        if self._made is None:
+            self._made = self._make()
+            if self._image is not None:
+                self._made.on_image(MetadataImage(), self._image)
+            if self._is_closed:
+                self._made.close()
+        return self._made
+
+    def close(self) -> None:
+        """Answer all who wait, and coordinate no more."""
+        self._is_closed = True
+        if self._made is not None:
+            self._made.close()
+
+    def _on_image(self, before: MetadataImage, after: MetadataImage) -> None:
+        self._image = after
+        if self._made is not None:
+            self._made.on_image(before, after)
+        elif after.topics.by_name(GROUP_METADATA_TOPIC) is not None:
+            _ = self.service

@@ -1,0 +1,60 @@
+"""DeleteGroups (42): groups without members, and all their offsets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.delete_groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DeleteGroupsResponseDeletableGroupResult,
+)
+from kvorum.wire.primitives import Message
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Delete each group once; those that the client may not delete come last, as in Kafka."""
+    body = request.body
+    assert isinstance(body, DeleteGroupsRequest)
+    allowed: list[str] = []
+    refused: list[str] = []
+    for group_id in dict.fromkeys(body.groups_names):
+        is_allowed = request.access.allows_on_group(AclOperation.DELETE, group_id)
+        (allowed if is_allowed else refused).append(group_id)
+    try:
+        results = await broker.groups.delete_groups(allowed)
+    except RequestError as error:
+        results = _refusals(allowed, error.code)
+    return DeleteGroupsResponse(
+        results=[*results, *_refusals(refused, ErrorCode.GROUP_AUTHORIZATION_FAILED)]
+    )
+
+
+def _refusals(
+    group_ids: list[str], code: ErrorCode
+) -> list[DeleteGroupsResponseDeletableGroupResult]:
+    return [DeleteGroupsResponseDeletableGroupResult(group_id, code) for group_id in group_ids]
+
+
+def _refuse(
+    request: DeleteGroupsRequest, error: RequestError, _version: int
+) -> DeleteGroupsResponse:
+    """Refuse every group."""
+    return DeleteGroupsResponse(results=_refusals(request.groups_names, error.code))
+
+
+API: Final = BrokerApi(
+    key=ApiKey.DELETE_GROUPS,
+    request=DeleteGroupsRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=_refuse,
+)

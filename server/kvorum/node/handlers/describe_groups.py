@@ -1,0 +1,68 @@
+"""DescribeGroups (15): states and members of classic groups."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    DescribeGroupsResponseDescribedGroup,
+)
+from kvorum.wire.primitives import Message
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Describe each group; those that the client may not know of come first, as in Kafka."""
+    body = request.body
+    assert isinstance(body, DescribeGroupsRequest)
+    access = request.access
+    allowed = {
+        group_id: access.allows_on_group(AclOperation.DESCRIBE, group_id)
+        for group_id in body.groups
+    }
+    response = DescribeGroupsResponse(
+        groups=[
+            _refusal(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            for group_id in body.groups
+            if not allowed[group_id]
+        ]
+    )
+    for group_id in body.groups:
+        if not allowed[group_id]:
+            continue
+        group = broker.groups.describe_group(request.version, group_id)
+        if body.include_authorized_operations and group.error_code == ErrorCode.NONE:
+            group.authorized_operations = access.operations_on_group(group_id)
+        response.groups.append(group)
+    return response
+
+
+def _refusal(group_id: str, code: ErrorCode) -> DescribeGroupsResponseDescribedGroup:
+    return DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=code)
+
+
+def _refuse(
+    request: DescribeGroupsRequest, error: RequestError, _version: int
+) -> DescribeGroupsResponse:
+    """Refuse every group."""
+    return DescribeGroupsResponse(
+        groups=[_refusal(group_id, error.code) for group_id in request.groups]
+    )
+
+
+API: Final = BrokerApi(
+    key=ApiKey.DESCRIBE_GROUPS,
+    request=DescribeGroupsRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=_refuse,
+)

@@ -1,0 +1,22 @@
+"""What the handlers of groups have in common."""
+
+from __future__ import annotations
+
+from kvorum.groups.settings import RequestContext
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.standard_authorizer import host_text
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.error_codes import ErrorCode
+
+
+def context_of(request: IncomingRequest) -> RequestContext:
+    """Return what a shard has to know of the request's client."""
+    client_id = request.header.client_id or ""
+    return RequestContext(request.version, client_id, f"/{host_text(request.client_host)}")
+
+
+def require_on_group(request: IncomingRequest, operation: AclOperation, group_id: str) -> None:
+    """Raise RequestError GROUP_AUTHORIZATION_FAILED unless `operation` is allowed."""
+    if not request.access.allows_on_group(operation, group_id):
+        raise RequestError.with_default_message(ErrorCode.GROUP_AUTHORIZATION_FAILED)

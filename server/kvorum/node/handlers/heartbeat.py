@@ -1,0 +1,33 @@
+"""Heartbeat (12): a member of a classic group is still there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.refusal import refused_by_code
+from kvorum.node.handlers.group_requests import require_on_group
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kvorum.wire.primitives import Message
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Keep the member's session, or have it join or find its coordinator anew."""
+    body = request.body
+    assert isinstance(body, HeartbeatRequest)
+    require_on_group(request, AclOperation.READ, body.group_id)
+    return await broker.groups.heartbeat(body)
+
+
+API: Final = BrokerApi(
+    key=ApiKey.HEARTBEAT,
+    request=HeartbeatRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=refused_by_code(HeartbeatResponse),
+)

@@ -1,0 +1,69 @@
+"""LeaveGroup (13): members of a classic group go, or an operator removes static ones."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.handlers.group_requests import require_on_group
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupRequestMemberIdentity,
+    LeaveGroupResponse,
+    LeaveGroupResponseMemberResponse,
+)
+from kvorum.wire.primitives import Message
+
+FIRST_VERSION_WITH_MEMBERS: Final = 3
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Remove the members, of whom the versions before 3 name only one."""
+    body = request.body
+    assert isinstance(body, LeaveGroupRequest)
+    require_on_group(request, AclOperation.READ, body.group_id)
+    has_list = request.version >= FIRST_VERSION_WITH_MEMBERS
+    if not has_list:
+        body = LeaveGroupRequest(
+            group_id=body.group_id, members=[LeaveGroupRequestMemberIdentity(body.member_id)]
+        )
+    try:
+        response = await broker.groups.leave_group(body)
+    except RequestError as error:
+        if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
+            raise
+        response = _strangers(body)
+    if has_list or response.error_code != ErrorCode.NONE:
+        return response
+    return LeaveGroupResponse(error_code=response.members[0].error_code)
+
+
+def _strangers(request: LeaveGroupRequest) -> LeaveGroupResponse:
+    """Return the response for a group that does not exist."""
+    return LeaveGroupResponse(
+        members=[
+            LeaveGroupResponseMemberResponse(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+            )
+            for member in request.members
+        ]
+    )
+
+
+API: Final = BrokerApi(
+    key=ApiKey.LEAVE_GROUP,
+    request=LeaveGroupRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=refused_by_code(LeaveGroupResponse),
+)

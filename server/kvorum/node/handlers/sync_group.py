@@ -1,0 +1,40 @@
+"""SyncGroup (14): a member takes its part of what the leader of the group has assigned."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.handlers.group_requests import require_on_group
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kvorum.wire.primitives import Message
+
+FIRST_VERSION_WITH_PROTOCOL: Final = 5
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Return the member's assignment, once the leader has sent it."""
+    body = request.body
+    assert isinstance(body, SyncGroupRequest)
+    are_names_mandatory = request.version >= FIRST_VERSION_WITH_PROTOCOL
+    if are_names_mandatory and None in {body.protocol_type, body.protocol_name}:
+        raise RequestError.with_default_message(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    require_on_group(request, AclOperation.READ, body.group_id)
+    return await broker.groups.sync_group(body)
+
+
+API: Final = BrokerApi(
+    key=ApiKey.SYNC_GROUP,
+    request=SyncGroupRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=refused_by_code(SyncGroupResponse),
+)

@@ -1,0 +1,258 @@
+"""Groups of stock consumers with their ordinary settings: they share, commit, go on, and leave."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from typing import Any, Final
+
+import pytest
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.driver import TopicWish
+from tests.interop.controller_quorum import wait_for
+from tests.interop.kvorum_node import KvorumNode
+
+pytestmark = pytest.mark.interop
+PARTITIONS: Final = 6
+COUNT: Final = 60
+TIMEOUT_S: Final = 30
+VALUES: Final = [b"value-%d" % number for number in range(COUNT)]
+confluent: Any = importlib.import_module("confluent_kafka")
+
+
+@pytest.fixture(scope="module")
+def servers(kvorum_node: KvorumNode) -> str:
+    """The bootstrap servers of a node."""
+    return kvorum_node.bootstrap_servers
+
+
+@pytest.fixture
+def topic(servers: str, request: pytest.FixtureRequest) -> str:
+    """A topic with records in all partitions."""
+    name = "".join(one if one.isalnum() else "-" for one in request.node.name)
+    with ConfluentDriver(servers) as driver:
+        assert driver.create_topics([TopicWish(name, partitions=PARTITIONS)])[name].code == 0
+    produce(servers, name)
+    return name
+
+
+def produce(servers: str, topic: str) -> None:
+    producer = confluent.Producer({"bootstrap.servers": servers})
+    for number, value in enumerate(VALUES):
+        producer.produce(topic, value, partition=number % PARTITIONS, timestamp=1000 + number)
+    assert producer.flush(TIMEOUT_S) == 0
+
+
+class Member:
+    """A member of a group, which polls in a thread of its own as an application does."""
+
+    def __init__(self) -> None:
+        self.values: list[bytes] = []
+        self.partitions: set[int] = set()
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._is_over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            self.values += self._poll()
+            self.partitions = self._assigned()
+        self._leave()
+
+    def _poll(self) -> list[bytes]:
+        raise NotImplementedError
+
+    def _assigned(self) -> set[int]:
+        raise NotImplementedError
+
+    def _leave(self) -> None:
+        raise NotImplementedError
+
+
+class Confluent(Member):
+    """A member by confluent-kafka."""
+
+    def __init__(self, servers: str, group: str, topic: str, **settings: object) -> None:
+        self._consumer = confluent.Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": group,
+                "auto.offset.reset": "earliest",
+                **settings,
+            }
+        )
+        self._consumer.subscribe([topic])
+        super().__init__()
+
+    def _poll(self) -> list[bytes]:
+        message = self._consumer.poll(0.2)
+        return [] if message is None or message.error() is not None else [message.value()]
+
+    def _assigned(self) -> set[int]:
+        return {one.partition for one in self._consumer.assignment()}
+
+    def _leave(self) -> None:
+        self._consumer.close()
+
+
+class KafkaPython(Member):
+    """A member by kafka-python."""
+
+    def __init__(self, servers: str, group: str, topic: str, **settings: object) -> None:
+        library: Any = importlib.import_module("kafka")
+        self._consumer = library.KafkaConsumer(
+            topic,
+            bootstrap_servers=servers,
+            group_id=group,
+            auto_offset_reset="earliest",
+            **settings,
+        )
+        super().__init__()
+
+    def _poll(self) -> list[bytes]:
+        polled = self._consumer.poll(timeout_ms=200).values()
+        return [record.value for records in polled for record in records]
+
+    def _assigned(self) -> set[int]:
+        return {one.partition for one in self._consumer.assignment()}
+
+    def _leave(self) -> None:
+        self._consumer.close()
+
+
+MEMBERS: Final[list[Callable[[str, str, str], Member]]] = [Confluent, KafkaPython]
+
+
+def wait_until(condition: Callable[[], bool], *members: Member) -> None:
+    wait_for(
+        lambda: condition() or None,
+        lambda: str([(one.partitions, len(one.values)) for one in members]),
+    )
+
+
+def is_shared(*members: Member) -> bool:
+    """Return whether each member has partitions, and every partition one member."""
+    owned = [partition for member in members for partition in member.partitions]
+    return sorted(owned) == list(range(PARTITIONS)) and all(one.partitions for one in members)
+
+
+@pytest.mark.parametrize("kind", MEMBERS)
+def test_members_share_the_partitions_and_go_on_from_what_is_committed(
+    servers: str, topic: str, kind: Callable[[str, str, str], Member]
+) -> None:
+    with ExitStack() as stack:
+        first, second = (stack.enter_context(closing(kind(servers, topic, topic))) for _ in "ab")
+        wait_until(lambda: is_shared(first, second), first, second)
+        wait_until(lambda: len({*first.values, *second.values}) == COUNT, first, second)
+        third = stack.enter_context(closing(kind(servers, topic, topic)))
+        wait_until(lambda: is_shared(first, second, third), first, second, third)
+        second.close()
+        wait_until(lambda: is_shared(first, third), first, third)
+        assert third.values == [], "what was read is committed before partitions change hands"
+    produce(servers, topic)
+    with closing(kind(servers, topic, topic)) as again:
+        wait_until(lambda: len(again.values) >= COUNT, again)
+        assert sorted(again.values) == sorted(VALUES)
+
+
+def test_members_of_different_libraries_share_a_group(servers: str, topic: str) -> None:
+    settings = {"partition.assignment.strategy": "range"}
+    with (
+        closing(Confluent(servers, topic, topic, **settings)) as one,
+        closing(KafkaPython(servers, topic, topic)) as other,
+    ):
+        wait_until(lambda: is_shared(one, other), one, other)
+        wait_until(lambda: len({*one.values, *other.values}) == COUNT, one, other)
+
+
+def test_members_by_aiokafka_share_and_commit(servers: str, topic: str) -> None:
+    library: Any = importlib.import_module("aiokafka")
+
+    def consumer() -> Any:
+        return library.AIOKafkaConsumer(
+            topic, bootstrap_servers=servers, group_id=topic, auto_offset_reset="earliest"
+        )
+
+    async def read(member: Any, values: list[bytes]) -> None:
+        async for message in member:
+            values.append(message.value)
+            if len(values) == COUNT:
+                return
+
+    async def story() -> list[int]:
+        first, second = consumer(), consumer()
+        await asyncio.gather(first.start(), second.start())
+        values: list[bytes] = []
+        readers = [asyncio.create_task(read(one, values)) for one in (first, second)]
+        async with asyncio.timeout(TIMEOUT_S):
+            await asyncio.wait(readers, return_when=asyncio.FIRST_COMPLETED)
+        assert sorted(values) == sorted(VALUES)
+        shares = [len(one.assignment()) for one in (first, second)]
+        for reader in readers:
+            reader.cancel()
+        await asyncio.gather(first.stop(), second.stop())
+        again = consumer()
+        await again.start()
+        try:
+            ends = await again.end_offsets(again.assignment())
+            committed = {one: await again.committed(one) for one in again.assignment()}
+            assert committed == ends
+        finally:
+            await again.stop()
+        return shares
+
+    assert asyncio.run(story()) == [PARTITIONS // 2] * 2
+
+
+def test_a_static_member_comes_back_to_its_partitions(servers: str, topic: str) -> None:
+    def member(name: str) -> Confluent:
+        return Confluent(servers, topic, topic, **{"group.instance.id": name})
+
+    with closing(member("b")) as staying:
+        first = member("a")
+        wait_until(lambda: is_shared(first, staying), first, staying)
+        had, stayed = first.partitions, staying.partitions
+        generation = described(servers, topic)
+        first.close()
+        with closing(member("a")) as again:
+            wait_until(lambda: bool(again.partitions), again, staying)
+            assert (again.partitions, staying.partitions) == (had, stayed)
+        now = described(servers, topic)
+        assert now.keys() == generation.keys() == {"a", "b"}
+        assert now["b"] == generation["b"]
+
+
+def described(servers: str, group: str) -> dict[str | None, tuple[str, object]]:
+    """Return the id and the partitions of each member, by its instance id."""
+    admin: Any = importlib.import_module("confluent_kafka.admin")
+    client = admin.AdminClient({"bootstrap.servers": servers})
+    found = client.describe_consumer_groups([group])[group].result(TIMEOUT_S)
+    return {
+        one.group_instance_id: (
+            one.member_id,
+            sorted(place.partition for place in one.assignment.topic_partitions),
+        )
+        for one in found.members
+    }
+
+
+def test_a_member_seeks_by_time(servers: str, topic: str) -> None:
+    consumer = confluent.Consumer({"bootstrap.servers": servers, "group.id": topic})
+    with closing(consumer):
+        wish = [confluent.TopicPartition(topic, 0, 1000 + 3 * PARTITIONS)]
+        (place,) = consumer.offsets_for_times(wish, TIMEOUT_S)
+        assert place.offset == 3
+        assert consumer.commit(offsets=[place], asynchronous=False)[0].error is None
+        (committed,) = consumer.committed([confluent.TopicPartition(topic, 0)], TIMEOUT_S)
+        assert committed.offset == 3
+    with closing(Confluent(servers, topic, topic)) as member:
+        wait_until(lambda: len(member.values) >= COUNT - 3, member)
+        assert len(member.values) == COUNT - 3

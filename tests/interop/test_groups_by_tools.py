@@ -1,0 +1,201 @@
+"""Kafka's tools for groups, on our node and beside a real one: they print the same."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.driver import TopicWish
+from tests.interop.controller_quorum import wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolResult, ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+
+pytestmark = pytest.mark.interop
+COUNT: Final = 30
+LINES: Final = [f"value-{number}" for number in range(COUNT)]
+GROUP: Final = "by-tools"
+TOPIC: Final = "read-by-tools"
+ALL: Final = ("--group", GROUP, "--topic", TOPIC)
+SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
+RESETS: Final = (
+    ("--to-earliest",),
+    ("--to-latest",),
+    ("--to-offset", "7"),
+    ("--to-offset", "700"),
+    ("--shift-by", "-3"),
+    ("--shift-by", "500"),
+    ("--to-current",),
+    ("--by-duration", "PT1H"),
+    ("--to-datetime", "2020-01-01T00:00:00.000"),
+    ("--to-datetime", "2100-01-01T00:00:00.000"),
+)
+
+
+@pytest.fixture(scope="module")
+def nodes(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str]]:
+    """The addresses of a real node and of ours, each with the topic and its records."""
+    folder = tmp_path_factory.mktemp("groups-by-tools")
+    with (
+        RealKafka(java=java, tools=kafka_tools, folder=folder / "real", overrides=SETTINGS) as real,
+        KvorumNode(folder / "ours", SETTINGS) as ours,
+    ):
+        for servers in (real.bootstrap_servers, ours.bootstrap_servers):
+            with ConfluentDriver(servers) as driver:
+                assert driver.create_topics([TopicWish(TOPIC)])[TOPIC].code == 0
+            produced = kafka_tools.run(
+                "kafka-console-producer",
+                *("--bootstrap-server", servers, "--topic", TOPIC),
+                stdin="".join(f"{line}\n" for line in LINES),
+            )
+            assert produced.exit_code == 0
+            assert consume(servers, kafka_tools).stdout.splitlines() == LINES
+        yield real.bootstrap_servers, ours.bootstrap_servers
+
+
+@pytest.fixture
+def read(nodes: tuple[str, str], kafka_tools: ToolRunner) -> None:
+    """The group has read all records, and has no member."""
+    for servers in nodes:
+        done = groups(servers, kafka_tools, "--reset-offsets", *ALL, "--to-latest", "--execute")
+        assert done.exit_code == 0
+
+
+def consume(servers: str, tools: ToolRunner) -> ToolResult:
+    """Read all records as the group's only member, which commits and leaves."""
+    return tools.run(
+        "kafka-console-consumer",
+        *("--bootstrap-server", servers, "--topic", TOPIC, "--group", GROUP, "--from-beginning"),
+        *("--max-messages", str(COUNT), "--timeout-ms", "30000"),
+    )
+
+
+def groups(servers: str, tools: ToolRunner, *arguments: str) -> ToolResult:
+    return tools.run("kafka-consumer-groups", "--bootstrap-server", servers, *arguments)
+
+
+def common(result: ToolResult, servers: str) -> ToolResult:
+    """Return what a tool printed without addresses, generated ids, and widths of columns."""
+    texts = (result.stdout, result.stderr)
+    masked = [
+        re.sub(
+            r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+            "<id>",
+            text.replace(servers.partition(":")[2], "<port>"),
+        )
+        for text in texts
+    ]
+    masked = [re.sub(r"\[\d{4}-\d\d-\d\d [\d:,]+\]", "<time>", text) for text in masked]
+    squeezed = [re.sub(r" +", " ", re.sub(r"\(id: .*?\)", "", text)) for text in masked]
+    return ToolResult(result.exit_code, *squeezed)
+
+
+def print_the_same(nodes: tuple[str, str], tools: ToolRunner, *arguments: str) -> ToolResult:
+    """Run the tool on both nodes, and return what it printed."""
+    theirs, ours = (common(groups(one, tools, *arguments), one) for one in nodes)
+    assert ours == theirs, arguments
+    return ours
+
+
+@pytest.mark.usefixtures("read")
+def test_groups_are_listed_and_described(nodes: tuple[str, str], kafka_tools: ToolRunner) -> None:
+    for arguments in (
+        ("--list",),
+        ("--list", "--state"),
+        ("--list", "--state", "stable"),
+        ("--list", "--type"),
+        ("--list", "--type", "classic"),
+        ("--describe", "--group", GROUP),
+        ("--describe", "--group", GROUP, "--members"),
+        ("--describe", "--group", GROUP, "--state"),
+        ("--describe", "--all-groups", "--offsets"),
+        ("--describe", "--group", "never-heard-of"),
+    ):
+        print_the_same(nodes, kafka_tools, *arguments)
+    described = print_the_same(nodes, kafka_tools, "--describe", "--group", GROUP)
+    assert f"{GROUP} {TOPIC} 0 {COUNT} {COUNT} 0" in described.stdout
+
+
+@pytest.mark.parametrize("reset", RESETS, ids=lambda reset: "-".join(reset).strip("-"))
+@pytest.mark.usefixtures("read")
+def test_offsets_are_reset(
+    nodes: tuple[str, str], kafka_tools: ToolRunner, reset: tuple[str, ...]
+) -> None:
+    for how in ("--dry-run", "--execute"):
+        print_the_same(nodes, kafka_tools, "--reset-offsets", *ALL, *reset, how)
+    print_the_same(nodes, kafka_tools, "--describe", "--group", GROUP)
+
+
+@pytest.mark.usefixtures("read")
+def test_offsets_are_reset_from_a_file(
+    nodes: tuple[str, str], kafka_tools: ToolRunner, tmp_path: Path
+) -> None:
+    file = tmp_path / "offsets.csv"
+    file.write_text(f"{TOPIC},0,11\n", encoding="utf-8")
+    whole = ("--group", GROUP, "--from-file", str(file), "--execute")
+    print_the_same(nodes, kafka_tools, "--reset-offsets", *whole)
+    described = print_the_same(nodes, kafka_tools, "--describe", "--group", GROUP)
+    assert f"{GROUP} {TOPIC} 0 11 {COUNT} {COUNT - 11}" in described.stdout
+    exported = print_the_same(
+        nodes, kafka_tools, "--reset-offsets", *ALL, "--to-current", "--export"
+    )
+    assert f"{TOPIC},0,11" in exported.stdout
+
+
+@pytest.mark.usefixtures("read")
+def test_offsets_and_groups_are_deleted(nodes: tuple[str, str], kafka_tools: ToolRunner) -> None:
+    print_the_same(nodes, kafka_tools, "--delete-offsets", *ALL)
+    print_the_same(nodes, kafka_tools, "--describe", "--group", GROUP)
+    print_the_same(nodes, kafka_tools, "--delete", "--group", GROUP)
+    print_the_same(nodes, kafka_tools, "--list")
+    print_the_same(nodes, kafka_tools, "--delete", "--group", GROUP)
+
+
+def test_a_group_with_a_member_is_neither_reset_nor_deleted(
+    nodes: tuple[str, str], kafka_tools: ToolRunner, java: Java
+) -> None:
+    with ToolRunner(java) as one, ToolRunner(java) as other:
+        consumers = [
+            threading.Thread(target=verify, args=(tools, servers))
+            for tools, servers in zip((one, other), nodes, strict=True)
+        ]
+        for consumer in consumers:
+            consumer.start()
+
+        def has_read_all(servers: str) -> bool | None:
+            described = groups(servers, kafka_tools, "--describe", "--group", GROUP)
+            row = common(described, servers).stdout
+            return f"{TOPIC} 0 {COUNT} {COUNT} 0 verifiable-" in row or None
+
+        for servers in nodes:
+            wait_for(partial(has_read_all, servers), lambda: "the member has read and committed")
+        for arguments in (
+            ("--describe", "--group", GROUP),
+            ("--describe", "--group", GROUP, "--members", "--verbose"),
+            ("--describe", "--group", GROUP, "--state"),
+            ("--reset-offsets", *ALL, "--to-earliest", "--execute"),
+            ("--delete-offsets", *ALL),
+            ("--delete", "--group", GROUP),
+        ):
+            print_the_same(nodes, kafka_tools, *arguments)
+    for consumer in consumers:
+        consumer.join()
+
+
+def verify(tools: ToolRunner, servers: str) -> None:
+    """Run the verifiable consumer until its process is ended."""
+    with pytest.raises(Exception, match="gave no answer"):
+        tools.run(
+            "org.apache.kafka.tools.VerifiableConsumer",
+            *("--bootstrap-server", servers, "--topic", TOPIC, "--group-id", GROUP),
+            *("--group-instance-id", "verifiable", "--reset-policy", "earliest"),
+        )

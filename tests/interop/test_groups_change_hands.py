@@ -1,0 +1,128 @@
+"""A data directory with groups goes from a real node to ours and back; offsets outlive kills."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.driver import TopicWish
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+
+pytestmark = pytest.mark.interop
+TOPIC: Final = "handed-over"
+PARTITIONS: Final = 4
+GROUPS: Final = ("one", "two", "grp-é")
+SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
+TIMEOUT_S: Final = 30
+BATCH: Final = 10
+KILLS: Final = 3
+
+
+def create(servers: str) -> None:
+    with ConfluentDriver(servers) as driver:
+        assert driver.create_topics([TopicWish(TOPIC, partitions=PARTITIONS)])[TOPIC].code == 0
+
+
+def write(servers: str, first: int) -> None:
+    library: Any = importlib.import_module("confluent_kafka")
+    producer = library.Producer({"bootstrap.servers": servers})
+    for number in range(first, first + BATCH):
+        producer.produce(TOPIC, b"%d" % number, partition=number % PARTITIONS)
+    assert producer.flush(TIMEOUT_S) == 0
+
+
+def read(servers: str, group: str) -> list[int]:
+    """Return what is new for a group, and commit each record that was read."""
+    library: Any = importlib.import_module("confluent_kafka")
+    consumer = library.Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    values: list[int] = []
+    with closing(consumer):
+        consumer.subscribe([TOPIC])
+        ended: set[int] = set()
+        while len(ended) < PARTITIONS:
+            message = consumer.poll(TIMEOUT_S)
+            assert message is not None, "the group has no coordinator"
+            if message.error() is not None:
+                ended.add(message.partition())
+                continue
+            values.append(int(message.value()))
+            consumer.commit(message, asynchronous=False)
+    return sorted(values)
+
+
+def use(servers: str, first: int) -> None:
+    """Write records; every group reads those, and no other."""
+    write(servers, first)
+    for group in GROUPS:
+        assert read(servers, group) == list(range(first, first + BATCH)), group
+
+
+def test_groups_go_from_a_real_node_to_ours_and_back(
+    tmp_path: Path, java: Java, kafka_tools: ToolRunner
+) -> None:
+    real = RealKafka(java=java, tools=kafka_tools, folder=tmp_path, overrides=SETTINGS)
+    with real:
+        create(real.bootstrap_servers)
+        use(real.bootstrap_servers, 0)
+    ours = KvorumNode(tmp_path, SETTINGS)
+    ours.start()
+    try:
+        assert read(ours.bootstrap_servers, "one") == []
+        use(ours.bootstrap_servers, BATCH)
+    finally:
+        assert ours.stop() == 0
+    again = RealKafka(
+        java=java, tools=kafka_tools, folder=tmp_path, overrides=SETTINGS, formatted=True
+    )
+    with again:
+        assert read(again.bootstrap_servers, "two") == []
+        use(again.bootstrap_servers, 2 * BATCH)
+        described = kafka_tools.run(
+            "kafka-consumer-groups",
+            *("--bootstrap-server", again.bootstrap_servers, "--describe", "--group", "grp-é"),
+        )
+        assert described.stdout.count(TOPIC) == PARTITIONS
+    (log,) = (tmp_path / "data").glob("__consumer_offsets-47/*.log")
+    dumped = kafka_tools.run("kafka-dump-log", "--offsets-decoder", "--files", str(log))
+    assert "grp-é" in dumped.stdout
+
+
+def test_what_a_group_has_committed_outlives_every_kill(tmp_path: Path) -> None:
+    node = KvorumNode(
+        tmp_path,
+        {
+            **SETTINGS,
+            "broker.session.timeout.ms": "300",
+            "broker.heartbeat.interval.ms": "100",
+        },
+    )
+    node.format()
+    for number in range(KILLS):
+        node.start()
+        try:
+            if number == 0:
+                create(node.bootstrap_servers)
+            use(node.bootstrap_servers, number * BATCH)
+        finally:
+            os.kill(node.pid, signal.SIGKILL)
+            node.wait()
+    node.start()
+    assert [read(node.bootstrap_servers, group) for group in GROUPS] == [[], [], []]
+    assert node.stop() == 0

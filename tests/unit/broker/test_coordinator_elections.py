@@ -1,0 +1,83 @@
+"""What a change of the image means for a broker's coordinators."""
+
+from __future__ import annotations
+
+import pytest
+from immutables import Map
+
+from kvorum.broker.coordinator_elections import (
+    NO_LEADER_EPOCH,
+    CoordinatorChange,
+    coordinator_elections,
+    deleted_topics,
+)
+from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC, coordinator_partition
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.partitions import Partitions
+from kvorum.metadata.topics_image import TopicImage, TopicsImage
+
+ID, OTHER_ID = b"a" * 16, b"b" * 16
+ME, OTHER = 1, 2
+LED = PartitionRegistration((ME, OTHER), (ID, ID), (ME,), leader=ME, leader_epoch=3)
+FOLLOWED = LED._replace(leader=OTHER, leader_epoch=4)
+MOVED_AWAY = PartitionRegistration((OTHER,), (ID,), (OTHER,), leader=OTHER, leader_epoch=5)
+
+
+def image(*partitions: PartitionRegistration, topic_id: bytes = ID) -> TopicsImage:
+    topic = TopicImage(GROUP_METADATA_TOPIC, topic_id, Partitions(partitions))
+    return TopicsImage(Map({topic_id: topic}), Map({topic.name: topic_id}))
+
+
+Changes = tuple[tuple[CoordinatorChange, ...], tuple[CoordinatorChange, ...]]
+
+
+def changes(before: TopicsImage, after: TopicsImage) -> Changes:
+    found = coordinator_elections(before, after, GROUP_METADATA_TOPIC, ME)
+    return found.elected, found.resigned
+
+
+def test_a_new_topic_is_led_where_this_broker_leads() -> None:
+    elected, resigned = changes(TopicsImage(), image(LED, FOLLOWED, MOVED_AWAY))
+    assert elected == (CoordinatorChange(ID, 0, 3),)
+    assert resigned == (CoordinatorChange(ID, 1, 4),)
+
+
+def test_what_did_not_change_is_no_change() -> None:
+    before = image(LED, FOLLOWED)
+    assert changes(before, before) == ((), ())
+    topic = before.by_id[ID]
+    same = topic._replace(partitions=Partitions(tuple(one for _, one in topic.sorted_partitions())))
+    after = TopicsImage(Map({ID: same}), before.ids)
+    assert changes(before, after) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("after", "epoch"), [(FOLLOWED, 4), (MOVED_AWAY, NO_LEADER_EPOCH)], ids=["follows", "is gone"]
+)
+def test_a_leader_that_leads_no_more_resigns(after: PartitionRegistration, epoch: int) -> None:
+    assert changes(image(LED), image(after)) == ((), (CoordinatorChange(ID, 0, epoch),))
+
+
+def test_a_topic_that_is_made_again_is_another_one() -> None:
+    before, after = image(LED), image(LED, topic_id=OTHER_ID)
+    elected, resigned = changes(before, after)
+    assert elected == (CoordinatorChange(OTHER_ID, 0, 3),)
+    assert resigned == (CoordinatorChange(ID, 0, NO_LEADER_EPOCH),)
+    assert [topic.id for topic in deleted_topics(before, after)] == [ID]
+    assert deleted_topics(after, after) == []
+
+
+@pytest.mark.parametrize(
+    ("group", "partition"),
+    [
+        ("", 0),
+        ("test", 48),
+        ("my-group", 12),
+        ("console-consumer-12345", 6),
+        ("polygenelubricants", 0),
+        ("grp-é", 47),
+        ("a" * 300, 14),
+    ],
+)
+def test_groups_are_spread_by_javas_hash(group: str, partition: int) -> None:
+    assert coordinator_partition(group, 50) == partition

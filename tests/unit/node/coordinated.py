@@ -1,0 +1,232 @@
+"""A group coordinator over partitions in memory, whose leadership and followers a test controls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any, Final, TypeVar, cast
+
+from immutables import Map
+from tests.unit.storage.faulty_files import FaultyFiles
+from tests.unit.storage.topic_logs import managed
+
+from kvorum.broker.partition import Partition, PartitionContext
+from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.groups.records import decode_record
+from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
+from kvorum.metadata.cluster_image import ClusterImage
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.partitions import Partitions
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topics_image import TopicImage, TopicsImage
+from kvorum.node.broker.group_coordinator.group_coordinator_service import (
+    GroupCoordinatorService,
+)
+from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.clock import SystemClock
+from kvorum.node.config import GroupSettings, OffsetsTopicSettings
+from kvorum.storage.log_directory import LogDirectory
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.storage.unified_log import UnifiedLog
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kvorum.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kvorum.wire.records import Compression, RecordBatch, read_batches
+from kvorum.wire.uuid_text import ZERO_UUID
+
+Response = TypeVar("Response")
+OFFSETS: Final = "__consumer_offsets"
+OFFSETS_ID: Final = b"offsets-topic-id"
+TOPIC: Final = "t"
+TOPIC_ID: Final = b"the-topic-called"
+ME: Final = 1
+FOLLOWER: Final = 2
+DIRECTORY: Final = b"d" * 16
+SETTINGS: Final = GroupSettings(
+    coordinator=GroupCoordinatorSettings(group_initial_rebalance_delay_ms=0),
+    session_timeout_ms_min=1,
+    session_timeout_ms_max=60_000,
+    commit_timeout_ms=10_000,
+    topic=OffsetsTopicSettings(1, 1, 1 << 20, Compression.NONE),
+)
+LAG_MAX_MS: Final = 30_000
+CONTEXT: Final = RequestContext(8, "client", "/127.0.0.1")
+
+
+def flush(log: UnifiedLog) -> None:
+    log.flush()
+
+
+@dataclass
+class Coordinated:
+    """Broker 1 leads the partitions of the topic; broker 2 follows, and never fetches."""
+
+    settings: GroupSettings = SETTINGS
+    partition_count: int = 1
+    image: MetadataImage = field(default_factory=MetadataImage)
+
+    def __post_init__(self) -> None:
+        files = FaultyFiles()
+        files.make_directory(Path("/d"))
+        self.logs = managed([LogDirectory(Path("/d"), DIRECTORY, files, was_clean=True)], files)
+        self.logs.startup(lambda _: None, now_ms=0)
+        self.proposals: list[IsrProposal] = []
+        self.partitions = [self._partition(index) for index in range(self.partition_count)]
+        self.registration = PartitionRegistration(
+            (ME, FOLLOWER), (DIRECTORY, DIRECTORY), (ME,), leader=ME
+        )
+        self.service = GroupCoordinatorService(
+            self.settings,
+            cast("ReplicaManager", self),
+            broker_id=ME,
+            clock=SystemClock(),
+            random=Random(1),
+        )
+
+    def _partition(self, index: int) -> Partition:
+        where = TopicPartition(OFFSETS, index)
+        log = self.logs.get_or_create_log(where, OFFSETS_ID, directory_id=None, now_ms=0)
+        context = PartitionContext(
+            ME, lambda: 1, ClusterImage, self.proposals.append, flush, LAG_MAX_MS
+        )
+        return Partition(where, OFFSETS_ID, log, context)
+
+    # What the service asks of the replica manager.
+
+    def partition(self, topic_id: bytes, index: int) -> Partition | None:
+        assert topic_id == OFFSETS_ID
+        return self.partitions[index]
+
+    # What a test does.
+
+    @property
+    def log(self) -> UnifiedLog:
+        return self.partitions[0].log
+
+    def register(self, **changes: Any) -> None:
+        """Change leader, epochs or ISR of all partitions, and publish that."""
+        epoch = self.registration.partition_epoch + 1
+        self.registration = self.registration._replace(partition_epoch=epoch, **changes)
+        for partition in self.partitions:
+            if self.registration.leader == ME:
+                partition.make_leader(self.registration, min_insync_replicas=1, now_ms=0)
+            else:
+                partition.make_follower(self.registration)
+        registrations = Partitions((self.registration,) * self.partition_count)
+        self.publish(TopicImage(OFFSETS, OFFSETS_ID, registrations))
+
+    def publish(self, *added: TopicImage, without: str | None = None) -> None:
+        """Publish an image with topics added or replaced, or without one."""
+        before = self.image
+        topics = {**before.topics.by_id, **{topic.id: topic for topic in added}}
+        kept = {topic_id: topic for topic_id, topic in topics.items() if topic.name != without}
+        names = {topic.name: topic.id for topic in kept.values()}
+        self.image = replace(before, topics=TopicsImage(Map(kept), Map(names)))
+        self.service.on_image(before, self.image)
+
+    async def lead(self) -> None:
+        """Lead with epoch 0, and wait until the groups are loaded."""
+        self.register(leader_epoch=0)
+        await self.loaded()
+
+    async def loaded(self) -> None:
+        """Wait until the groups are loaded, of which nobody hears."""
+        while self.code_of_listing() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a record makes `condition` true."""
+        changed = asyncio.Event()
+        self.partitions[0].watch(changed.set)
+        async with asyncio.timeout(10):
+            while not condition():
+                await changed.wait()
+                changed.clear()
+
+    def code_of_listing(self) -> ErrorCode:
+        try:
+            self.service.list_groups([], [])
+        except RequestError as error:
+            return error.code
+        return ErrorCode.NONE
+
+    def hold(self) -> None:
+        """Let the high watermark wait for the follower from here on."""
+        self.register(isr=(ME, FOLLOWER))
+
+    def release(self) -> None:
+        """Let the high watermark move to the end."""
+        self.register(isr=(ME,))
+
+    def lose(self, leader_epoch: int = 1) -> None:
+        """Have the other broker lead."""
+        self.register(leader=FOLLOWER, leader_epoch=leader_epoch)
+
+    def states(self) -> Mapping[str, str]:
+        return {one.group_id: one.group_state for one in self.service.list_groups([], [])}
+
+    def records(self) -> list[tuple[object, bool]]:
+        """Return the key of each record, and whether it is a tombstone."""
+        found: list[tuple[object, bool]] = []
+        for batch in self.batches():
+            for record in batch.records():
+                assert record.key is not None
+                decoded = decode_record(record.key, record.value)
+                assert decoded is not None
+                found.append((decoded.key, decoded.value is None))
+        return found
+
+    def batches(self) -> list[RecordBatch]:
+        found: list[RecordBatch] = []
+        offset, end = self.log.log_start_offset, self.log.log_end_offset
+        while offset < end:
+            found += read_batches(self.log.read(offset, 1 << 20, end_offset=end))
+            offset = found[-1].next_offset
+        return found
+
+    async def commit(self, offset: int, *, group: str = "g", partition: int = 0) -> ErrorCode:
+        """Commit an offset as an operator would, without a member."""
+        wish = OffsetCommitRequestTopic(
+            TOPIC, TOPIC_ID, [OffsetCommitRequestPartition(partition, offset)]
+        )
+        request = OffsetCommitRequest(group, topics=[wish])
+        return await code_of(self.service.commit_offsets(CONTEXT, request))
+
+    async def offset(self, *, group: str = "g", is_stable: bool = False) -> int:
+        wish = OffsetFetchRequestTopics(TOPIC, ZERO_UUID, [0])
+        request = OffsetFetchRequestGroup(group, topics=[wish])
+        found = await self.service.fetch_offsets(request, require_stable=is_stable)
+        return found.topics[0].partitions[0].committed_offset
+
+    async def join(self, *, session_ms: int = 30_000, group: str = "g") -> JoinGroupResponse:
+        """Join as a member of its own, as clients of old do, at once."""
+        request = JoinGroupRequest(
+            group,
+            session_ms,
+            session_ms,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol("range", b"")],
+        )
+        return await self.service.join_group(replace(CONTEXT, version=3), request)
+
+
+async def code_of(operation: Coroutine[Any, Any, Any]) -> ErrorCode:
+    """Return the error of an operation that is refused as a whole."""
+    try:
+        await operation
+    except RequestError as error:
+        return error.code
+    return ErrorCode.NONE

@@ -1,0 +1,336 @@
+"""The group coordinator's runtime: what loads, waits, fails and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+
+import pytest
+from tests.unit.node.coordinated import (
+    CONTEXT,
+    OFFSETS,
+    SETTINGS,
+    TOPIC,
+    TOPIC_ID,
+    Coordinated,
+    code_of,
+)
+from tests.unit.storage.topic_logs import append, sent
+
+from kvorum.groups.coordinator_partition import coordinator_partition
+from kvorum.groups.records import CoordinatorRecord
+from kvorum.metadata.topics_image import TopicImage
+from kvorum.storage.append_origin import AppendOrigin
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.end_txn_marker import EndTxnMarker
+from kvorum.wire.messages.heartbeat import HeartbeatRequest
+from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMemberIdentity
+from kvorum.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
+from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
+from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kvorum.wire.records import (
+    BatchOptions,
+    ControlRecord,
+    ControlRecordType,
+    RecordData,
+    build_batch,
+    encode_control_record,
+    read_batches,
+)
+
+pytestmark = pytest.mark.asyncio
+
+
+def write(node: Coordinated, data: bytes) -> None:
+    """Append a batch behind the coordinator's back."""
+    (batch,) = read_batches(data)
+    node.log.append_as_leader(batch, leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR)
+
+
+def offset_record(offset: int, group: str = "g") -> RecordData:
+    record = CoordinatorRecord(OffsetCommitKey(group, TOPIC, 0), OffsetCommitValue(offset), 4)
+    return RecordData(record.value_bytes(), record.key_bytes(), 5)
+
+
+def transactional(*records: RecordData) -> bytes:
+    options = BatchOptions(producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    return build_batch(records, options)
+
+
+def marker(kind: ControlRecordType) -> bytes:
+    end = ControlRecord(kind, EndTxnMarker(coordinator_epoch=0))
+    options = BatchOptions(producer_id=7, producer_epoch=0, is_transactional=True, is_control=True)
+    return build_batch([encode_control_record(end, 6)], options)
+
+
+async def test_a_broker_that_does_not_lead_is_no_coordinator() -> None:
+    node = Coordinated()
+    assert await node.commit(1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    node.lose(leader_epoch=0)
+    assert await node.commit(1) is ErrorCode.NOT_COORDINATOR
+    assert node.states() == {}
+    node.service.close()
+    assert node.code_of_listing() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+async def test_what_is_in_the_log_is_known_when_it_is_loaded() -> None:
+    node = Coordinated()
+    write(node, build_batch([offset_record(3), offset_record(4)]))
+    write(node, build_batch([RecordData(None, offset_record(0, "gone").key, 5)]))
+    write(node, build_batch([RecordData(b"x", b"\x00\x63of a type to come", 5)]))
+    node.register(leader_epoch=0)
+    assert await node.commit(9) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert node.code_of_listing() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    kept = await node.service.heartbeat(HeartbeatRequest("g", 1, "m"))
+    assert kept.error_code == ErrorCode.NONE, "a member is kept while its group is loaded"
+    await node.loaded()
+    assert await node.offset() == 4
+    assert node.states() == {"g": "Empty"}
+
+
+async def test_a_log_of_several_segments_is_loaded_from_its_start_on() -> None:
+    node = Coordinated()
+    for offset in range(40):
+        write(node, build_batch([offset_record(offset, f"g-{offset % 4}")]))
+    node.log.update_high_watermark(40)
+    segments = node.log.size_bytes // node.log.config.segments.segment_bytes
+    assert segments > 1
+    node.log.delete_records(15, now_ms=0)
+    await node.lead()
+    assert [await node.offset(group=f"g-{number}") for number in range(4)] == [36, 37, 38, 39]
+    assert await node.commit(41) is ErrorCode.NONE
+    node.lose()
+    node.register(leader=1, leader_epoch=2)
+    await node.loaded()
+    assert await node.offset() == 41
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(ControlRecordType.COMMIT, 8), (ControlRecordType.ABORT, 3)]
+)
+async def test_offsets_of_a_transaction_count_with_its_marker(
+    kind: ControlRecordType, expected: int
+) -> None:
+    node = Coordinated()
+    write(node, build_batch([offset_record(3)]))
+    write(node, transactional(offset_record(8)))
+    write(node, marker(kind))
+    await node.lead()
+    assert await node.offset() == expected
+
+
+async def test_a_damaged_partition_harms_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    node = Coordinated(partition_count=2)
+    damaged, sound = "b", "g"
+    assert [coordinator_partition(group, 2) for group in (damaged, sound)] == [0, 1]
+    write(node, build_batch([RecordData(b"\0\x04cut off", offset_record(0).key, 5)]))
+    with caplog.at_level(logging.ERROR):
+        await node.lead()
+    assert "Groups could not be loaded" in caplog.text
+    assert await node.commit(1, group=damaged) is ErrorCode.NOT_COORDINATOR
+    assert await node.commit(1, group=sound) is ErrorCode.NONE
+    assert node.states() == {sound: "Empty"}
+    caplog.clear()
+    node.register(leader_epoch=1)
+    await node.loaded()
+    assert "Groups could not be loaded" in caplog.text, "a new epoch is another chance"
+    assert await node.offset(group=sound) == 1
+
+
+async def test_an_answer_waits_until_its_records_are_committed() -> None:
+    node = Coordinated()
+    await node.lead()
+    assert await node.commit(1) is ErrorCode.NONE
+    node.hold()
+    waiting = asyncio.create_task(node.commit(2))
+    newest = asyncio.create_task(node.offset(is_stable=True))
+    leaving = asyncio.create_task(
+        node.service.leave_group(
+            LeaveGroupRequest("g", members=[LeaveGroupRequestMemberIdentity("m")])
+        )
+    )
+    await asyncio.sleep(0.01)
+    assert not any(task.done() for task in (waiting, newest, leaving))
+    assert await node.offset() == 1
+    node.release()
+    assert await waiting is ErrorCode.NONE
+    assert await newest == 2
+    assert (await leaving).members[0].error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert await node.offset() == 2
+
+
+async def test_a_commit_that_takes_too_long_is_refused_and_stands() -> None:
+    node = Coordinated(replace(SETTINGS, commit_timeout_ms=10))
+    await node.lead()
+    node.hold()
+    assert await node.commit(5) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert await code_of(node.offset(is_stable=True)) is ErrorCode.NOT_COORDINATOR
+    assert await node.offset() == -1
+    node.release()
+    assert await node.offset() == 5
+
+
+async def test_all_who_wait_hear_that_the_leader_is_another() -> None:
+    node = Coordinated()
+    await node.lead()
+    member = await node.join()
+    joining = asyncio.create_task(node.join())
+    await asyncio.sleep(0)
+    node.hold()
+    committing = asyncio.create_task(node.commit(5, group="other"))
+    await asyncio.sleep(0)
+    assert member.error_code == ErrorCode.NONE
+    assert not joining.done()
+    node.lose()
+    assert (await joining).error_code == ErrorCode.NOT_COORDINATOR
+    assert await committing is ErrorCode.NOT_COORDINATOR
+    assert await node.commit(6, group="other") is ErrorCode.NOT_COORDINATOR
+    assert node.states() == {}
+
+
+async def test_a_leader_that_hears_late_of_its_loss_appends_nothing() -> None:
+    node = Coordinated()
+    await node.lead()
+    end = node.log.log_end_offset
+    node.partitions[0].make_follower(node.registration._replace(leader_epoch=1))
+    assert await node.commit(5) is ErrorCode.NOT_COORDINATOR
+    assert node.log.log_end_offset == end
+    assert node.states() == {}, "the group of the commit is taken back"
+
+
+async def test_an_old_epoch_ends_nothing_and_a_new_one_loads_nothing() -> None:
+    node = Coordinated()
+    await node.lead()
+    await node.join()
+    node.register(leader_epoch=5)
+    assert node.states() == {"g": "CompletingRebalance"}, "nothing is loaded again"
+    topic = node.image.topics.by_name(OFFSETS)
+    assert topic is not None
+    old = node.registration._replace(leader=2, leader_epoch=4)
+    node.publish(topic._replace(partitions=type(topic.partitions)((old,))))
+    assert node.states() == {"g": "CompletingRebalance"}
+
+
+async def test_records_of_somebody_else_are_loaded(caplog: pytest.LogCaptureFixture) -> None:
+    node = Coordinated()
+    await node.lead()
+    append(node.log, sent(b"not read before"))
+    write(node, build_batch([offset_record(7)]))
+    with caplog.at_level(logging.ERROR):
+        assert await node.commit(1, group="other") is ErrorCode.NOT_COORDINATOR
+        await node.loaded()
+    assert "others have written" in caplog.text
+    # A record without a key is none of a coordinator's.
+    assert await node.commit(1) is ErrorCode.NOT_COORDINATOR
+    fresh = Coordinated()
+    await fresh.lead()
+    write(fresh, build_batch([offset_record(7)]))
+    assert await fresh.commit(1, group="other") is ErrorCode.NOT_COORDINATOR
+    await fresh.loaded()
+    assert (await fresh.offset(), await fresh.offset(group="other")) == (7, 1)
+
+
+async def test_what_the_log_refuses_is_taken_back() -> None:
+    node = Coordinated()
+    await node.lead()
+    wish = OffsetCommitRequestPartition(0, 1, committed_metadata="x" * 600)
+    request = OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic(TOPIC, TOPIC_ID, [wish])])
+    refused = await code_of(node.service.commit_offsets(CONTEXT, request))
+    assert refused is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert node.states() == {}
+    of_member = OffsetCommitRequest("g", 1, "member", topics=request.topics)
+    unknown = await code_of(node.service.commit_offsets(CONTEXT, of_member))
+    assert unknown is ErrorCode.ILLEGAL_GENERATION, "the group of the commit is not there"
+    assert await node.commit(2) is ErrorCode.NONE
+    assert await node.offset() == 2
+
+
+async def test_an_assignment_that_cannot_be_written_has_the_group_join_again() -> None:
+    node = Coordinated()
+    await node.lead()
+    member = await node.join()
+    request = SyncGroupRequest(
+        "g",
+        member.generation_id,
+        member.member_id,
+        assignments=[SyncGroupRequestAssignment(member.member_id, b"a" * 600)],
+    )
+    assert (await node.service.sync_group(request)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    request.assignments = [SyncGroupRequestAssignment(member.member_id, b"a")]
+    again = await node.service.sync_group(request)
+    assert again.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+async def test_a_member_that_is_silent_is_removed() -> None:
+    node = Coordinated()
+    await node.lead()
+    member = await node.join(session_ms=30)
+    assignment = SyncGroupRequestAssignment(member.member_id, b"a")
+    request = SyncGroupRequest("g", 1, member.member_id, assignments=[assignment])
+    assert (await node.service.sync_group(request)).assignment == b"a"
+    assert node.states() == {"g": "Stable"}
+    await node.until(lambda: node.states() == {"g": "Empty"})
+    beat = HeartbeatRequest("g", 1, member.member_id)
+    assert await code_of(node.service.heartbeat(beat)) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_offsets_expire() -> None:
+    coordinator = replace(
+        SETTINGS.coordinator, offsets_retention_ms=1, offsets_retention_check_interval_ms=20
+    )
+    node = Coordinated(replace(SETTINGS, coordinator=coordinator))
+    await node.lead()
+    assert await node.commit(1) is ErrorCode.NONE
+    await node.until(lambda: not node.states())
+    assert [is_tombstone for _, is_tombstone in node.records()] == [False, True, True]
+
+
+async def test_offsets_of_a_topic_end_with_it_in_batches_that_fit() -> None:
+    node = Coordinated()
+    await node.lead()
+    node.publish(TopicImage(TOPIC, TOPIC_ID))
+    for partition in range(40):
+        assert await node.commit(1, partition=partition) is ErrorCode.NONE
+    count = len(node.batches())
+    node.publish(without=TOPIC)
+    tombstones = node.batches()[count:]
+    assert sum(batch.record_count for batch in tombstones) == 40
+    assert len(tombstones) > 1
+    assert all(batch.size <= 500 for batch in tombstones)
+    assert await node.offset() == -1
+
+
+async def test_a_topic_that_goes_while_groups_are_loaded_is_not_forgotten() -> None:
+    node = Coordinated()
+    write(node, build_batch([offset_record(3)]))
+    node.publish(TopicImage(TOPIC, TOPIC_ID))
+    node.register(leader_epoch=0)
+    node.publish(without=TOPIC)
+    await node.loaded()
+    assert await node.offset() == -1
+    assert node.records()[-1] == (OffsetCommitKey("g", TOPIC, 0), True)
+
+
+async def test_a_deleted_offsets_topic_ends_its_coordinators() -> None:
+    node = Coordinated()
+    await node.lead()
+    joined = asyncio.create_task(node.join())
+    await asyncio.sleep(0)
+    node.publish(without=OFFSETS)
+    assert (await joined).error_code == ErrorCode.NOT_COORDINATOR
+    assert await node.commit(1) is ErrorCode.NOT_COORDINATOR
+
+
+async def test_batches_are_those_of_a_kafka_coordinator() -> None:
+    node = Coordinated()
+    await node.lead()
+    assert await node.commit(1) is ErrorCode.NONE
+    (batch,) = node.batches()
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (-1, -1, 0)
+    assert (batch.record_count, batch.partition_leader_epoch) == (1, 0)
