@@ -27,6 +27,7 @@ PARTS = (
     "quorum",
     "controller",
     "spark",
+    "spark-cluster",
     "soak",
 )
 
@@ -40,6 +41,13 @@ def spark_rows(arguments: argparse.Namespace) -> list[Row]:
         pushdown_records=arguments.pushdown_records,
         log_records=arguments.log_records,
     )
+
+
+def spark_cluster_rows(records: int) -> list[Row]:
+    """Return the rows of the part spark-cluster."""
+    from benchmarks import spark_cluster  # noqa: PLC0415 - as above
+
+    return spark_cluster.rows(records=records)
 
 
 def main() -> None:
@@ -74,6 +82,9 @@ def main() -> None:
     parser.add_argument(
         "--log-records", type=int, default=1_000_000, help="spark: default 1,000,000"
     )
+    parser.add_argument(
+        "--fleet-records", type=int, default=10_000_000, help="spark-cluster: default 10,000,000"
+    )
     arguments = parser.parse_args()
     if arguments.part == "soak":
         soak.run(idle_minutes=arguments.idle_minutes, load_minutes=arguments.load_minutes)
@@ -92,6 +103,7 @@ def main() -> None:
             heap_gib=arguments.heap_gib,
         ),
         "spark": lambda: spark_rows(arguments),
+        "spark-cluster": lambda: spark_cluster_rows(arguments.fleet_records),
     }
     parts = measured if arguments.part is None else (arguments.part,)
     rows = [row for part in parts for row in measured[part]()]

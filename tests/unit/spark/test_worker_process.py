@@ -17,7 +17,12 @@ from kvorum.spark.log_source.source import KvorumLogReader, KvorumLogSource
 from kvorum.spark.metadata_source.columns import columns_named
 from kvorum.spark.metadata_source.options import parse_options as metadata_options
 from kvorum.spark.metadata_source.source import KvorumMetadataReader, KvorumMetadataSource
-from kvorum.spark.worker_process import IS_REUSED, forget_packages_in_archives
+from kvorum.spark.worker_process import (
+    IS_REUSED,
+    YOUNG_OBJECTS_MAX,
+    forget_packages_in_archives,
+    rare_collections,
+)
 
 PLANNING = "import sys, kvorum.spark.metadata_source.source; print(*sorted(sys.modules))"
 
@@ -131,3 +136,14 @@ def test_planning_imports_nothing_that_only_tasks_and_streams_need() -> None:
     modules = done.stdout.decode().split()
     assert "kvorum.spark.files.find" in modules
     assert not {"pandas", "kvorum.spark.streaming.quorum_client"}.intersection(modules)
+
+
+def fail() -> None:
+    raise ValueError(gc.get_threshold()[0])
+
+
+def test_garbage_is_collected_as_before_behind_a_task_that_fails() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(ValueError, match=f"^{YOUNG_OBJECTS_MAX}$"), rare_collections():
+        fail()
+    assert gc.get_threshold() == before
