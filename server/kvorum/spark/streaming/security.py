@@ -45,7 +45,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who authenticates, by which mechanism of SASL."""
+    """A name and a password, and the mechanism of SASL that takes them."""
 
     mechanism: str
     user: str
