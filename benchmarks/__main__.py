@@ -27,15 +27,27 @@ PARTS = (
     "quorum",
     "controller",
     "spark",
+    "spark-cluster",
     "soak",
 )
 
 
-def spark_rows(metadata_records: int, log_records: int) -> list[Row]:
+def spark_rows(arguments: argparse.Namespace) -> list[Row]:
     """Return the rows of the part spark."""
     from benchmarks import spark  # noqa: PLC0415 - imports pyspark, which other parts need not pay
 
-    return spark.rows(metadata_records=metadata_records, log_records=log_records)
+    return spark.rows(
+        metadata_records=arguments.metadata_records,
+        pushdown_records=arguments.pushdown_records,
+        log_records=arguments.log_records,
+    )
+
+
+def spark_cluster_rows(records: int) -> list[Row]:
+    """Return the rows of the part spark-cluster."""
+    from benchmarks import spark_cluster  # noqa: PLC0415 - as above
+
+    return spark_cluster.rows(records=records)
 
 
 def main() -> None:
@@ -65,7 +77,13 @@ def main() -> None:
         "--metadata-records", type=int, default=500_000, help="spark: default 500,000"
     )
     parser.add_argument(
+        "--pushdown-records", type=int, default=10_000_000, help="spark: default 10,000,000"
+    )
+    parser.add_argument(
         "--log-records", type=int, default=1_000_000, help="spark: default 1,000,000"
+    )
+    parser.add_argument(
+        "--fleet-records", type=int, default=10_000_000, help="spark-cluster: default 10,000,000"
     )
     arguments = parser.parse_args()
     if arguments.part == "soak":
@@ -84,7 +102,8 @@ def main() -> None:
             with_peer=not arguments.alone,
             heap_gib=arguments.heap_gib,
         ),
-        "spark": lambda: spark_rows(arguments.metadata_records, arguments.log_records),
+        "spark": lambda: spark_rows(arguments),
+        "spark-cluster": lambda: spark_cluster_rows(arguments.fleet_records),
     }
     parts = measured if arguments.part is None else (arguments.part,)
     rows = [row for part in parts for row in measured[part]()]

@@ -19,8 +19,8 @@ from tests.interop.kafka.java import Java
 from kvorum.spark.session import build_session
 
 
-def rows(*, metadata_records: int, log_records: int) -> list[Row]:
-    """Return the rows of the report: a start, a metadata log and a topic of so many records."""
+def rows(*, metadata_records: int, pushdown_records: int, log_records: int) -> list[Row]:
+    """Return the rows of the report: a start, metadata logs and a topic of so many records."""
     with tempfile.TemporaryDirectory() as folder:
         # Before the environment is that of the session with the connector.
         start = spark_start.rows(Path(folder))
@@ -33,7 +33,13 @@ def rows(*, metadata_records: int, log_records: int) -> list[Row]:
             root = Path(folder)
             return [
                 *start,
-                *spark_metadata.rows(root / "metadata", java, session, metadata_records),
+                *spark_metadata.rows(
+                    root / "metadata",
+                    java,
+                    session,
+                    records=metadata_records,
+                    pushdown_records=pushdown_records,
+                ),
                 *spark_log.rows(root / "broker", java, session, log_records),
             ]
     finally:

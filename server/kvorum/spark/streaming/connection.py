@@ -1,18 +1,30 @@
-"""One connection to a controller: requests and responses, one after the other, and versions."""
+"""One connection to a controller: requests and responses, one after the other, and versions.
+
+Where TLS or SASL is asked for, that comes first: TLS, then ApiVersions, then SASL.
+"""
 
 from __future__ import annotations
 
+import secrets
 import socket
 import struct
 from typing import Final, TypeVar
 
+from kvorum.spark.errors import QuorumError
 from kvorum.spark.streaming.addresses import Address
+from kvorum.spark.streaming.sasl import MECHANISMS, SaslError
+from kvorum.spark.streaming.security import PLAINTEXT, Credentials, Security, Tls
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kvorum.wire.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from kvorum.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kvorum.wire.primitives import Message
 
 CLIENT: Final = "kvorum-spark"
@@ -35,17 +47,20 @@ class Connection:
     `ConnectionFailedError` the connection is closed for good.
     """
 
-    def __init__(self, address: Address, *, timeout_s: float) -> None:
+    def __init__(
+        self, address: Address, *, timeout_s: float, security: Security = PLAINTEXT
+    ) -> None:
+        """Connect; raises `ConnectionFailedError`, or `QuorumError` where a retry is in vain."""
         self.address = address
+        self._protocol = security.protocol
         self._correlation_id = 0
         self._has_answered = False
-        try:
-            self._socket = socket.create_connection(address, timeout=timeout_s)
-        except OSError as error:
-            raise ConnectionFailedError(_reason(error)) from None
+        self._socket = _connected(address, security.tls, timeout_s)
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._versions = self._api_versions()
+            if security.credentials is not None:
+                self._authenticate(security.credentials)
         except BaseException:
             self.close()
             raise
@@ -77,6 +92,27 @@ class Connection:
         if answer.error_code != ErrorCode.NONE:
             raise ConnectionFailedError(f"ApiVersions is answered with error {answer.error_code}")
         return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+    def _authenticate(self, credentials: Credentials) -> None:
+        mechanism = credentials.mechanism
+        request = SaslHandshakeRequest(mechanism)
+        handshake = self.ask(request, SaslHandshakeResponse, lowest_version=1)
+        if handshake.error_code != ErrorCode.NONE:
+            offered = ", ".join(handshake.mechanisms) or "none"
+            raise QuorumError(f"{self.address}: no SASL mechanism {mechanism}: there are {offered}")
+        exchange = MECHANISMS[mechanism](credentials, secrets.token_urlsafe())
+        try:
+            message = next(exchange)
+            while True:
+                answer = self.ask(SaslAuthenticateRequest(message), SaslAuthenticateResponse)
+                if answer.error_code != ErrorCode.NONE:
+                    reason = answer.error_message or f"error {answer.error_code}"
+                    raise QuorumError(f"{self.address}: SASL {mechanism}: {reason}")
+                message = exchange.send(answer.auth_bytes)
+        except StopIteration:
+            return
+        except SaslError as error:
+            raise QuorumError(f"{self.address}: SASL {mechanism}: {error}") from None
 
     def _exchange(self, request: Message, kind: type[Response], version: int) -> Response:
         self._correlation_id += 1
@@ -119,8 +155,23 @@ class Connection:
         # Kafka closes so where a listener wants TLS; where it wants SASL, behind ApiVersions.
         return (
             "the controller closed the connection without an answer, as listeners do that are not "
-            "PLAINTEXT"
+            f"{self._protocol}: see option 'kafka.security.protocol'"
         )
+
+
+def _connected(address: Address, tls: Tls | None, timeout_s: float) -> socket.socket:
+    context = None if tls is None else tls.context()
+    try:
+        made = socket.create_connection(address, timeout=timeout_s)
+        if context is None:
+            return made
+        try:
+            return context.wrap_socket(made, server_hostname=address.host)
+        except BaseException:
+            made.close()
+            raise
+    except OSError as error:
+        raise ConnectionFailedError(_reason(error)) from None
 
 
 def _reason(error: Exception) -> str:

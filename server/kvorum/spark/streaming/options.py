@@ -17,6 +17,8 @@ from kvorum.spark.source_options import (
     number_option,
 )
 from kvorum.spark.streaming.addresses import Address, parse_addresses
+from kvorum.spark.streaming.security import PLAINTEXT, Security
+from kvorum.spark.streaming.security_options import PREFIX, SECURITY_OPTIONS, security_options
 
 RETRY_TIMEOUT_MS: Final = 60_000
 """How long a leader is looked for: an election with a lost machine takes a few seconds."""
@@ -49,6 +51,7 @@ class QuorumOptions(NamedTuple):
     controllers: tuple[Address, ...]
     retry_timeout_s: float
     cluster_id: str | None
+    security: Security = PLAINTEXT
 
 
 def is_quorum(options: Mapping[str, str]) -> bool:
@@ -58,7 +61,7 @@ def is_quorum(options: Mapping[str, str]) -> bool:
 
 def stream_options(options: Mapping[str, str]) -> StreamOptions:
     """Return how a stream goes on; `OptionError` for an unknown option or a wrong value."""
-    given = given_options(options, (*FILE_OPTIONS, *_BOTH, *STREAM_OPTIONS))
+    given = given_options(options, (*FILE_OPTIONS, *_BOTH, *STREAM_OPTIONS, *SECURITY_OPTIONS))
     return StreamOptions(
         _starting(given.get("startingoffsets", Starting.EARLIEST.value)),
         number_option(given, "maxOffsetsPerTrigger", lowest=1),
@@ -77,13 +80,15 @@ def quorum_options(options: Mapping[str, str]) -> QuorumOptions:
         parse_addresses(given.get("controllers", "")),
         (RETRY_TIMEOUT_MS if timeout_ms is None else timeout_ms) / 1000,
         given.get("cluster.id"),
+        security_options(options),
     )
 
 
 def directory_options(options: Mapping[str, str]) -> FileOptions:
     """Return which files are read; `OptionError` for an option that is of a quorum only."""
-    if any(name.lower() == "retrytimeoutms" for name in options):
-        raise OptionError("option 'retryTimeoutMs' goes together with option 'controllers' only")
+    for name in options:
+        if name.lower() == "retrytimeoutms" or name.lower().startswith(PREFIX):
+            raise OptionError(f"option {name!r} goes together with option 'controllers' only")
     return file_options(options, METADATA_SEARCH)
 
 

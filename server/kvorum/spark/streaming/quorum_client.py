@@ -22,6 +22,7 @@ from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.spark.errors import QuorumError
 from kvorum.spark.streaming.addresses import Address
 from kvorum.spark.streaming.connection import Connection, ConnectionFailedError
+from kvorum.spark.streaming.security import PLAINTEXT, Security
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.describe_quorum import (
@@ -60,6 +61,7 @@ class QuorumPlan(NamedTuple):
     leader_epoch: int
     retry_timeout_s: float
     cluster_id: str | None
+    security: Security = PLAINTEXT
 
 
 class QuorumClient:
@@ -79,6 +81,7 @@ class QuorumClient:
         self.leader_epoch = plan.leader_epoch
         self._addresses = list(plan.addresses)
         self._leader = plan.leader
+        self._security = plan.security
         self._retry_timeout_s = plan.retry_timeout_s
         self._connection: Connection | None = None
         self._turn = 0
@@ -94,6 +97,7 @@ class QuorumClient:
             self.leader_epoch,
             self._retry_timeout_s,
             self.cluster_id,
+            self._security,
         )
 
     @property
@@ -202,7 +206,9 @@ class QuorumClient:
         if self._connection is not None and self._connection.address != address:
             self.close()
         if self._connection is None:
-            self._connection = Connection(address, timeout_s=REQUEST_TIMEOUT_S)
+            self._connection = Connection(
+                address, timeout_s=REQUEST_TIMEOUT_S, security=self._security
+            )
         return self._connection
 
     def _drop(self, failed: Address) -> None:

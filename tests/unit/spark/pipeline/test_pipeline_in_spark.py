@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from kvorum.spark.pipeline.errors import PipelineError
 from kvorum.spark.pipeline.job import SparkTasks
 from kvorum.spark.pipeline.request import PipelineRequest
 from kvorum.spark.pipeline.run import run_pipeline
+from kvorum.spark.worker_process import YOUNG_OBJECTS_MAX
 
 # pyspark leaves sockets to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -56,3 +58,16 @@ def test_damage_of_one_cluster_ends_the_run_with_its_line(
     with pytest.raises(PipelineError, match=expected):
         run_pipeline(request, lambda: SparkTasks(spark), Notes())
     assert not [name for name in files_of(tmp_path / "out") if not name.startswith("_staging")]
+
+
+def test_a_task_collects_garbage_rarely_in_a_process_that_is_prepared(spark: SparkSession) -> None:
+    def states(_: int) -> tuple[int, bool]:
+        return gc.get_threshold()[0], gc.get_freeze_count() > 0
+
+    found = SparkTasks(spark).run(
+        states, [1], records_of=lambda _: 0, show=lambda _tasks, _records: None
+    )
+    assert found == [(YOUNG_OBJECTS_MAX, True)]
+    # What else runs in the same process has Python's own settings.
+    threshold = spark.sparkContext.parallelize([1], 1).map(lambda _: gc.get_threshold()[0])
+    assert threshold.collect() == [gc.get_threshold()[0]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,8 @@ from kvorum.spark.pipeline.lock import locked
 from kvorum.spark.pipeline.output_files import output_files
 from kvorum.spark.pipeline.request import PipelineRequest
 from kvorum.spark.pipeline.run import find_clusters
+from kvorum.storage.batch_header import CRC_START
+from kvorum.wire.checksums import crc32c
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.records import RecordBatch, build_data_batch
 
@@ -259,3 +262,30 @@ def test_a_replica_of_another_log_does_not_keep_the_next_one_from_standing_in(
     assert report.record_count == story.record_count
     nodes = {row["offset"]: row["node_id"] for row in rows_of(tmp_path / "out", "records")}
     assert (nodes[offset_of(story, 20)], set(nodes.values())) == (3, {1, 3})
+
+
+def test_records_behind_one_that_cannot_be_decoded_are_counted_as_withheld(
+    story: Story, tmp_path: Path
+) -> None:
+    source = story.write(tmp_path / "a")
+    (segment,) = (source / LOG).glob("*.log")
+    data = bytearray(segment.read_bytes())
+    batch = next(
+        each for each in story.batches[20:] if not each.is_control and each.record_count >= 3
+    )
+    undecodable = list(batch.records())[1]
+    assert undecodable.value is not None
+    # The frame's version is its first byte; the checksum of the batch is right.
+    data[data.index(undecodable.value, batch.position)] = 0x7F
+    end = batch.position + batch.size
+    struct.pack_into(
+        ">I",
+        data,
+        batch.position + CRC_START - 4,
+        crc32c(bytes(data[batch.position + CRC_START : end])),
+    )
+    segment.write_bytes(data)
+    report = run_here(source, tmp_path / "out", keeps_errors=True)
+    assert (report.error_count, report.record_count) == (1, undecodable.offset)
+    (error,) = rows_of(tmp_path / "out", "errors")
+    assert error["offset"] == undecodable.offset

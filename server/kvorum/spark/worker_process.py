@@ -1,0 +1,60 @@
+"""What Spark's Python processes do around each piece of work, kept cheap.
+
+Before each task or step of planning such a process forgets where it looked for modules, and so
+`zipimport` reads the directory of an archive anew: once for the archive, and once for each package
+in it from which something was imported. pyspark itself is in an archive, and has about fifteen.
+Behind each task the process collects garbage, which visits every object of every imported module.
+The two take longer than a small task does.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+from zipimport import zipimporter
+
+IS_REUSED: Final = "SPARK_REUSE_WORKER"
+"""The variable that Spark sets for Python processes that work on one task after another."""
+
+YOUNG_OBJECTS_MAX: Final = 50_000
+"""How many objects more than before set off a collection of garbage while a log is folded; Python's
+own 700 are made by a few records. None of the fold's objects forms garbage in cycles."""
+
+
+def prepare_for_more_tasks() -> None:
+    """Make the next pieces of work in this process begin and end sooner; to be called in each.
+
+    Does nothing in processes that are not Spark's, nor in those that end behind their task.
+    """
+    if IS_REUSED not in os.environ:
+        return
+    forget_packages_in_archives()
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
+
+
+def forget_packages_in_archives() -> None:
+    """Drop the finders of packages inside of zip archives from Python's cache of finders.
+
+    Python makes them again when it next looks for a module there, from the directory of the
+    archive that its own finder has read. That finder stays, and reads a changed archive anew.
+    """
+    for path, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimporter) and finder.prefix:
+            del sys.path_importer_cache[path]
+
+
+@contextmanager
+def rare_collections() -> Generator[None]:
+    """Have Python collect garbage less often."""
+    before = gc.get_threshold()
+    gc.set_threshold(YOUNG_OBJECTS_MAX, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

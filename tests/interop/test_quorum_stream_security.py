@@ -1,0 +1,164 @@
+"""Streams over real controllers whose listener wants TLS, SASL, or both."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.interop.controller_quorum import ControllerQuorum, wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import listens
+from tests.interop.stream_rows import stream_over
+
+from kvorum.spark.errors import QuorumError
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+PASSWORD = 'pass"word, and = more'
+QUOTED = PASSWORD.replace('"', '\\"')
+MODULES = "org.apache.kafka.common.security"
+PLAIN_USER = f'{MODULES}.plain.PlainLoginModule required username="reader" password="{QUOTED}";'
+SCRAM_USER = f'{MODULES}.scram.ScramLoginModule required username="reader" password="{QUOTED}";'
+SCRAM_PASSWORD = "secret"
+
+
+@pytest.fixture(scope="module")
+def identity(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a certificate for 127.0.0.1, and with its key: once open, once encrypted."""
+    folder = tmp_path_factory.mktemp("identity")
+    openssl(folder, "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=controller",
+            "-addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out certificate.pem")  # fmt: skip
+    openssl(folder, "pkcs8 -topk8 -in key.pem -out encrypted.pem -passout env:PASSWORD")
+    certificate = (folder / "certificate.pem").read_text()
+    for name in ("key.pem", "encrypted.pem"):
+        (folder / name).write_text((folder / name).read_text() + certificate)
+    return folder
+
+
+def openssl(folder: Path, *arguments: str) -> None:
+    command = ["openssl", *" ".join(arguments).split()]
+    environment = {**os.environ, "PASSWORD": PASSWORD}
+    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+
+
+def tls_of_controller(identity: Path) -> dict[str, str]:
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(identity / "key.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(identity / "certificate.pem"),
+    }
+
+
+def tls_of_stream(identity: Path) -> dict[str, str]:
+    return {"kafka.ssl.truststore.location": str(identity / "certificate.pem")}
+
+
+@contextmanager
+def secured(
+    folder: Path, java: Java, tools: ToolRunner, settings: Mapping[str, str], *format_options: str
+) -> Generator[dict[str, str]]:
+    """Run a controller; yield the options of a stream that say where it is."""
+    with ControllerQuorum("kafka", folder, count=1, java=java, tools=tools) as quorum:
+        quorum.write_settings({"controller.quorum.bootstrap.servers": quorum.addresses, **settings})
+        quorum.format(1, "--standalone", *format_options)
+        quorum.start()
+        wait_for(lambda: listens(quorum.addresses) or None, lambda: "the controller listens")
+        yield {"controllers": quorum.addresses, "retryTimeoutMs": "30000"}
+
+
+def types_of(options: Mapping[str, str]) -> set[str]:
+    stream = stream_over(options)
+    try:
+        return {row["type"] for row in stream.advance()}
+    finally:
+        stream.stop()
+
+
+def failure(options: Mapping[str, str]) -> str:
+    """Return the error of a stream that gets no rows; it has no secret in it."""
+    with pytest.raises(QuorumError) as raised:
+        types_of({**options, "retryTimeoutMs": "0"})
+    assert PASSWORD not in str(raised.value)
+    return str(raised.value)
+
+
+def test_tls_with_the_certificates_of_both_sides(
+    tmp_path: Path, java: Java, kafka_tools: ToolRunner, identity: Path
+) -> None:
+    settings = {
+        "listener.security.protocol.map": "CONTROLLER:SSL",
+        "ssl.client.auth": "required",
+        **tls_of_controller(identity),
+    }
+    with secured(tmp_path, java, kafka_tools, settings) as where:
+        assert "not PLAINTEXT" in failure(where)
+        where["kafka.security.protocol"] = "SSL"
+        assert "certificate verify failed" in failure(where)
+        options = {
+            **where,
+            **tls_of_stream(identity),
+            "kafka.ssl.keystore.location": str(identity / "encrypted.pem"),
+            "kafka.ssl.key.password": PASSWORD,
+        }
+        assert "FEATURE_LEVEL_RECORD" in types_of(options)
+        # The certificate has the address, and no name.
+        named = {**options, "controllers": where["controllers"].replace("127.0.0.1", "localhost")}
+        assert "Hostname mismatch" in failure(named)
+        unchecked = {**named, "kafka.ssl.endpoint.identification.algorithm": ""}
+        assert "FEATURE_LEVEL_RECORD" in types_of(unchecked)
+        assert "keystore.location" in failure({**options, "kafka.ssl.key.password": "other"})
+
+
+def test_a_password_by_plain(tmp_path: Path, java: Java, kafka_tools: ToolRunner) -> None:
+    jaas = f'{PLAIN_USER[:-1]} user_reader="{QUOTED}";'.replace("\\", "\\\\")
+    settings = {
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": jaas,
+    }
+    with secured(tmp_path, java, kafka_tools, settings) as where:
+        options = {
+            **where,
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.mechanism": "PLAIN",
+            "kafka.sasl.jaas.config": PLAIN_USER,
+        }
+        assert "FEATURE_LEVEL_RECORD" in types_of(options)
+        wrong = PLAIN_USER.replace('"reader"', '"other"')
+        assert "Invalid username or password" in failure(
+            {**options, "kafka.sasl.jaas.config": wrong}
+        )
+        scram = {"kafka.sasl.mechanism": "SCRAM-SHA-256", "kafka.sasl.jaas.config": SCRAM_USER}
+        assert "no SASL mechanism SCRAM-SHA-256: there are PLAIN" in failure({**options, **scram})
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_password_by_scram_over_tls(
+    tmp_path: Path, java: Java, kafka_tools: ToolRunner, identity: Path, mechanism: str
+) -> None:
+    login = SCRAM_USER.replace(QUOTED, SCRAM_PASSWORD)
+    settings = {
+        "listener.security.protocol.map": "CONTROLLER:SASL_SSL",
+        "sasl.enabled.mechanisms": mechanism,
+        "sasl.mechanism.controller.protocol": mechanism,
+        f"listener.name.controller.{mechanism.lower()}.sasl.jaas.config": login,
+        **tls_of_controller(identity),
+    }
+    credential = f"{mechanism}=[name=reader,password={SCRAM_PASSWORD}]"
+    with secured(tmp_path, java, kafka_tools, settings, "--add-scram", credential) as where:
+        options = {
+            **where,
+            **tls_of_stream(identity),
+            "kafka.security.protocol": "SASL_SSL",
+            "kafka.sasl.mechanism": mechanism,
+            "kafka.sasl.jaas.config": login,
+        }
+        assert "USER_SCRAM_CREDENTIAL_RECORD" in types_of(options)
+        wrong = login.replace(SCRAM_PASSWORD, "other")
+        assert f"SASL {mechanism}: " in failure({**options, "kafka.sasl.jaas.config": wrong})
