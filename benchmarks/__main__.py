@@ -26,10 +26,18 @@ PARTS = (
     "reassignment",
     "quorum",
     "controller",
+    "data",
     "spark",
     "spark-cluster",
     "soak",
 )
+
+
+def data_rows() -> list[Row]:
+    """Return the rows of the part data."""
+    from benchmarks import data  # noqa: PLC0415 - imports a client, which other parts need not pay
+
+    return data.rows()
 
 
 def spark_rows(arguments: argparse.Namespace) -> list[Row]:
@@ -102,6 +110,7 @@ def main() -> None:
             with_peer=not arguments.alone,
             heap_gib=arguments.heap_gib,
         ),
+        "data": data_rows,
         "spark": lambda: spark_rows(arguments),
         "spark-cluster": lambda: spark_cluster_rows(arguments.fleet_records),
     }

@@ -2,7 +2,8 @@
 
 A key is known by its MD5 alone. A slot is 24 bytes: the hash and the offset (int64). The memory is
 that of `log.cleaner.dedupe.buffer.size`, which operators size by this; a dictionary would take
-several times as much. Two keys of one hash would be taken for one key, as in Kafka.
+several times as much. Few keys use a part of it. Two keys of one hash would be taken for one key,
+as in Kafka.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from hashlib import md5
 from typing import Final
 
 SLOT_BYTES: Final = 24
+FIRST_SLOTS: Final = 1024
+GROWTH: Final = 4
 _HASH_BYTES: Final = 16
 _PROBES_IN_HASH: Final = _HASH_BYTES - 3
 _EMPTY: Final = bytes(SLOT_BYTES)
@@ -24,8 +27,9 @@ class OffsetMap:
         self._entries_max = int(self._slot_count * load_factor)
         if self._slot_count * load_factor <= 1:
             raise ValueError(f"{size_bytes} bytes do not take one key")
-        self._slots = bytearray(self._slot_count * SLOT_BYTES)
         self._count = 0
+        self._used = min(self._slot_count, FIRST_SLOTS)
+        self._slots = bytearray(self._used * SLOT_BYTES)
         self.latest_offset = -1
         """The last offset that is mapped, -1 before the first."""
 
@@ -40,7 +44,7 @@ class OffsetMap:
     def clear(self) -> None:
         """Forget everything."""
         if self._count:
-            self._slots = bytearray(len(self._slots))
+            self._use(min(self._slot_count, FIRST_SLOTS))
         self._count = 0
         self.latest_offset = -1
 
@@ -48,11 +52,27 @@ class OffsetMap:
         """Set a key's offset. Raises ValueError if no slot is left."""
         if self._count >= self._slot_count:
             raise ValueError(f"all {self._slot_count} slots are in use")
+        if self._count * 2 >= self._used < self._slot_count:
+            self._grow()
         digest = md5(key, usedforsecurity=False).digest()
         place, is_new = self._find(digest)
         self._slots[place : place + SLOT_BYTES] = digest + offset.to_bytes(8, "big")
         self._count += is_new
         self.latest_offset = offset
+
+    def _use(self, slot_count: int) -> None:
+        self._used = slot_count
+        self._slots = bytearray(slot_count * SLOT_BYTES)
+
+    def _grow(self) -> None:
+        """Take more slots into use, so that few are searched for a key."""
+        before = self._slots
+        self._use(min(self._used * GROWTH, self._slot_count))
+        for start in range(0, len(before), SLOT_BYTES):
+            slot = bytes(before[start : start + SLOT_BYTES])
+            if slot != _EMPTY:
+                place, _ = self._find(slot[:_HASH_BYTES])
+                self._slots[place : place + SLOT_BYTES] = slot
 
     def get(self, key: bytes) -> int:
         """Return a key's offset, -1 for a key that was not put."""
@@ -64,7 +84,7 @@ class OffsetMap:
 
     def _find(self, digest: bytes) -> tuple[int, bool]:
         """Return the place of a hash or of the empty slot for it, and whether that is empty."""
-        slots, slot_count = self._slots, self._slot_count
+        slots, slot_count = self._slots, self._used
         number = 0
         for probe in range(slot_count + _PROBES_IN_HASH):
             # First the parts of the hash itself, then the slots behind the last of these.

@@ -1,0 +1,93 @@
+"""Kafka's producer- and consumer-perf-test, each run in a Java process as its script does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import Final, NamedTuple
+
+from tests.interop.kafka.java import LOG_SETTINGS, Java
+
+SCRIPT_FLAGS: Final = (
+    "-Xmx512M",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+"""The flags that the scripts of the release give to Java."""
+TIMEOUT_S: Final = 600
+_SUMMARY: Final = re.compile(
+    r"^(\d+) records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\).* ms 99th",
+    re.MULTILINE,
+)
+
+
+class Produced(NamedTuple):
+    """The summary of the producer: records and mebibytes a second."""
+
+    records_per_s: float
+    mib_per_s: float
+
+
+class Consumed(NamedTuple):
+    """The summary of the consumer, without the time in which it joined its group."""
+
+    mib_per_s: float
+
+
+class Load(NamedTuple):
+    """Records to produce: how many of which size, and the producer's own settings."""
+
+    records: int
+    record_bytes: int
+    settings: tuple[str, ...] = ()
+    throughput: int = -1
+
+
+class PerfTools:
+    """The tools for brokers at any address."""
+
+    def __init__(self, java: Java) -> None:
+        self._java = java
+
+    def produce(self, servers: str, topic: str, load: Load) -> Produced:
+        output = self._run(
+            "org.apache.kafka.tools.ProducerPerformance",
+            *("--bootstrap-server", servers, "--topic", topic),
+            *("--num-records", str(load.records), "--record-size", str(load.record_bytes)),
+            *("--throughput", str(load.throughput)),
+            *(word for setting in load.settings for word in ("--command-property", setting)),
+        )
+        (*_, found) = _SUMMARY.finditer(output)
+        if int(found.group(1)) != load.records:
+            raise RuntimeError(f"not every record was sent:\n{output}")
+        return Produced(float(found.group(2)), float(found.group(3)))
+
+    def consume(self, servers: str, topic: str, records: int) -> Consumed:
+        output = self._run(
+            "org.apache.kafka.tools.ConsumerPerformance",
+            *("--bootstrap-server", servers, "--topic", topic),
+            *("--num-records", str(records), "--hide-header"),
+        )
+        fields = output.strip().splitlines()[-1].split(", ")
+        count = int(fields[4])
+        if count < records:
+            raise RuntimeError(f"not every record was received:\n{output}")
+        return Consumed(float(fields[8]))
+
+    def _run(self, tool: str, *arguments: str) -> str:
+        command = [
+            str(self._java.executable),
+            *SCRIPT_FLAGS,
+            f"-Dlog4j2.configurationFile={LOG_SETTINGS}",
+            *("-cp", f"{self._java.jars}/*", tool, *arguments),
+        ]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"{tool}:\n{done.stdout}{done.stderr}")
+        return done.stdout
