@@ -155,11 +155,11 @@ MUTANTS = (
                 within="PartitionLog.flush",
                 old="""
                     with self._poison.on_failure():
-                        segment.sync()
+                        self._segments.sync_from(self._recovery_point)
                         self._recovery_point_keeper.write(target, durably=False)
                 """,
                 new="""
-                    segment.sync()
+                    self._segments.sync_from(self._recovery_point)
                     self._recovery_point_keeper.write(target, durably=False)
                 """,
             ),
@@ -188,8 +188,8 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                within="_write_anew",
-                old="handle.sync()",
+                within="write_anew",
+                old="if durably: handle.sync()",
                 new="",
             ),
         ),

@@ -48,6 +48,8 @@ class SegmentList:
         self._producer_snapshots = producer_snapshots
         self._draw_jitter_ms = no_jitter
         self._deletions: list[tuple[int, Path]] = []
+        # Whether a segment began whose name a power cut may take away.
+        self._has_new_names = False
 
     @property
     def active(self) -> Segment:
@@ -113,18 +115,20 @@ class SegmentList:
             self._producer_snapshots.write(new_base, durably=True)
             return self._begin((*self._segments, self._create(new_base, now_ms)))
         self._producer_snapshots.write(new_base, durably=False)
+        self._has_new_names = True
         self._segments = (*self._segments, self._create(new_base, now_ms))
         return self.active
 
     def sync_from(self, offset: int) -> None:
         """Make durable what lies at `offset` or above; may run beside appends and rolls."""
+        has_new_names, self._has_new_names = self._has_new_names, False
         segments = self._segments
         sealed = () if self._config.is_flushed_on_roll else segments[:-1]
         unsynced = [one for one in sealed if one.end_offset > offset]
         for segment in unsynced:
             segment.sync_with_indexes()
         segments[-1].sync()
-        if unsynced:
+        if has_new_names:
             with disk_errors(self._directory, "syncing"):
                 self._files.sync_directory(self._directory)
 

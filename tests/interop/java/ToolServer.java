@@ -7,8 +7,10 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.List;
 
 import org.apache.kafka.common.utils.Exit;
 
@@ -61,8 +63,11 @@ public final class ToolServer {
         }
     }
 
+    private static final long SHUTDOWN_HOOK_MS = 5_000;
+
     private final Captured out = new Captured();
     private final Captured err = new Captured();
+    private final List<Runnable> shutdownHooks = new ArrayList<>();
     private Integer exitCode;
 
     private ToolServer() {
@@ -81,6 +86,7 @@ public final class ToolServer {
     private void serve(BufferedReader requests, PrintStream answers) throws IOException {
         Exit.setExitProcedure((code, message) -> end(code));
         Exit.setHaltProcedure((code, message) -> end(code));
+        Exit.setShutdownHookAdder((name, hook) -> shutdownHooks.add(hook));
         String line = requests.readLine();
         while (line != null) {
             // Anew for each tool: the metadata shell closes System.out when it is done.
@@ -89,6 +95,7 @@ public final class ToolServer {
             String[] parts = Arrays.stream(line.split(" ", -1)).map(ToolServer::decoded).toArray(String[]::new);
             System.setIn(new ByteArrayInputStream(parts[1].getBytes(StandardCharsets.UTF_8)));
             int code = run(parts[0], Arrays.copyOfRange(parts, 2, parts.length));
+            shutDown();
             System.out.flush();
             System.err.flush();
             answers.println(code + " " + encoded(out.take()) + " " + encoded(err.take()));
@@ -124,6 +131,21 @@ public final class ToolServer {
             code = 1;
         }
         return exitCode == null ? code : exitCode;
+    }
+
+    /** Does what the end of the process would set off, so that no producer of a tool goes on. */
+    private void shutDown() {
+        for (Runnable hook : shutdownHooks) {
+            Thread thread = new Thread(hook, "shutdown-hook");
+            thread.setDaemon(true);
+            thread.start();
+            try {
+                thread.join(SHUTDOWN_HOOK_MS);
+            } catch (InterruptedException interrupted) {
+                throw new IllegalStateException(interrupted);
+            }
+        }
+        shutdownHooks.clear();
     }
 
     private static String decoded(String part) {

@@ -70,4 +70,4 @@ def test_a_task_collects_garbage_rarely_in_a_process_that_is_prepared(spark: Spa
     assert found == [(YOUNG_OBJECTS_MAX, True)]
     # What else runs in the same process has Python's own settings.
     threshold = spark.sparkContext.parallelize([1], 1).map(lambda _: gc.get_threshold()[0])
-    assert threshold.collect() == [gc.get_threshold()[0]]
+    assert threshold.collect() != [YOUNG_OBJECTS_MAX]
