@@ -118,6 +118,28 @@ def settings(folder: Path, *, broker_port: int, controller_port: int) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ConfiguredNode:
+    """The commands of a candidate for one directory, and where its client listener will be."""
+
+    format_command: list[str]
+    run_command: list[str]
+    address: Address
+
+
+def configured(candidate: Candidate, folder: Path) -> ConfiguredNode:
+    """Write the settings of a node whose data goes below `folder`."""
+    broker_port, controller_port = free_ports(2)
+    file = folder / "server.properties"
+    file.write_text(settings(folder, broker_port=broker_port, controller_port=controller_port))
+    words = {"{file}": str(file), "{port}": str(broker_port)}
+    format_command, run_command = (
+        [words.get(word, word) for word in command]
+        for command in (candidate.format_command, candidate.run_command)
+    )
+    return ConfiguredNode(format_command, run_command, Address("127.0.0.1", broker_port))
+
+
 def measure(candidate: Candidate, cache: str) -> Sample:
     """Format, start, wait for the first acknowledged topic, measure the memory, and stop.
 
@@ -126,22 +148,14 @@ def measure(candidate: Candidate, cache: str) -> Sample:
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": cache}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        broker_port, controller_port = free_ports(2)
-        file = folder / "server.properties"
-        file.write_text(settings(folder, broker_port=broker_port, controller_port=controller_port))
-        words = {"{file}": str(file), "{port}": str(broker_port)}
-        format_command, run_command = (
-            [words.get(word, word) for word in command]
-            for command in (candidate.format_command, candidate.run_command)
-        )
+        node = configured(candidate, Path(name))
         before = time.perf_counter()
-        if format_command:
-            subprocess.run(format_command, check=True, capture_output=True, env=environment)
+        if node.format_command:
+            subprocess.run(node.format_command, check=True, capture_output=True, env=environment)
         started = time.perf_counter()
-        with running(run_command, environment) as process:
+        with running(node.run_command, environment) as process:
             answered = wait_for_first_answer(
-                Address("127.0.0.1", broker_port), deadline_seconds=started + START_SECONDS_MAX
+                node.address, deadline_seconds=started + START_SECONDS_MAX
             )
             time.sleep(SETTLE_SECONDS)
             return Sample(started - before, answered - started, resident_mib(process.pid))

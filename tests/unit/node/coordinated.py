@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, cast
 
 from immutables import Map
 from tests.unit.storage.faulty_files import FaultyFiles
-from tests.unit.storage.topic_logs import managed
+from tests.unit.storage.topic_logs import flush, managed
 
 from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.partition_state import IsrProposal
@@ -64,10 +64,6 @@ SETTINGS: Final = GroupSettings(
 )
 LAG_MAX_MS: Final = 30_000
 CONTEXT: Final = RequestContext(8, "client", "/127.0.0.1")
-
-
-def flush(log: UnifiedLog) -> None:
-    log.flush()
 
 
 @dataclass

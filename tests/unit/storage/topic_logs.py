@@ -39,6 +39,10 @@ CONFIG = TopicLogConfig(
 )
 
 
+def flush(log: UnifiedLog) -> None:
+    log.flush()
+
+
 def managed(directories: list[LogDirectory], files: FaultyFiles) -> LogManager:
     return LogManager(
         directories,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import NamedTuple, Protocol
 
 from kvorum.broker.fetch_session.cache import FetchSessionCache
@@ -162,28 +163,24 @@ class IncrementalFetchContext(NamedTuple):
 
 def asked_topics(partitions: Iterable[CachedPartition]) -> list[FetchRequestFetchTopic]:
     """Return what to read; neighbours of one topic go together."""
-    topics: list[FetchRequestFetchTopic] = []
-    for one in partitions:
-        last = topics[-1] if topics else None
-        if last is None or (last.topic, last.topic_id) != (one.name, one.topic_id):
-            last = FetchRequestFetchTopic(one.name, one.topic_id, [])
-            topics.append(last)
-        last.partitions.append(one.wish)
-    return topics
+    return [
+        FetchRequestFetchTopic(name, topic_id, [one.wish for one in of_topic])
+        for (name, topic_id), of_topic in groupby(
+            partitions, key=lambda one: (one.name, one.topic_id)
+        )
+    ]
 
 
 def response_topics(
     partitions: Iterable[ReadPartition],
 ) -> list[FetchResponseFetchableTopicResponse]:
     """Return the topics of a response; neighbours of one topic go together."""
-    topics: list[FetchResponseFetchableTopicResponse] = []
-    for one in partitions:
-        last = topics[-1] if topics else None
-        if last is None or (last.topic, last.topic_id) != (one.topic, one.topic_id):
-            last = FetchResponseFetchableTopicResponse(one.topic, one.topic_id, [])
-            topics.append(last)
-        last.partitions.append(one.data)
-    return topics
+    return [
+        FetchResponseFetchableTopicResponse(name, topic_id, [one.data for one in of_topic])
+        for (name, topic_id), of_topic in groupby(
+            partitions, key=lambda one: (one.topic, one.topic_id)
+        )
+    ]
 
 
 def _each(topics: Iterable[FetchResponseFetchableTopicResponse]) -> Iterator[ReadPartition]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.unit.controller.cluster import started_cluster
 from tests.unit.storage.faulty_files import FaultyFiles
-from tests.unit.storage.topic_logs import PARTITION, TOPIC_ID, managed, sent, values_in
+from tests.unit.storage.topic_logs import PARTITION, TOPIC_ID, flush, managed, sent, values_in
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.follower_replica import PartitionReplica
@@ -20,7 +20,6 @@ from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.log_directory import LogDirectory
-from kvorum.storage.unified_log import UnifiedLog
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
     FetchRequest,
@@ -41,10 +40,6 @@ LAG_MAX_MS = 30_000.0
 VERSION = 18
 WALL_MS = 1_000_000
 KEY = TOPIC_ID, 0
-
-
-def flush(log: UnifiedLog) -> None:
-    log.flush()
 
 
 class Replica:
