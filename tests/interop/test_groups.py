@@ -33,17 +33,32 @@ def servers(kvorum_node: KvorumNode) -> str:
 def topic(servers: str, request: pytest.FixtureRequest) -> str:
     """A topic with records in all partitions."""
     name = "".join(one if one.isalnum() else "-" for one in request.node.name)
+    # The records are of 1970: the node's next look for old segments would take them away.
+    wish = TopicWish(name, partitions=PARTITIONS, configs={"retention.ms": "-1"})
     with ConfluentDriver(servers) as driver:
-        assert driver.create_topics([TopicWish(name, partitions=PARTITIONS)])[name].code == 0
+        assert driver.create_topics([wish])[name].code == 0
     produce(servers, name)
     return name
 
 
 def produce(servers: str, topic: str) -> None:
+    """Have each value acknowledged: a flush alone also ends where records were given up."""
     producer = confluent.Producer({"bootstrap.servers": servers})
+    reports: list[object] = []
+
+    def delivered(error: object, _: object) -> None:
+        reports.append(error)
+
     for number, value in enumerate(VALUES):
-        producer.produce(topic, value, partition=number % PARTITIONS, timestamp=1000 + number)
+        producer.produce(
+            topic,
+            value,
+            partition=number % PARTITIONS,
+            timestamp=1000 + number,
+            on_delivery=delivered,
+        )
     assert producer.flush(TIMEOUT_S) == 0
+    assert reports == [None] * COUNT
 
 
 class Member:

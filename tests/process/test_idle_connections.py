@@ -5,13 +5,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from socket import create_connection
 
 import pytest
 from tests.process.combined_node import CombinedNode
 from tests.process.conftest import Report
 from tests.process.memory import Memory
-from tests.process.node_process import NodeProcess
+from tests.process.node_process import PATIENT, NodeProcess
 from tests.process.topics import create, is_served
 from tests.unit.node.raw_client import RawClient
 
@@ -30,6 +31,12 @@ def connection_count() -> Iterator[int]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield min(WANTED, hard - DESCRIPTORS_FOR_THE_REST)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture
+def node(formatted: CombinedNode, tmp_path: Path) -> CombinedNode:
+    """A node that closes 10,000 connections at once and stays in its cluster."""
+    return formatted.copy_to(tmp_path / "node", PATIENT)
 
 
 def _timed_answer(address: str) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.interop.metrics_scrape import Page, Probe, probe, scrape
 from tests.process.combined_node import CombinedNode, format_node
-from tests.process.node_process import RUNS, NodeProcess
+from tests.process.node_process import PATIENT, RUNS, NodeProcess
 from tests.process.played_broker import BROKER_ID
 from tests.process.quorum.broker import register_broker
 from tests.process.quorum.members import Member, Quorum, wait_for
@@ -29,7 +29,6 @@ CONTROLLER = "kafka_controller_KafkaController_"
 RAFT = "kafka_server_raft_metrics_"
 BROKER = "kafka_server_broker_metadata_metrics_"
 REQUESTS = 100
-PATIENT = {"broker.session.timeout.ms": "9000", "broker.heartbeat.interval.ms": "2000"}
 TOPICS = 20
 HELD_CONNECTIONS = 100
 
