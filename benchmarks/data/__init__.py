@@ -12,6 +12,7 @@ from typing import Final
 
 from benchmarks.data.brokers import RunningBroker, broker
 from benchmarks.data.end_to_end import p99_ms
+from benchmarks.data.first_record import embedded, first_record_s, of_candidate
 from benchmarks.data.perf_tools import Load, PerfTools
 from benchmarks.node_start import kafka_nodes, kvorum_node
 from benchmarks.report import Row
@@ -33,6 +34,7 @@ class Figures:
     consumed_mib_per_s: list[float] = field(default_factory=list[float])
     end_to_end_p99_ms: list[float] = field(default_factory=list[float])
     memory_mib: list[float] = field(default_factory=list[float])
+    first_record_s: list[float] = field(default_factory=list[float])
 
 
 def rows() -> list[Row]:
@@ -44,12 +46,16 @@ def rows() -> list[Row]:
             with broker(candidate, dict(os.environ)) as running:
                 _measure(running, tools, figures)
     (_, ours), (peer, theirs) = candidates
+    for _ in range(ROUNDS):
+        ours.first_record_s.append(first_record_s(embedded))
+        theirs.first_record_s.append(first_record_s(lambda: of_candidate(peer)))
     wanted = (
         ("produce, 1 KiB records, batches of 64 KiB", "MiB/s", "large_mib_per_s"),
         ("produce, 100-byte records, default batches", "r/s", "small_records_per_s"),
         ("consume, 1 KiB records, a group of one", "MiB/s", "consumed_mib_per_s"),
         ("produce to consume at 1,000 records/s, p99", "ms", "end_to_end_p99_ms"),
         ("resident memory after that", "MiB", "memory_mib"),
+        ("with Cluster() to a group's first record", "s", "first_record_s"),
     )
     return [
         Row(

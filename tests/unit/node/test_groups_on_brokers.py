@@ -47,7 +47,8 @@ TOPIC_RESOURCE = 2
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(controllers=1, brokers=2) as cluster:
+    overrides = {"offsets.topic.num.partitions": "50"}
+    with Cluster(controllers=1, brokers=2, overrides=overrides) as cluster:
         create_topic(cluster)
         yield cluster
 

@@ -137,6 +137,7 @@ class ReplicaManager:
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kvorum-logs")
         self._seen = MetadataImage()
         self._changed = asyncio.Event()
+        self._is_current = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._cleaner: CleanerThread | None = None
         self._followers: list[ImageFollower] = []
@@ -149,6 +150,10 @@ class ReplicaManager:
     def partition(self, topic_id: bytes, index: int) -> Partition | None:
         """Return a partition that this broker hosts; None for any other."""
         return self._partitions.get((topic_id, index))
+
+    async def wait_until_current(self) -> None:
+        """Wait until the partitions are as the published image has them."""
+        await self._is_current.wait()
 
     def after_change(self, follower: ImageFollower) -> None:
         """Call `follower` with two images when the partitions are as the second has them."""
@@ -172,6 +177,7 @@ class ReplicaManager:
         hosted = _topic_ids(image.topics, self._settings.broker_id)
         await self._on_disk(lambda: logs.startup(hosted.get, now_ms=now_ms))
         await self._apply(image)
+        self._is_current.set()
         self._loader.subscribe(self._on_image)
         self._on_image(self._loader.published)
         self._tasks = [
@@ -233,6 +239,7 @@ class ReplicaManager:
     def _on_image(self, image: MetadataImage) -> None:
         seen = self._seen
         if image.topics is not seen.topics or image.configs is not seen.configs:
+            self._is_current.clear()
             self._changed.set()
 
     async def _follow_images(self) -> None:
@@ -245,6 +252,8 @@ class ReplicaManager:
                 # A broker that does not follow the metadata may write where another leads.
                 self._on_failure(error)
                 raise
+            if not self._changed.is_set():
+                self._is_current.set()
 
     async def _apply(self, image: MetadataImage) -> None:
         """Follow the changes from the last image seen to this one."""

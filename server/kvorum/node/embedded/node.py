@@ -246,6 +246,9 @@ def _properties(
         "controller.quorum.bootstrap.servers": _bootstrap_servers(identity, ports),
         "log.dirs": str(place.folder / DATA_DIRECTORY),
         "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        # As Kafka's own server.properties has it: a test's group does not wait for more members.
+        "group.initial.rebalance.delay.ms": "0",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
     }

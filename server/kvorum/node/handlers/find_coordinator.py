@@ -46,22 +46,22 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
     if request.version < FIRST_VERSION_WITH_MANY_KEYS:
         try:
-            node = _find(body.key, request, broker)
+            node = await _find(body.key, request, broker)
         except RequestError as error:
             return _refuse(body, error, request.version)
         return FindCoordinatorResponse(
             error_message=NO_ERROR, node_id=node.node_id, host=node.host, port=node.port
         )
     return FindCoordinatorResponse(
-        coordinators=[_coordinator(key, request, broker) for key in body.coordinator_keys]
+        coordinators=[await _coordinator(key, request, broker) for key in body.coordinator_keys]
     )
 
 
-def _coordinator(
+async def _coordinator(
     key: str, request: IncomingRequest, broker: BrokerServices
 ) -> FindCoordinatorResponseCoordinator:
     try:
-        node = _find(key, request, broker)
+        node = await _find(key, request, broker)
     except RequestError as error:
         if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise
@@ -71,7 +71,7 @@ def _coordinator(
     return FindCoordinatorResponseCoordinator(key, node.node_id, node.host, node.port)
 
 
-def _find(key: str, request: IncomingRequest, broker: BrokerServices) -> _Coordinator:
+async def _find(key: str, request: IncomingRequest, broker: BrokerServices) -> _Coordinator:
     """Return the node; raises RequestError where there is none for the client."""
     body, access = request.body, request.access
     assert isinstance(body, FindCoordinatorRequest)
@@ -87,7 +87,12 @@ def _find(key: str, request: IncomingRequest, broker: BrokerServices) -> _Coordi
         raise RequestError(ErrorCode.INVALID_REQUEST, NOT_COORDINATED)
     if not access.allows_on_group(AclOperation.DESCRIBE, key):
         raise RequestError.with_default_message(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return _leader(broker.groups.partition_for(key), request, broker)
+    node = _leader(broker.groups.partition_for(key), request, broker)
+    if node.node_id == broker.config.node_id:
+        # The logs of a new topic take a moment. A client that is sent here before that is told that
+        # this is no coordinator, and some wait for seconds before they ask again.
+        await broker.replicas.wait_until_current()
+    return node
 
 
 def _leader(partition: int, request: IncomingRequest, broker: BrokerServices) -> _Coordinator:
