@@ -18,6 +18,21 @@ from tests.interop.controller_quorum import Kind, wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.replicated_records import Writer, check
+from tests.unit.node.raw_client import RawClient
+from tests.unit.node.record_requests import batch
+
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+)
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kvorum.wire.messages.produce import (
+    ProduceRequest,
+    ProduceRequestPartitionProduceData,
+    ProduceRequestTopicProduceData,
+)
+from kvorum.wire.primitives import Message
 
 pytestmark = pytest.mark.interop
 
@@ -148,3 +163,59 @@ def test_a_clean_stop_hands_the_leadership_over(cluster: BrokerCluster, tmp_path
         elect(cluster, topic, tmp_path)
         cluster.wait_for_partitions(topic, leaders={OURS}, isr=EVERYBODY)
     check(cluster, writer, EVERYBODY)
+
+
+def topic_id(cluster: BrokerCluster, topic: str) -> bytes:
+    """Return the id of a topic, as one of the real brokers knows it."""
+    with RawClient(cluster.brokers[REAL].address) as client:
+        request = MetadataRequest([MetadataRequestTopic(name=topic)])
+        (found,) = client.ask(request, MetadataResponse, 12).topics
+    return found.topic_id
+
+
+def answers(cluster: BrokerCluster, broker_id: int, request: Message, version: int) -> bytes | None:
+    """Return the response of one broker, byte for byte."""
+    with RawClient(cluster.brokers[broker_id].address) as client:
+        client.send(request, version)
+        return client.read_frame()
+
+
+def test_a_refusal_names_the_leader_as_a_real_broker_names_it(
+    cluster: BrokerCluster, tmp_path: Path
+) -> None:
+    followed, elsewhere, fenced = "followed", "elsewhere", "fenced"
+    make_topic(cluster, followed, OTHER, OURS, REAL)
+    make_topic(cluster, elsewhere, OTHER)
+    make_topic(cluster, fenced, OURS, REAL, OTHER)
+    reassign(cluster, fenced, tmp_path, OTHER, OURS, REAL)
+    elect(cluster, fenced, tmp_path)
+    cluster.wait_for_partitions(fenced, leaders={OTHER}, isr=EVERYBODY)
+    ids = {topic: topic_id(cluster, topic) for topic in (followed, elsewhere, fenced)}
+    seen: list[bytes | None] = []
+
+    def compare(request: Message, version: int) -> None:
+        def both() -> list[bytes | None]:
+            return [answers(cluster, one, request, version) for one in (OURS, REAL)]
+
+        def look() -> bytes | None:
+            # A broker follows the metadata a moment behind the others.
+            ours, real = both()
+            return ours if ours == real else None
+
+        seen.append(wait_for(look, lambda: f"{request} in version {version}: {both()}"))
+
+    for topic in (followed, elsewhere):
+        for version in (9, 10, 13):
+            data = [ProduceRequestPartitionProduceData(0, batch(b"value"))]
+            sent = ProduceRequestTopicProduceData(topic, ids[topic], data)
+            compare(ProduceRequest(None, 1, 5000, [sent]), version)
+    for topic, epoch in ((elsewhere, -1), (fenced, 0)):
+        for version in (12, 15, 16, 17):
+            wish = FetchRequestFetchPartition(0, epoch, 0, partition_max_bytes=1000)
+            asked = FetchRequestFetchTopic(topic, ids[topic], [wish])
+            compare(FetchRequest(max_wait_ms=0, topics=[asked]), version)
+    host = cluster.brokers[OTHER].address.partition(":")[0].encode()
+    assert [host in (one or b"") for one in seen] == [
+        *(False, True, True, False, True, True),
+        *(False, False, True, True, False, False, True, True),
+    ]

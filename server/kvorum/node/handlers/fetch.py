@@ -20,6 +20,7 @@ from kvorum.node.broker.delayed_fetch import (
 from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.broker.metadata_fetch import FetchPartitionData, MetadataFetchParams, fetch
 from kvorum.node.broker.metadata_topic import MetadataTopic
+from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.raft.translation.fetch import refuse_fetch
 from kvorum.node.services import BrokerServices
@@ -33,6 +34,8 @@ from kvorum.wire.messages.fetch import (
     FetchResponseAbortedTransaction,
     FetchResponseEpochEndOffset,
     FetchResponseFetchableTopicResponse,
+    FetchResponseLeaderIdAndEpoch,
+    FetchResponseNodeEndpoint,
     FetchResponsePartitionData,
 )
 from kvorum.wire.primitives import Message
@@ -43,6 +46,8 @@ READ_COMMITTED: Final = 1
 FIRST_VERSION_WITH_STORAGE_ERROR: Final = 6
 FIRST_VERSION_FROM_FOLLOWERS: Final = 11
 """From this version on a consumer may read from a follower too (KIP-392)."""
+FIRST_VERSION_WITH_LEADERS: Final = 16
+_NOT_LED_HERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 _DEFAULT_ISOLATION: Final = IsolationLevel.READ_UNCOMMITTED
 
 
@@ -69,7 +74,28 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
         responses.append(await _metadata(asked, request, served, may_wait=not others))
     if others:
         responses += await _records(others, request, broker, may_wait=not asked)
-    return context.response(responses, now_ms=broker.clock.monotonic_ms())
+    endpoints = _name_leaders(responses, request, broker)
+    response = context.response(responses, now_ms=broker.clock.monotonic_ms())
+    if _replica(body) is None:
+        response.node_endpoints = endpoints
+    return response
+
+
+def _name_leaders(
+    responses: list[FetchResponseFetchableTopicResponse],
+    request: IncomingRequest,
+    broker: BrokerServices,
+) -> list[FetchResponseNodeEndpoint]:
+    """Name the leader in each refusal for another leader's sake; return where leaders are."""
+    if request.version < FIRST_VERSION_WITH_LEADERS:
+        return []
+    leaders = CurrentLeaders(broker.loader.published, request.listener)
+    for topic in responses:
+        for partition in topic.partitions:
+            if partition.error_code in _NOT_LED_HERE:
+                leader = leaders.of(topic.topic, topic.topic_id, partition.partition_index)
+                partition.current_leader = FetchResponseLeaderIdAndEpoch(*leader)
+    return [FetchResponseNodeEndpoint(*endpoint) for endpoint in leaders.endpoints]
 
 
 async def _records(
@@ -210,9 +236,13 @@ def _read_partition(
 
 
 def _refused_partition(index: int, code: ErrorCode) -> FetchResponsePartitionData:
-    return FetchResponsePartitionData(
+    data = FetchResponsePartitionData(
         partition_index=index, error_code=code, high_watermark=-1, records=b""
     )
+    if code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        # Kafka has tried to read such a partition; the others it refuses before.
+        data.aborted_transactions = None
+    return data
 
 
 def _is_metadata(topic: FetchRequestFetchTopic) -> bool:

@@ -20,6 +20,7 @@ from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.delayed_operation import wait_until
 from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.errors import CloseConnectionError
+from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -35,6 +36,8 @@ from kvorum.wire.messages.produce import (
     ProduceRequestTopicProduceData,
     ProduceResponse,
     ProduceResponseBatchIndexAndErrorMessage,
+    ProduceResponseLeaderIdAndEpoch,
+    ProduceResponseNodeEndpoint,
     ProduceResponsePartitionProduceResponse,
     ProduceResponseTopicProduceResponse,
 )
@@ -42,6 +45,7 @@ from kvorum.wire.primitives import Message
 
 NO_ACKNOWLEDGEMENT: Final = 0
 LEADER_ONLY: Final = 1
+FIRST_VERSION_WITH_LEADERS: Final = 10
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id with which records may be written to internal topics."""
 NOT_COORDINATED: Final = "Transactions are not coordinated by this broker."
@@ -86,7 +90,26 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message | 
         return None
     if body.acks == ALL_IN_SYNC and appended:
         await _wait_for_replicas(appended, body.timeout_ms)
-    return ProduceResponse(responses=responses)
+    return ProduceResponse(
+        responses=responses, node_endpoints=_name_leaders(responses, request, broker)
+    )
+
+
+def _name_leaders(
+    responses: list[ProduceResponseTopicProduceResponse],
+    request: IncomingRequest,
+    broker: BrokerServices,
+) -> list[ProduceResponseNodeEndpoint]:
+    """Name the leader in each refusal of a broker that is none; return where leaders are."""
+    if request.version < FIRST_VERSION_WITH_LEADERS:
+        return []
+    leaders = CurrentLeaders(broker.loader.published, request.listener)
+    for topic in responses:
+        for partition in topic.partition_responses:
+            if partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                leader = leaders.of(topic.name, topic.topic_id, partition.index)
+                partition.current_leader = ProduceResponseLeaderIdAndEpoch(*leader)
+    return [ProduceResponseNodeEndpoint(*endpoint) for endpoint in leaders.endpoints]
 
 
 def _topic(
