@@ -1,4 +1,4 @@
-"""Who leads a partition instead of this broker, told with the refusal (KIP-951)."""
+"""The leader of a partition that another broker leads, named in the refusal (KIP-951)."""
 
 from __future__ import annotations
 

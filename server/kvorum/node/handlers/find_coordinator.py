@@ -89,8 +89,8 @@ async def _find(key: str, request: IncomingRequest, broker: BrokerServices) -> _
         raise RequestError.with_default_message(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     node = _leader(broker.groups.partition_for(key), request, broker)
     if node.node_id == broker.config.node_id:
-        # The logs of a new topic take a moment. A client that is sent here before that is told that
-        # this is no coordinator, and some wait for seconds before they ask again.
+        # The logs of a new topic take a moment. Until then a group's requests are refused here
+        # (NOT_COORDINATOR), after which some clients wait for seconds.
         await broker.replicas.wait_until_current()
     return node
 
