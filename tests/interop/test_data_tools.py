@@ -1,0 +1,157 @@
+"""Kafka's tools for records on a node of ours: they verify, measure, delete, and look at files."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.driver import TopicWish
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolResult, ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+
+pytestmark = pytest.mark.interop
+COUNT: Final = 1000
+PARTITIONS: Final = 3
+
+
+@pytest.fixture(scope="module")
+def node(kvorum_node: KvorumNode) -> KvorumNode:
+    """A running node."""
+    return kvorum_node
+
+
+@pytest.fixture
+def topic(node: KvorumNode, request: pytest.FixtureRequest) -> str:
+    """A new topic."""
+    name = "".join(one if one.isalnum() else "-" for one in request.node.name)
+    with ConfluentDriver(node.bootstrap_servers) as driver:
+        wish = TopicWish(name, partitions=PARTITIONS)
+        assert driver.create_topics([wish])[name].code == 0
+    return name
+
+
+class Tools:
+    """The tools, told where the node is."""
+
+    def __init__(self, java: Java, runner: ToolRunner, servers: str) -> None:
+        self._java = java
+        self._runner = runner
+        self._servers = servers
+
+    def run(self, tool: str, *arguments: str) -> str:
+        done: ToolResult = self._runner.run(tool, "--bootstrap-server", self._servers, *arguments)
+        assert done.exit_code == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def events(self, tool: str, *arguments: str) -> list[dict[str, Any]]:
+        """Return the lines of a tool that says everything in JSON, in a process of its own.
+
+        Such a tool says what it has counted when its process ends.
+        """
+        command = [*self._java.command(tool), "--bootstrap-server", self._servers, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+@pytest.fixture
+def tools(node: KvorumNode, java: Java, kafka_tools: ToolRunner) -> Tools:
+    return Tools(java, kafka_tools, node.bootstrap_servers)
+
+
+def named(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [event for event in events if event["name"] == name]
+
+
+def verifiably_produce(tools: Tools, topic: str) -> dict[tuple[int, int], str]:
+    """Produce records and return the value of each, by partition and offset."""
+    arguments = ("--topic", topic, "--max-messages", str(COUNT), "--acks", "-1")
+    events = tools.events("org.apache.kafka.tools.VerifiableProducer", *arguments)
+    assert not named(events, "producer_send_error")
+    (summary,) = named(events, "tool_data")
+    assert (summary["sent"], summary["acked"]) == (COUNT, COUNT)
+    sent = named(events, "producer_send_success")
+    return {(one["partition"], one["offset"]): one["value"] for one in sent}
+
+
+def test_what_the_verifiable_producer_sent_the_verifiable_consumer_gets(
+    tools: Tools, topic: str
+) -> None:
+    sent = verifiably_produce(tools, topic)
+    assert sorted(sent.values(), key=int) == [str(number) for number in range(COUNT)]
+    arguments = ("--topic", topic, "--max-messages", str(COUNT), "--group-id", topic, "--verbose")
+    events = tools.events("org.apache.kafka.tools.VerifiableConsumer", *arguments)
+    read = named(events, "record_data")
+    assert {(one["partition"], one["offset"]): one["value"] for one in read} == sent
+    assert all(one["success"] for one in named(events, "offsets_committed"))
+
+
+def test_the_perf_tools_send_and_receive_every_record(tools: Tools, topic: str) -> None:
+    count = ("--num-records", str(COUNT))
+    sent = tools.run(
+        "org.apache.kafka.tools.ProducerPerformance",
+        *("--topic", topic, *count, "--record-size", "100", "--throughput", "-1"),
+    )
+    assert f"{COUNT} records sent" in sent
+    received = tools.run(
+        "org.apache.kafka.tools.ConsumerPerformance", "--topic", topic, *count, "--hide-header"
+    )
+    assert received.strip().splitlines()[-1].split(", ")[4] == str(COUNT)
+
+
+def test_the_latency_from_end_to_end_is_measured(tools: Tools, topic: str) -> None:
+    told = tools.run(
+        "org.apache.kafka.tools.EndToEndLatency",
+        *("--topic", topic, "--num-records", "100", "--producer-acks", "all"),
+        *("--record-size", "100"),
+    )
+    assert re.search(r"^Avg latency: \d+\.\d+ ms$", told, re.MULTILINE), told
+
+
+def test_records_are_deleted_and_offsets_listed(tools: Tools, topic: str, tmp_path: Path) -> None:
+    sent = verifiably_produce(tools, topic)
+    # The producer may leave a partition without a record.
+    ends = {
+        number: sum(partition == number for partition, _ in sent) for number in range(PARTITIONS)
+    }
+    deleted = {number: end // 2 for number, end in ends.items()}
+
+    def offsets(time: str) -> dict[int, int]:
+        lines = tools.run("kafka-get-offsets", "--topic", topic, "--time", time).splitlines()
+        return {int(one.split(":")[1]): int(one.split(":")[2]) for one in lines}
+
+    assert offsets("latest") == ends
+    file = tmp_path / "delete.json"
+    wanted = [
+        {"topic": topic, "partition": number, "offset": offset}
+        for number, offset in deleted.items()
+    ]
+    file.write_text(json.dumps({"version": 1, "partitions": wanted}))
+    told = tools.run("org.apache.kafka.tools.DeleteRecordsCommand", "--offset-json-file", str(file))
+    for number, offset in deleted.items():
+        assert f"partition: {topic}-{number}\tlow_watermark: {offset}" in told
+    assert offsets("earliest") == deleted
+    assert offsets("latest") == ends
+
+
+def test_the_directories_and_files_are_those_of_the_records(
+    tools: Tools, topic: str, node: KvorumNode, kafka_tools: ToolRunner
+) -> None:
+    sent = verifiably_produce(tools, topic)
+    described = tools.run("kafka-log-dirs", "--describe", "--topic-list", topic)
+    (broker,) = json.loads(described.splitlines()[-1])["brokers"]
+    (directory,) = broker["logDirs"]
+    assert (directory["error"], directory["logDir"]) == (None, str(node.files.data))
+    sizes = {one["partition"]: one["size"] for one in directory["partitions"]}
+    for number in range(PARTITIONS):
+        segment = node.files.data / f"{topic}-{number}" / f"{0:020}.log"
+        assert sizes[f"{topic}-{number}"] == segment.stat().st_size
+        dumped = kafka_tools.run("kafka-dump-log", "--files", str(segment), "--print-data-log")
+        found = re.findall(r"\| offset: (\d+) .* payload: (\d+)$", dumped.stdout, re.MULTILINE)
+        expected = {offset: one for (partition, offset), one in sent.items() if partition == number}
+        assert {int(offset): value for offset, value in found} == expected
