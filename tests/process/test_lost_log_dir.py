@@ -79,39 +79,44 @@ def read_all(client: RawClient, topic: str) -> list[bytes | None]:
     return found
 
 
+def lose_the_disk(node: CombinedNode, disk: Path, broker_id: int = 1) -> None:
+    """Fill the disk by producing; the partitions on it are lost, the others are not."""
+    assert create(node.broker, *TOPICS) == [ErrorCode.NONE] * len(TOPICS)
+    wait_for(lambda: set().union(*(each for _, each in described(node).values())) == {*TOPICS})
+    before = described(node)
+    lost, kept = before[str(disk)][1], before[str(node.data)][1]
+    assert (len(lost), len(kept)) == (2, 2)
+    acknowledged: dict[str, list[bytes]] = {topic: [] for topic in TOPICS}
+    refusals: dict[str, list[int]] = {topic: [] for topic in TOPICS}
+    producers = [
+        threading.Thread(
+            target=produce_until,
+            args=(node, topic, acknowledged[topic], refusals[topic], time.monotonic() + 5),
+        )
+        for topic in TOPICS
+    ]
+    for producer in producers:
+        producer.start()
+    for producer in producers:
+        producer.join()
+    # Two producers filled the small disk; the others never noticed.
+    assert {refusals[topic][0] for topic in lost} == {ErrorCode.KAFKA_STORAGE_ERROR}
+    assert [refusals[topic] for topic in sorted(kept)] == [[], []]
+    assert described(node) == {
+        str(node.data): (ErrorCode.NONE, kept),
+        str(disk): (ErrorCode.KAFKA_STORAGE_ERROR, set()),
+    }
+    left = {topic: -1 if topic in lost else broker_id for topic in TOPICS}
+    wait_for(lambda: leaders(node) == left)
+    with RawClient(node.broker) as client:
+        for topic in lost:
+            answer = produce(client, topic, batch(b"again"))
+            assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        for topic in kept:
+            assert read_all(client, topic) == acknowledged[topic]
+
+
 def test_a_directory_is_lost_while_producers_run(tmp_path: Path, disk: Path) -> None:
     node = two_directories(tmp_path / "node", disk)
     with node.process():
-        assert create(node.broker, *TOPICS) == [ErrorCode.NONE] * len(TOPICS)
-        wait_for(lambda: set().union(*(each for _, each in described(node).values())) == {*TOPICS})
-        before = described(node)
-        lost, kept = before[str(disk)][1], before[str(node.data)][1]
-        assert (len(lost), len(kept)) == (2, 2)
-        acknowledged: dict[str, list[bytes]] = {topic: [] for topic in TOPICS}
-        refusals: dict[str, list[int]] = {topic: [] for topic in TOPICS}
-        producers = [
-            threading.Thread(
-                target=produce_until,
-                args=(node, topic, acknowledged[topic], refusals[topic], time.monotonic() + 5),
-            )
-            for topic in TOPICS
-        ]
-        for producer in producers:
-            producer.start()
-        for producer in producers:
-            producer.join()
-        # Two producers filled the small disk; the others never noticed.
-        assert {refusals[topic][0] for topic in lost} == {ErrorCode.KAFKA_STORAGE_ERROR}
-        assert [refusals[topic] for topic in sorted(kept)] == [[], []]
-        assert described(node) == {
-            str(node.data): (ErrorCode.NONE, kept),
-            str(disk): (ErrorCode.KAFKA_STORAGE_ERROR, set()),
-        }
-        left = {topic: -1 if topic in lost else 1 for topic in TOPICS}
-        wait_for(lambda: leaders(node) == left)
-        with RawClient(node.broker) as client:
-            for topic in lost:
-                answer = produce(client, topic, batch(b"again"))
-                assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-            for topic in kept:
-                assert read_all(client, topic) == acknowledged[topic]
+        lose_the_disk(node, disk)

@@ -21,10 +21,6 @@ class LogDirFailureChannel:
         self._offline: set[Path] = set()
         self._lock = threading.Lock()
 
-    def has_offline_log_dir(self, directory: Path) -> bool:
-        """Return whether the directory has failed."""
-        return directory in self._offline
-
     def maybe_add_offline_log_dir(self, directory: Path, error: DiskError) -> None:
         """Note a failure of a directory; nothing happens if it is offline already."""
         with self._lock:
