@@ -1,4 +1,4 @@
-"""Tells the controller in which log directories replicas are (Kafka's AssignmentsManager)."""
+"""Reports to the controller in which log directories replicas are (Kafka's AssignmentsManager)."""
 
 from __future__ import annotations
 

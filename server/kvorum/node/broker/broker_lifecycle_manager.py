@@ -119,9 +119,9 @@ class BrokerLifecycleManager:
         await self._loader.wait_for(self._is_unfenced)
 
     def propagate_directory_failure(self, directory_id: bytes) -> None:
-        """Tell the controller that a log directory is offline (KIP-858).
+        """Report to the controller that a log directory is offline (KIP-858).
 
-        A broker that cannot tell it in time ends: the controller would let it lead what it lost.
+        A broker ends that cannot report it in time: it would go on as the leader of what it lost.
         """
         self._lifecycle.propagate_directory_failure(directory_id, self._clock.monotonic_ms())
         self._wake()

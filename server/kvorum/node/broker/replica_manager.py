@@ -327,7 +327,7 @@ class ReplicaManager:
         return known
 
     def _report_directory(self, info: PartitionInfo) -> None:
-        """Tell the controller where a log is, if the metadata log has it elsewhere (KIP-858)."""
+        """Report where a log is, unless the metadata log has it there (KIP-858)."""
         logs = self._logs
         assert logs is not None
         version = self._seen.features.metadata_version
