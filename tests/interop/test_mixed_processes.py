@@ -32,7 +32,8 @@ class Addresses:
     controller: str
 
 
-def _write_settings(folder: Path, addresses: Addresses) -> None:
+def write_settings(folder: Path, addresses: Addresses) -> None:
+    """Write controller.properties and broker.properties."""
     common = {
         "controller.quorum.bootstrap.servers": addresses.controller,
         "controller.listener.names": "CONTROLLER",
@@ -58,7 +59,8 @@ def _write_settings(folder: Path, addresses: Addresses) -> None:
         (folder / f"{role}.properties").write_text(text, encoding="utf-8")
 
 
-def _format(folder: Path) -> None:
+def format_nodes(folder: Path) -> None:
+    """Format the data of both."""
     identity = ["--cluster-id", run_kvorum("storage", "random-uuid").strip()]
     for role, quorum in (("controller", "--standalone"), ("broker", "--no-initial-controllers")):
         properties = str(folder / f"{role}.properties")
@@ -66,24 +68,25 @@ def _format(folder: Path) -> None:
 
 
 @contextmanager
-def _process(java: Java, kind: str, properties: Path) -> Generator[None, None, None]:
+def process(java: Java, kind: str, properties: Path) -> Generator[None, None, None]:
     """Run a node; it has to stop in order when it is asked to."""
     command = [sys.executable, "-m", "kvorum.cli", "server", str(properties)]
     if kind == "kafka":
         command = java.command("kafka.Kafka", str(properties), heap_mb=384, log_level="INFO")
     log = properties.with_suffix(".log")
     with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out)
+        running = subprocess.Popen(command, stdout=out, stderr=out)
     try:
         yield
-        process.terminate()
-        assert process.wait(STOP_TIMEOUT_S) == EXIT_CODES[kind], log.read_text()
+        running.terminate()
+        assert running.wait(STOP_TIMEOUT_S) == EXIT_CODES[kind], log.read_text()
     finally:
-        process.kill()
-        process.wait()
+        running.kill()
+        running.wait()
 
 
-def _eventually(check: Callable[[], bool], limit_s: float, what: str) -> None:
+def eventually(check: Callable[[], bool], limit_s: float, what: str) -> None:
+    """Return once `check` says so."""
     deadline = time.monotonic() + limit_s
     while not check():
         assert time.monotonic() < deadline, f"still not so: {what}"
@@ -98,16 +101,16 @@ def test_a_broker_serves_what_its_controller_decides(
 ) -> None:
     broker_port, controller_port = free_ports(2)
     addresses = Addresses(f"127.0.0.1:{broker_port}", f"127.0.0.1:{controller_port}")
-    _write_settings(tmp_path, addresses)
-    _format(tmp_path)
+    write_settings(tmp_path, addresses)
+    format_nodes(tmp_path)
     with (
-        _process(java, controller, tmp_path / "controller.properties"),
-        _process(java, broker, tmp_path / "broker.properties"),
+        process(java, controller, tmp_path / "controller.properties"),
+        process(java, broker, tmp_path / "broker.properties"),
     ):
-        _eventually(lambda: listens(addresses.broker), START_TIMEOUT_S, "the broker listens")
+        eventually(lambda: listens(addresses.broker), START_TIMEOUT_S, "the broker listens")
         with KafkaPythonDriver(addresses.broker) as driver:
             unfenced = {2: addresses.broker}
-            _eventually(
+            eventually(
                 lambda: driver.describe_cluster().brokers == unfenced,
                 START_TIMEOUT_S,
                 "the broker is unfenced",
@@ -121,14 +124,14 @@ def _live_through(driver: KafkaPythonDriver) -> None:
     only_replica = PartitionView(leader=2, replicas=(2,), isr=(2,))
     assert driver.create_partitions("mixed", 3).code == 0
     grown = dict.fromkeys(range(3), only_replica)
-    _eventually(
+    eventually(
         lambda: driver.describe_topic("mixed") == grown, METADATA_LAG_MAX_S, "three partitions"
     )
     assert driver.set_topic_config("mixed", {"retention.ms": "99000"}).code == 0
-    _eventually(
+    eventually(
         lambda: driver.topic_config("mixed")["retention.ms"] == "99000",
         METADATA_LAG_MAX_S,
         "the value is read",
     )
     assert driver.delete_topic("mixed").code == 0
-    _eventually(lambda: driver.topics() == set(), METADATA_LAG_MAX_S, "the topic is gone")
+    eventually(lambda: driver.topics() == set(), METADATA_LAG_MAX_S, "the topic is gone")

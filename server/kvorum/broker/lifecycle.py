@@ -91,18 +91,23 @@ class BrokerLifecycle:
         self._is_caught_up = False
         self._next_due_at_latest_ms = inf
         self._has_asked_to_stop = False
+        self._offline_directories: list[bytes] = []
+        self._told_count = 0
+        self._sent_count = 0
 
     def due(self, view: LocalView) -> BrokerRegistrationRequest | BrokerHeartbeatRequest:
         """Return the request to send at `next_due_ms`; a call of an `on_…` method must follow."""
         self.next_due_ms = None
         if not self.is_registered:
             return self._registration()
+        self._sent_count = len(self._offline_directories)
         return BrokerHeartbeatRequest(
             broker_id=self.identity.node_id,
             broker_epoch=self.epoch,
             current_metadata_offset=view.metadata_offset,
             want_fence=not (self._is_caught_up and view.is_ready_to_unfence),
             want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+            offline_log_dirs=list(self._offline_directories),
             cordoned_log_dirs=(
                 list(view.cordoned_directories)
                 if self._is_caught_up and view.cordoned_directories is not None
@@ -124,6 +129,7 @@ class BrokerLifecycle:
         if response.error_code != ErrorCode.NONE:
             self.on_failure(now_ms)
             return
+        self._told_count = self._sent_count
         match self.state:
             case BrokerState.STARTING:
                 self._after_starting(response, now_ms)
@@ -144,6 +150,15 @@ class BrokerLifecycle:
         self.is_registered = False
         if self.next_due_ms is not None:
             self._schedule(now_ms)
+
+    def propagate_directory_failure(self, directory_id: bytes, now_ms: float) -> None:
+        """Name a log directory as offline from the next heartbeat on, which is due now."""
+        self._offline_directories.append(directory_id)
+        self.hurry(now_ms)
+
+    def is_failure_known(self, directory_id: bytes) -> bool:
+        """Return whether the controller has accepted a heartbeat that names the directory."""
+        return directory_id in self._offline_directories[: self._told_count]
 
     def hurry(self, now_ms: float) -> None:
         """Send the next heartbeat at once, because what it says has changed."""

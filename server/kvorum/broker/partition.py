@@ -91,6 +91,8 @@ class Partition:
         self._leader: PartitionLeader | None = None
         self._leader_epoch = NO_EPOCH
         self._is_closed = False
+        self.is_offline = False
+        """Whether the log directory has failed: the log is not there to be used."""
         self._watchers: set[Callable[[], None]] = set()
 
     @property
@@ -151,6 +153,11 @@ class Partition:
         self._is_closed = True
         self._changed()
 
+    def mark_offline(self) -> None:
+        """Have no log any more, because its directory has failed (KIP-112)."""
+        self.is_offline = True
+        self.close()
+
     def append_records_to_leader(
         self,
         batch: RecordBatch,
@@ -201,7 +208,7 @@ class Partition:
     def check_enough_replicas_reach_offset(self, required_offset: int) -> ErrorCode | None:
         """Return the code of a write with ``acks=all``, None while it has to wait."""
         if self._leader is None:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return self._refusal
         return self._leader.check_acks_all(required_offset)
 
     def check_current_leader_epoch(self, epoch: int) -> None:
@@ -316,8 +323,15 @@ class Partition:
     def demand_leader(self) -> PartitionLeader:
         """Return this broker's part as the leader; raise LeaderRefusesError if it does not lead."""
         if self._leader is None:
-            raise LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            raise LeaderRefusesError(self._refusal)
         return self._leader
+
+    @property
+    def _refusal(self) -> ErrorCode:
+        """Why this broker does not answer as a leader."""
+        if self.is_offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     @property
     def low_watermark(self) -> int:

@@ -22,14 +22,13 @@ from kvorum.node.broker.replica_manager import (
     ReplicaManagerSettings,
 )
 from kvorum.node.config import NodeConfig
-from kvorum.node.directories import clean_shutdowns, common_epoch
+from kvorum.node.directories import clean_shutdowns, common_epoch, open_log_directories
 from kvorum.node.endpoints import advertised_endpoints
 from kvorum.node.handlers.registry import broker_apis, forwardable_keys
 from kvorum.node.services import BrokerServices, VersionRanges
 from kvorum.node.serving.listener_api import ServedApis
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.shared_server import SharedServer
-from kvorum.storage.log_directory import LogDirectory
 from kvorum.storage.log_manager import LogManagerSettings
 from kvorum.wire.uuid_text import random_uuid
 
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 FORWARDING_TIMEOUT_MS = 60_000
 PRODUCER_IDS_TIMEOUT_MS = 60_000
 ALTER_PARTITION_TIMEOUT_MS = 60_000
+ASSIGNMENTS_TIMEOUT_MS = 60_000
 ALL_DIRECTORIES = "*"
 
 
@@ -61,25 +61,30 @@ class BrokerServer:
             BrokerTimes(
                 heartbeat_interval_ms=config.broker.heartbeat_interval_ms,
                 registration_timeout_ms=config.broker.registration_timeout_ms,
+                log_dir_failure_timeout_ms=config.broker.log_dir_failure_timeout_ms,
             ),
             channel=shared.channel("heartbeat", timeout_ms=config.broker.heartbeat_interval_ms),
             loader=shared.loader,
             clock=shared.clock,
+            on_failure=on_failure,
             cordoned_directories=self._cordoned_directories(),
         )
         self._replicas = ReplicaManager(
             _replica_manager_settings(config),
             ReplicaEnvironment(
                 loader=shared.loader,
-                files=shared.files,
                 clock=shared.clock,
                 random=shared.random,
                 broker_epoch=lambda: self._lifecycle_manager.epoch,
                 alter_partition_channel=shared.channel(
                     "alter-partition", timeout_ms=ALTER_PARTITION_TIMEOUT_MS
                 ),
+                assignments_channel=shared.channel(
+                    "directory-assignments", timeout_ms=ASSIGNMENTS_TIMEOUT_MS
+                ),
                 outgoing=shared.outgoing,
                 on_failure=on_failure,
+                on_directory_offline=self._propagate_directory_failure,
             ),
         )
         self._groups = GroupCoordination(self._replicas, self._group_coordinator)
@@ -147,17 +152,16 @@ class BrokerServer:
 
     async def _recover(self) -> None:
         directories = self._shared.directories
-        await self._replicas.startup(
-            [
-                LogDirectory(path, directory_id, self._shared.files, was_clean=shutdown.was_clean)
-                for path, directory_id, shutdown in zip(
-                    directories.log_directories,
-                    directories.log_directory_ids,
-                    self._shutdowns,
-                    strict=True,
-                )
-            ]
+        online = open_log_directories(
+            directories, self._shutdowns, self._shared.files, self._replicas.failure_channel
         )
+        is_one_missing = len(online) < len(directories.log_directories)
+        await self._replicas.startup(online, has_offline_log_dirs=is_one_missing)
+
+    def _propagate_directory_failure(self, directory: Path) -> None:
+        directories = self._shared.directories
+        index = directories.log_directories.index(directory)
+        self._lifecycle_manager.propagate_directory_failure(directories.log_directory_ids[index])
 
     async def _close_connections(self) -> None:
         self._topic_creator.close()
@@ -230,6 +234,7 @@ class BrokerServer:
 def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
     return ReplicaManagerSettings(
         broker_id=config.node_id,
+        metadata_directory=Path(config.metadata_log.directory),
         texts=config.texts,
         logs=LogManagerSettings(
             producer_expiration_ms=config.logs.producer_id_expiration_ms,

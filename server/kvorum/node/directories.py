@@ -23,8 +23,11 @@ from kvorum.node.errors import NodeStartError
 from kvorum.storage.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT, read_bootstrap_checkpoint
 from kvorum.storage.clean_shutdown import CleanShutdown, take_clean_shutdown
 from kvorum.storage.directory_lock import lock_directory
-from kvorum.storage.errors import StorageError
+from kvorum.storage.errors import DiskError, StorageError
 from kvorum.storage.files import FileSystem
+from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
+from kvorum.storage.log_directory import LogDirectory
+from kvorum.storage.log_directory_files import LogDirectoryFiles
 from kvorum.storage.meta_properties import META_PROPERTIES_FILE
 from kvorum.storage.meta_properties_ensemble import MetaPropertiesEnsemble, load_meta_properties
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
@@ -93,6 +96,31 @@ def common_epoch(shutdowns: Iterable[CleanShutdown]) -> int:
     epochs = {shutdown.broker_epoch for shutdown in shutdowns}
     epoch = epochs.pop() if len(epochs) == 1 else None
     return -1 if epoch is None else epoch
+
+
+def open_log_directories(
+    directories: NodeDirectories,
+    shutdowns: Iterable[CleanShutdown],
+    files: FileSystem,
+    channel: LogDirFailureChannel,
+) -> list[LogDirectory]:
+    """Return the log directories that can be read; `channel` takes the failures, also later ones.
+
+    Raises StorageError where a checkpoint is damaged, or no directory can be read.
+    """
+    opened: list[LogDirectory] = []
+    failure: DiskError | None = None
+    for path, directory_id, shutdown in zip(
+        directories.log_directories, directories.log_directory_ids, shutdowns, strict=True
+    ):
+        watched = LogDirectoryFiles(files, path, channel)
+        try:
+            opened.append(LogDirectory(path, directory_id, watched, was_clean=shutdown.was_clean))
+        except DiskError as error:
+            failure = error
+    if failure is not None and not opened:
+        raise failure
+    return opened
 
 
 def _require_formatted(directories: Iterable[Path], files: FileSystem) -> None:

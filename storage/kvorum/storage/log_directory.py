@@ -49,7 +49,8 @@ class LogDirectory:
         self.id = directory_id
         self.was_clean = was_clean
         self.logs: dict[TopicPartition, UnifiedLog] = {}
-        self._files = files
+        self.files = files
+        """The file system, as the logs of this directory use it."""
         self._recovery_points = self._checkpoint(RECOVERY_POINT_CHECKPOINT)
         self._log_starts = self._checkpoint(LOG_START_OFFSET_CHECKPOINT)
         self._high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
@@ -61,13 +62,13 @@ class LogDirectory:
         self._is_closing = False
 
     def _checkpoint(self, name: str) -> OffsetCheckpointFile:
-        return OffsetCheckpointFile(self.path / name, self._files, advice=_ADVICE)
+        return OffsetCheckpointFile(self.path / name, self.files, advice=_ADVICE)
 
     def find(self) -> FoundDirectories:
         """Return what the directory holds; raises CorruptFileError for a name of no known kind."""
         found = FoundDirectories(partitions=[], deleted=[])
         with disk_errors(self.path, "listing"):
-            names = self._files.list_directories(self.path)
+            names = self.files.list_directories(self.path)
         for name in names:
             if name == METADATA_LOG_DIRECTORY:
                 continue
@@ -139,8 +140,8 @@ class LogDirectory:
     def _rename(self, topic_partition: TopicPartition, name: str) -> Path:
         source, target = self.path / str(topic_partition), self.path / name
         with disk_errors(source, "renaming"):
-            self._files.rename(source, target)
-            self._files.sync_directory(self.path)
+            self.files.rename(source, target)
+            self.files.sync_directory(self.path)
         self._stored_points.pop(topic_partition, None)
         self._stored_starts.pop(topic_partition, None)
         self._stored_high_watermarks.pop(topic_partition, None)
@@ -159,6 +160,13 @@ class LogDirectory:
         self.store_recovery_points()
         self.store_log_starts()
         return is_sound
+
+    def abandon(self) -> None:
+        """Close the files of every log without writing; the directory has no logs any more."""
+        # Others may be going through the logs at this moment.
+        logs, self.logs = self.logs, {}
+        for log in logs.values():
+            log.abandon()
 
 
 class RecoveryPoint:

@@ -13,8 +13,8 @@ from random import Random
 from typing import Final
 
 from kvorum.storage.clean_shutdown import write_clean_shutdown
-from kvorum.storage.errors import CorruptFileError
-from kvorum.storage.files import FileSystem, disk_errors
+from kvorum.storage.errors import CorruptFileError, DiskError, StorageError
+from kvorum.storage.files import disk_errors
 from kvorum.storage.log_directory import LogDirectory
 from kvorum.storage.partition_metadata import read_partition_metadata
 from kvorum.storage.topic_log_config import TopicLogConfig
@@ -35,23 +35,27 @@ class LogManagerSettings:
 
 
 class LogManager:
-    """The logs of topics; `config_of` returns the settings of a topic's logs by its name."""
+    """The logs of topics; `config_of` returns the settings of a topic's logs by its name.
+
+    `directories` are those online. `has_offline_log_dirs` says that others are not: there may be
+    logs of partitions that are not found (KIP-112).
+    """
 
     def __init__(
         self,
         directories: Sequence[LogDirectory],
         *,
-        files: FileSystem,
         settings: LogManagerSettings,
         config_of: Callable[[str], TopicLogConfig],
         random: Random,
+        has_offline_log_dirs: bool = False,
     ) -> None:
         self.directories = tuple(directories)
-        self._files = files
+        self.has_offline_log_dirs = has_offline_log_dirs
         self._settings = settings
         self._config_of = config_of
         self._random = random
-        self._deletions: list[tuple[int, Path]] = []
+        self._deletions: list[tuple[int, LogDirectory, Path]] = []
 
     def startup(self, hosted: Callable[[TopicPartition], bytes | None], *, now_ms: int) -> None:
         """Load the logs that the last use has left; `hosted` returns a partition's topic id.
@@ -60,19 +64,40 @@ class LogManager:
         id, is set aside. Raises StorageError.
         """
         for directory in self.directories:
-            found = directory.find()
-            due_ms = now_ms + self._settings.delete_delay_ms
-            self._deletions += [(due_ms, directory.path / name) for name in found.deleted]
-            for topic_partition in found.partitions:
-                topic_id = hosted(topic_partition)
-                path = directory.path / str(topic_partition)
-                stored_id = read_partition_metadata(path, self._files)
-                if topic_id is None or stored_id not in (None, topic_id):
-                    _log.warning("%s belongs to no partition of this broker; it is kept", path)
-                    directory.rename_stray(topic_partition, self._unique())
-                    continue
-                self._demand_single(topic_partition, path)
-                self._load(directory, topic_partition, topic_id, now_ms)
+            try:
+                self._load_logs(directory, hosted, now_ms)
+            except DiskError as error:
+                self.handle_log_dir_failure(directory)
+                if not self.directories:
+                    raise
+                _log.error("%s: the log directory is offline: %s", directory.path, error)
+
+    def _load_logs(
+        self,
+        directory: LogDirectory,
+        hosted: Callable[[TopicPartition], bytes | None],
+        now_ms: int,
+    ) -> None:
+        found = directory.find()
+        due_ms = now_ms + self._settings.delete_delay_ms
+        self._deletions += [(due_ms, directory, directory.path / name) for name in found.deleted]
+        for topic_partition in found.partitions:
+            topic_id = hosted(topic_partition)
+            path = directory.path / str(topic_partition)
+            stored_id = read_partition_metadata(path, directory.files)
+            if topic_id is None or stored_id not in (None, topic_id):
+                _log.warning("%s belongs to no partition of this broker; it is kept", path)
+                directory.rename_stray(topic_partition, self._unique())
+                continue
+            self._demand_single(topic_partition, path)
+            self._load(directory, topic_partition, topic_id, now_ms)
+
+    def handle_log_dir_failure(self, directory: LogDirectory) -> None:
+        """Go on without a directory; its logs are closed without writing."""
+        self.directories = tuple(one for one in self.directories if one is not directory)
+        self.has_offline_log_dirs = True
+        self._deletions = [entry for entry in self._deletions if entry[1] is not directory]
+        directory.abandon()
 
     def _demand_single(self, topic_partition: TopicPartition, path: Path) -> None:
         other = self.directory_of(topic_partition)
@@ -103,14 +128,21 @@ class LogManager:
         """Return a partition's log, made where there is none; raises StorageError.
 
         A new log goes to the directory that the controller names, or else to the one with the
-        fewest logs.
+        fewest logs. While a directory is offline, none is made in the place of one
+        that may be there: only where the controller names a directory that is online, or has yet
+        to learn of one.
         """
         log = self.get_log(topic_partition)
         if log is not None:
             return log
+        known = {None, *(one.id for one in self.directories)}
+        if self.has_offline_log_dirs and directory_id not in known:
+            raise StorageError(f"the log of {topic_partition} may be in an offline log directory")
         return self._load(self._place_for(directory_id), topic_partition, topic_id, now_ms)
 
     def _place_for(self, directory_id: bytes | None) -> LogDirectory:
+        if not self.directories:
+            raise StorageError("all log directories are offline")
         named = next((one for one in self.directories if one.id == directory_id), None)
         return named or min(self.directories, key=lambda one: len(one.logs))
 
@@ -130,7 +162,7 @@ class LogManager:
         )
         log = load_unified_log(
             place,
-            files=self._files,
+            files=directory.files,
             config=self._config_of(topic_partition.topic),
             producer_expiration_ms=self._settings.producer_expiration_ms,
             random=self._random,
@@ -147,16 +179,16 @@ class LogManager:
             return
         directory.logs.pop(topic_partition).abandon()
         path = directory.rename_for_removal(topic_partition, self._unique())
-        self._deletions.append((now_ms + self._settings.delete_delay_ms, path))
+        self._deletions.append((now_ms + self._settings.delete_delay_ms, directory, path))
         directory.store_recovery_points()
 
     def delete_logs(self, *, now_ms: int) -> int:
         """Remove the directories whose delay is over, and return their number."""
-        due = [path for due_ms, path in self._deletions if due_ms <= now_ms]
-        for path in due:
+        due = [entry for entry in self._deletions if entry[0] <= now_ms]
+        for _, directory, path in due:
             with disk_errors(path, "removing"):
-                self._files.remove_directory(path)
-        self._deletions = [entry for entry in self._deletions if entry[1] not in due]
+                directory.files.remove_directory(path)
+        self._deletions = [entry for entry in self._deletions if entry not in due]
         return len(due)
 
     def checkpoint_high_watermarks(self) -> None:
@@ -171,16 +203,24 @@ class LogManager:
             directory.store_log_starts()
 
     def shutdown(self, *, broker_epoch: int) -> None:
-        """Close every log, and mark each directory that is left in good order."""
+        """Close every log, and mark each directory that is left in good order.
+
+        A directory that fails does not keep the others from it. Raises StorageError in the end.
+        """
+        failure: StorageError | None = None
         for directory in self.directories:
-            if directory.close():
-                write_clean_shutdown(directory.path, self._files, broker_epoch=broker_epoch)
+            try:
+                if directory.close():
+                    write_clean_shutdown(directory.path, directory.files, broker_epoch=broker_epoch)
+            except StorageError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     def abandon(self) -> None:
         """Close the files without writing, as a crash would."""
         for directory in self.directories:
-            for log in directory.logs.values():
-                log.abandon()
+            directory.abandon()
 
     def _unique(self) -> bytes:
         return self._random.randbytes(_UNIQUE_BYTES)

@@ -77,7 +77,7 @@ class Coordinated:
     def __post_init__(self) -> None:
         files = FaultyFiles()
         files.make_directory(Path("/d"))
-        self.logs = managed([LogDirectory(Path("/d"), DIRECTORY, files, was_clean=True)], files)
+        self.logs = managed([LogDirectory(Path("/d"), DIRECTORY, files, was_clean=True)])
         self.logs.startup(lambda _: None, now_ms=0)
         self.proposals: list[IsrProposal] = []
         self.partitions = [self._partition(index) for index in range(self.partition_count)]

@@ -24,6 +24,7 @@ IDENTITY = BrokerIdentity(
     previous_epoch=11,
 )
 VIEW = LocalView(metadata_offset=77, cordoned_directories=())
+FAILED = IDENTITY.directory_ids[0]
 REGISTERED = BrokerRegistrationResponse(broker_epoch=42)
 CAUGHT_UP = BrokerHeartbeatResponse(is_caught_up=True, is_fenced=True)
 UNFENCED = BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False)
@@ -170,3 +171,23 @@ def test_it_registers_again_as_the_same_incarnation() -> None:
     assert request.incarnation_id == IDENTITY.incarnation_id
     broker.on_registration(REGISTERED, 510)
     assert state(broker) is BrokerState.RUNNING
+
+
+def test_a_failed_directory_is_named_from_the_next_heartbeat_on() -> None:
+    lifecycle = new()
+    lifecycle.due(VIEW)
+    lifecycle.on_registration(REGISTERED, 1)
+    in_flight = lifecycle.due(VIEW)
+    lifecycle.propagate_directory_failure(FAILED, 2)
+    assert isinstance(in_flight, BrokerHeartbeatRequest)
+    assert in_flight.offline_log_dirs == []
+    lifecycle.on_heartbeat(BrokerHeartbeatResponse(), 3)
+    # That one was sent before the failure.
+    assert not lifecycle.is_failure_known(FAILED)
+    assert lifecycle.next_due_ms == 2
+    for code, is_known in ((ErrorCode.NOT_CONTROLLER, False), (ErrorCode.NONE, True)):
+        heartbeat = lifecycle.due(VIEW)
+        assert isinstance(heartbeat, BrokerHeartbeatRequest)
+        assert heartbeat.offline_log_dirs == [FAILED]
+        lifecycle.on_heartbeat(BrokerHeartbeatResponse(error_code=code), 4)
+        assert lifecycle.is_failure_known(FAILED) is is_known

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.unit.storage.faulty_files import FaultyFiles
-
 from kvorum.storage.cleanup_config import CleanupConfig
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.log_directory import LogDirectory
@@ -43,10 +41,9 @@ def flush(log: UnifiedLog) -> None:
     log.flush()
 
 
-def managed(directories: list[LogDirectory], files: FaultyFiles) -> LogManager:
+def managed(directories: list[LogDirectory]) -> LogManager:
     return LogManager(
         directories,
-        files=files,
         settings=LogManagerSettings(delete_delay_ms=50),
         config_of=lambda _topic: CONFIG,
         random=Random(1),

@@ -131,6 +131,8 @@ _BROKER = {
     "replica.high.watermark.checkpoint.interval.ms": "Time between two writes of high watermarks.",
     "replica.lag.time.max.ms": "How long a follower may lag before it is no longer in sync.",
     "replica.socket.timeout.ms": "How long a follower waits for the answer to a request.",
+    "log.dir.failure.timeout.ms": "How long a broker tries to tell the controller of a log "
+    "directory that has failed, before it ends.",
     "initial.broker.registration.timeout.ms": "How long a starting broker tries to register.",
     "inter.broker.listener.name": "Listener by which brokers reach each other.",
     "internal.metadata.delete.delay.millis": "Wait before a file out of use is removed, for tests.",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.clock import Clock
-from kvorum.node.errors import NodeStartError
+from kvorum.node.errors import NodeFailedError, NodeStartError
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.client_connection import NoCommonVersionError
@@ -25,16 +25,21 @@ from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from kvorum.wire.uuid_text import uuid_to_text
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerTimes:
-    """The timeouts of registration and controlled shutdown, in milliseconds."""
+    """The timeouts of registration and controlled shutdown, in milliseconds.
+
+    `log_dir_failure_timeout_ms` is ``log.dir.failure.timeout.ms``.
+    """
 
     heartbeat_interval_ms: int
     registration_timeout_ms: int
+    log_dir_failure_timeout_ms: int
     shutdown_timeout_ms: int = 300_000
 
 
@@ -49,12 +54,14 @@ class BrokerLifecycleManager:
         channel: NodeToControllerChannelManager,
         loader: MetadataLoader,
         clock: Clock,
+        on_failure: Callable[[Exception], None],
         cordoned_directories: tuple[bytes, ...] = (),
     ) -> None:
         self._times = times
         self._channel = channel
         self._loader = loader
         self._clock = clock
+        self._on_failure = on_failure
         self._cordoned_directories = cordoned_directories
         self._lifecycle = BrokerLifecycle(
             identity,
@@ -65,6 +72,7 @@ class BrokerLifecycleManager:
         self._task: asyncio.Task[None] | None = None
         self._complaint: tuple[str, str] | None = None
         self._is_ready_to_unfence = False
+        self._failure_timers: list[asyncio.TimerHandle] = []
         loader.subscribe(self._check_registration)
 
     @property
@@ -110,6 +118,26 @@ class BrokerLifecycleManager:
         await self._wait_until(lambda: self._lifecycle.state >= BrokerState.RUNNING)
         await self._loader.wait_for(self._is_unfenced)
 
+    def propagate_directory_failure(self, directory_id: bytes) -> None:
+        """Report to the controller that a log directory is offline (KIP-858).
+
+        A broker ends that cannot report it in time: it would go on as the leader of what it lost.
+        """
+        self._lifecycle.propagate_directory_failure(directory_id, self._clock.monotonic_ms())
+        self._wake()
+        self._failure_timers.append(
+            asyncio.get_running_loop().call_later(
+                self._times.log_dir_failure_timeout_ms / 1000, self._demand_known, directory_id
+            )
+        )
+
+    def _demand_known(self, directory_id: bytes) -> None:
+        if not self._lifecycle.is_failure_known(directory_id):
+            directory = uuid_to_text(directory_id)
+            problem = f"The controller could not be told that log directory {directory} is offline"
+            _log.error(LogEvent(problem))
+            self._on_failure(NodeFailedError(f"{problem} (log.dir.failure.timeout.ms)"))
+
     async def stop(self) -> None:
         """Ask the controller for a controlled shutdown, wait until it is granted, and end."""
         self._lifecycle.begin_shutdown(self._clock.monotonic_ms())
@@ -122,6 +150,8 @@ class BrokerLifecycleManager:
     async def abort(self) -> None:
         """End without asking the controller."""
         self._lifecycle.end()
+        for timer in self._failure_timers:
+            timer.cancel()
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):

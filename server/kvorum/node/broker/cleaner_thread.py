@@ -16,7 +16,6 @@ from kvorum.node.clock import Clock
 from kvorum.node.config.settings import CleanerSettings
 from kvorum.node.events.log_event import LogEvent
 from kvorum.storage.errors import CleaningAbortedError, StorageError
-from kvorum.storage.files import FileSystem
 from kvorum.storage.log_cleaner import LogCleaner
 from kvorum.storage.log_cleaner_manager import HostedLog, LogCleanerManager
 from kvorum.storage.log_directory import LogDirectory
@@ -35,14 +34,16 @@ class CleanerThread:
         self,
         settings: CleanerSettings,
         directories: Sequence[LogDirectory],
-        files: FileSystem,
         clock: Clock,
     ) -> None:
         self._settings = settings
         self._clock = clock
         keys = OffsetMap(size_bytes=settings.dedupe_buffer_bytes, load_factor=settings.load_factor)
         self._cleaners = [
-            (directory, LogCleaner(LogCleanerManager(directory.cleaner_checkpoint), keys, files))
+            (
+                directory,
+                LogCleaner(LogCleanerManager(directory.cleaner_checkpoint), keys, directory.files),
+            )
             for directory in directories
         ]
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kvorum-log-cleaner")

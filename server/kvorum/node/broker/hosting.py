@@ -63,11 +63,13 @@ class Hosting(NamedTuple):
         """Return a partition that this broker hosts.
 
         Raises RequestError: UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER where this broker
-        does not have it.
+        does not have it, or KAFKA_STORAGE_ERROR where its log directory is offline.
         """
         if topic.partitions.get(index) is None:
             raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         partition = self.replicas.partition(topic.id, index)
         if partition is None:
             raise RequestError.with_default_message(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if partition.is_offline:
+            raise RequestError.with_default_message(ErrorCode.KAFKA_STORAGE_ERROR)
         return partition

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Final, TypeAlias, TypeVar
 
@@ -28,10 +29,13 @@ from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.outcomes import Answer
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.topic_log_configs import min_insync_replicas, topic_log_config
+from kvorum.metadata import directory_ids
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.broker.alter_partition_manager import DefaultAlterPartitionManager
+from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.broker.cleaner_thread import CleanerThread
+from kvorum.node.broker.log_dir_failure_handler import LogDirFailureHandler
 from kvorum.node.broker.log_flusher import LogFlusher
 from kvorum.node.broker.replica_fetcher_manager import (
     FetcherEnvironment,
@@ -41,12 +45,13 @@ from kvorum.node.broker.replica_fetcher_manager import (
 from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.clock import Clock
 from kvorum.node.config.settings import CleanerSettings
+from kvorum.node.errors import NodeFailedError
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kvorum.node.outbound.outgoing import Outgoing
-from kvorum.storage.errors import StorageError
-from kvorum.storage.files import FileSystem
+from kvorum.storage.errors import DiskError, StorageError
+from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.log_directory import LogDirectory
 from kvorum.storage.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.topic_log_config import TopicLogConfig
@@ -63,10 +68,12 @@ _MS_PER_S: Final = 1000
 class ReplicaManagerSettings:
     """The broker's id, its properties, and how often checkpoints are written, in milliseconds.
 
+    `metadata_directory` is the log directory of the metadata log, without which nothing goes on.
     `lag_max_ms` is ``replica.lag.time.max.ms``.
     """
 
     broker_id: int
+    metadata_directory: Path
     texts: Mapping[str, str]
     logs: LogManagerSettings
     fetchers: ReplicaFetcherSettings
@@ -81,17 +88,20 @@ class ReplicaManagerSettings:
 class ReplicaEnvironment:
     """What the replicas of a broker live on; `on_failure` ends a broker that cannot continue.
 
-    Changes of ISRs are sent over `alter_partition_channel`, fetches over connections of `outgoing`.
+    Changes of ISRs are sent over `alter_partition_channel`, directories of replicas over
+    `assignments_channel`, fetches over connections of `outgoing`.
+    `on_directory_offline` is called with a log directory that has failed.
     """
 
     loader: MetadataLoader
-    files: FileSystem
     clock: Clock
     random: Random
     broker_epoch: Callable[[], int]
     alter_partition_channel: NodeToControllerChannelManager
+    assignments_channel: NodeToControllerChannelManager
     outgoing: Outgoing
     on_failure: Callable[[Exception], None]
+    on_directory_offline: Callable[[Path], None]
 
 
 class ReplicaManager:
@@ -100,16 +110,24 @@ class ReplicaManager:
     def __init__(self, settings: ReplicaManagerSettings, environment: ReplicaEnvironment) -> None:
         self._settings = settings
         self._loader = environment.loader
-        self._files = environment.files
         self._clock = environment.clock
         self._random = environment.random
         self._on_failure = environment.on_failure
+        self._on_directory_offline = environment.on_directory_offline
+        self._directory_failures = LogDirFailureHandler()
         self._alter_partition = DefaultAlterPartitionManager(
             settings.broker_id,
             environment.alter_partition_channel,
             broker_epoch=environment.broker_epoch,
             clock=environment.clock,
             on_answer=self._on_altered,
+        )
+        self._assignments = AssignmentsManager(
+            settings.broker_id,
+            environment.assignments_channel,
+            broker_epoch=environment.broker_epoch,
+            topics=lambda: self._loader.published.topics,
+            clock=environment.clock,
         )
         self._fetchers = ReplicaFetcherManager(
             settings.fetchers,
@@ -144,8 +162,13 @@ class ReplicaManager:
 
     @property
     def log_directories(self) -> tuple[LogDirectory, ...]:
-        """The open log directories; none before `startup`."""
+        """The log directories that are online; none before `startup`."""
         return () if self._logs is None else self._logs.directories
+
+    @property
+    def failure_channel(self) -> LogDirFailureChannel:
+        """Where the failures of log directories go."""
+        return self._directory_failures.channel
 
     def partition(self, topic_id: bytes, index: int) -> Partition | None:
         """Return a partition that this broker hosts; None for any other."""
@@ -159,18 +182,21 @@ class ReplicaManager:
         """Call `follower` with two images when the partitions are as the second has them."""
         self._followers.append(follower)
 
-    async def startup(self, directories: list[LogDirectory]) -> None:
+    async def startup(
+        self, directories: list[LogDirectory], *, has_offline_log_dirs: bool = False
+    ) -> None:
         """Load the logs of the partitions that the published image has, and follow that image.
 
+        `has_offline_log_dirs` says that the configuration has more directories.
         Raises StorageError if a log cannot be opened.
         """
         image = self._loader.published
         logs = LogManager(
             directories,
-            files=self._files,
             settings=self._settings.logs,
             config_of=self._config_of,
             random=self._random,
+            has_offline_log_dirs=has_offline_log_dirs,
         )
         self._logs = logs
         now_ms = self._clock.wall_ms()
@@ -192,12 +218,12 @@ class ReplicaManager:
             ),
             asyncio.create_task(self._delete_old_segments()),
             asyncio.create_task(self._shrink_isrs()),
-            asyncio.create_task(self._send_alterations()),
+            asyncio.create_task(self._send(self._alter_partition.run)),
+            asyncio.create_task(self._send(self._assignments.run)),
+            asyncio.create_task(self._handle_directory_failures()),
         ]
         if self._settings.cleaner is not None:
-            self._cleaner = CleanerThread(
-                self._settings.cleaner, directories, self._files, self._clock
-            )
+            self._cleaner = CleanerThread(self._settings.cleaner, logs.directories, self._clock)
 
     async def shutdown(self, *, broker_epoch: int) -> None:
         """Close every log in good order, and mark the directories so."""
@@ -231,6 +257,7 @@ class ReplicaManager:
                 await task
         await self._fetchers.shutdown()
         await self._alter_partition.close()
+        await self._assignments.close()
         await self._flusher.shutdown()
 
     def _config_of(self, topic: str) -> TopicLogConfig:
@@ -270,7 +297,7 @@ class ReplicaManager:
         """Give logs and leaders the settings that have changed."""
         topics = {partition.topic_partition.topic for partition in self._partitions.values()}
         changed = self._configs.changed(before, image, topics)
-        for partition in self._partitions.values() if changed else ():
+        for partition in self._online() if changed else ():
             values = changed.get(partition.topic_partition.topic)
             if values is not None:
                 partition.log.update_config(topic_log_config(values))
@@ -301,16 +328,35 @@ class ReplicaManager:
     async def _hosted(self, info: PartitionInfo) -> Partition | None:
         """Return a partition, with its log made if need be; None where that cannot be done."""
         known = self._partitions.get(info.key)
-        if known is not None:
-            return known
+        if known is None:
+            known = await self._create(info)
+        if known is None or known.is_offline:
+            return None
+        self._report_directory(info)
+        return known
+
+    def _report_directory(self, info: PartitionInfo) -> None:
+        """Report where a log is, unless the metadata log has it there (KIP-858)."""
         logs = self._logs
         assert logs is not None
+        version = self._seen.features.metadata_version
+        if version is None or not version.supports_directory_assignment:
+            return
+        directory = logs.directory_of(info.topic_partition)
+        assigned = info.registration.directory(self._settings.broker_id)
+        if directory is not None and directory.id != assigned:
+            self._assignments.on_assignment(info.key, directory.id)
+
+    async def _create(self, info: PartitionInfo) -> Partition | None:
+        logs = self._logs
+        assert logs is not None
+        assigned = info.registration.directory(self._settings.broker_id)
         try:
             log = await self._on_disk(
                 lambda: logs.get_or_create_log(
                     info.topic_partition,
                     info.topic_id,
-                    directory_id=info.registration.directory(self._settings.broker_id),
+                    directory_id=None if assigned == directory_ids.UNASSIGNED else assigned,
                     now_ms=self._clock.wall_ms(),
                 )
             )
@@ -346,7 +392,7 @@ class ReplicaManager:
         """Apply retention again and again; a log is changed only in the event loop, its owner."""
         while True:
             await asyncio.sleep(self._settings.retention_check_ms / _MS_PER_S)
-            for partition in tuple(self._partitions.values()):
+            for partition in self._online():
                 try:
                     partition.log.delete_old_segments(now_ms=self._clock.wall_ms())
                 except StorageError as error:
@@ -357,12 +403,53 @@ class ReplicaManager:
         """Look again and again for followers that lag (Kafka's isr-expiration)."""
         while True:
             await asyncio.sleep(self._settings.lag_max_ms / 2 / _MS_PER_S)
-            for partition in tuple(self._partitions.values()):
+            for partition in self._online():
                 partition.shrink_isr(self._clock.monotonic_ms())
 
-    async def _send_alterations(self) -> None:
+    def _online(self) -> tuple[Partition, ...]:
+        return tuple(one for one in self._partitions.values() if not one.is_offline)
+
+    async def _handle_directory_failures(self) -> None:
         try:
-            await self._alter_partition.run()
+            await self._directory_failures.run(self._handle_log_dir_failure)
+        except Exception as error:
+            self._on_failure(error)
+            raise
+
+    async def _handle_log_dir_failure(self, path: Path, error: DiskError) -> None:
+        """Go on without a log directory, or end where the broker cannot do without it."""
+        logs = self._logs
+        assert logs is not None
+        failed = next((one for one in logs.directories if one.path == path), None)
+        if failed is not None:
+            self._mark_offline(failed)
+            await self._on_disk(lambda: logs.handle_log_dir_failure(failed))
+        _log.error(
+            LogEvent(
+                "A log directory has failed and is offline",
+                directory=str(path),
+                error=str(error),
+                advice="Mend the disk, or replace it and format the directory; restart the broker",
+            )
+        )
+        if path == self._settings.metadata_directory:
+            text = f"The log directory of the metadata log, {path}, has failed: {error}"
+            self._on_failure(NodeFailedError(text))
+        elif not logs.directories:
+            text = f"All log directories have failed; the last one was {path}: {error}"
+            self._on_failure(NodeFailedError(text))
+        else:
+            self._on_directory_offline(path)
+
+    def _mark_offline(self, failed: LogDirectory) -> None:
+        for key, partition in self._partitions.items():
+            if partition.topic_partition in failed.logs:
+                self._fetchers.remove_fetcher_for_partition(key)
+                partition.mark_offline()
+
+    async def _send(self, run: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await run()
         except Exception as error:
             self._on_failure(error)
             raise

@@ -70,6 +70,7 @@ _NODE_KEYS = frozenset(
         "listener.security.protocol.map",
         "listeners",
         "log.dir",
+        "log.dir.failure.timeout.ms",
         "log.dirs",
         "log.flush.offset.checkpoint.interval.ms",
         "log.cleaner.backoff.ms",

@@ -66,6 +66,7 @@ class BrokerSettings:
     heartbeat_interval_ms: int
     session_timeout_ms: int
     registration_timeout_ms: int
+    log_dir_failure_timeout_ms: int
     is_controlled_shutdown_enabled: bool
     cordoned_log_directories: tuple[str, ...]
 
@@ -200,6 +201,7 @@ def broker_settings(values: BrokerValues) -> BrokerSettings:
         heartbeat_interval_ms=values.integer("broker.heartbeat.interval.ms"),
         session_timeout_ms=values.integer("broker.session.timeout.ms"),
         registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms"),
+        log_dir_failure_timeout_ms=values.integer("log.dir.failure.timeout.ms"),
         is_controlled_shutdown_enabled=values.boolean("controlled.shutdown.enable"),
         cordoned_log_directories=values.optional_words("cordoned.log.dirs") or (),
     )

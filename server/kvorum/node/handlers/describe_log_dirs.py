@@ -36,8 +36,11 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     results: list[DescribeLogDirsResponseDescribeLogDirsResult] = []
     for directory in directories:
         path = Path(directory)
+        if path not in logs:
+            results.append(_offline(path))
+            continue
         described = _describe(path, is_cordoned=bool(cordoned & {directory, "*"}))
-        if path in logs and described.error_code == ErrorCode.NONE:
+        if described.error_code == ErrorCode.NONE:
             described.topics = _topics(logs[path], body.topics)
         results.append(described)
     return DescribeLogDirsResponse(results=results)
@@ -75,14 +78,18 @@ def _describe(
     try:
         volume = os.statvfs(path)
     except OSError:
-        return DescribeLogDirsResponseDescribeLogDirsResult(
-            error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(path)
-        )
+        return _offline(directory)
     return DescribeLogDirsResponseDescribeLogDirsResult(
         log_dir=str(path),
         total_bytes=volume.f_blocks * volume.f_frsize,
         usable_bytes=volume.f_bavail * volume.f_frsize,
         is_cordoned=is_cordoned,
+    )
+
+
+def _offline(directory: Path) -> DescribeLogDirsResponseDescribeLogDirsResult:
+    return DescribeLogDirsResponseDescribeLogDirsResult(
+        error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(directory.absolute())
     )
 
 

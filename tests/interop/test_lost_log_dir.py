@@ -1,0 +1,43 @@
+"""A real 4.3.1 controller takes our broker's word on where logs are and what it has lost."""
+
+from pathlib import Path
+
+import pytest
+from tests.interop.kafka.java import Java
+from tests.interop.kvorum_node import listens
+from tests.interop.test_mixed_processes import (
+    START_TIMEOUT_S,
+    Addresses,
+    eventually,
+    format_nodes,
+    process,
+    write_settings,
+)
+from tests.process.combined_node import CombinedNode, lasting_ports
+from tests.process.test_full_disk import disk
+from tests.process.test_lost_log_dir import leaders, lose_the_disk
+
+__all__ = ["disk"]
+pytestmark = pytest.mark.interop
+
+
+def test_a_real_controller_elects_nobody_in_a_lost_directory(
+    tmp_path: Path, java: Java, disk: Path
+) -> None:
+    broker_port, controller_port = lasting_ports(2)
+    # The broker's data, as the story knows it.
+    node = CombinedNode(tmp_path, broker_port, controller_port)
+    addresses = Addresses(node.broker, node.controller)
+    write_settings(tmp_path, addresses)
+    properties = tmp_path / "broker.properties"
+    directories = f"log.dirs={node.data},{disk}\nmetadata.log.dir={node.data}\n"
+    text = properties.read_text(encoding="utf-8") + directories
+    properties.write_text(text, encoding="utf-8")
+    format_nodes(tmp_path)
+    with (
+        process(java, "kafka", tmp_path / "controller.properties"),
+        process(java, "kvorum", properties),
+    ):
+        eventually(lambda: listens(node.broker), START_TIMEOUT_S, "the broker listens")
+        assert leaders(node) == {}
+        lose_the_disk(node, disk, broker_id=2)

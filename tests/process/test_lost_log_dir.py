@@ -1,0 +1,122 @@
+"""A node that loses one of two log directories goes on with the other one (KIP-112)."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.process.combined_node import CLUSTER_ID, CombinedNode, lasting_ports
+from tests.process.node_process import run_kvorum
+from tests.process.test_full_disk import disk
+from tests.process.topics import create
+from tests.unit.node.raw_client import RawClient
+from tests.unit.node.record_requests import batch, fetch, produce, values
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+
+__all__ = ["disk"]
+TOPICS = [f"topic{number}" for number in range(4)]
+RECORD_BYTES = 2000
+DEADLINE_S = 30
+
+
+def two_directories(folder: Path, second: Path) -> CombinedNode:
+    """Format a node whose metadata log is in the first directory."""
+    broker_port, controller_port = lasting_ports(2)
+    first = folder / "data"
+    overrides = {"log.dirs": f"{first},{second}", "metadata.log.dir": str(first)}
+    node = CombinedNode(folder, broker_port, controller_port, overrides)
+    folder.mkdir()
+    node.configure()
+    identity = ["--cluster-id", CLUSTER_ID, "--standalone"]
+    run_kvorum("storage", "format", *identity, "--config", str(node.properties))
+    return node
+
+
+def described(node: CombinedNode) -> dict[str, tuple[int, set[str]]]:
+    """Return code and topics of each log directory."""
+    with RawClient(node.broker) as client:
+        response = client.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
+    return {
+        one.log_dir: (one.error_code, {topic.name for topic in one.topics})
+        for one in response.results
+    }
+
+
+def leaders(node: CombinedNode) -> dict[str | None, int]:
+    with RawClient(node.broker) as client:
+        response = client.ask(MetadataRequest(topics=None), MetadataResponse, 12)
+    return {topic.name: topic.partitions[0].leader_id for topic in response.topics}
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def produce_until(
+    node: CombinedNode, topic: str, acknowledged: list[bytes], refusals: list[int], end: float
+) -> None:
+    """Produce with acks=all until the first refusal."""
+    with RawClient(node.broker) as client:
+        while time.monotonic() < end and not refusals:
+            value = b"%d " % len(acknowledged) + bytes(RECORD_BYTES)
+            answer = produce(client, topic, batch(value))
+            if answer.error_code == ErrorCode.NONE:
+                acknowledged.append(value)
+            else:
+                refusals.append(answer.error_code)
+
+
+def read_all(client: RawClient, topic: str) -> list[bytes | None]:
+    found: list[bytes | None] = []
+    while more := values(fetch(client, topic, len(found))):
+        found += more
+    return found
+
+
+def lose_the_disk(node: CombinedNode, disk: Path, broker_id: int = 1) -> None:
+    """Fill the disk by producing; the partitions on it are lost, the others are not."""
+    assert create(node.broker, *TOPICS) == [ErrorCode.NONE] * len(TOPICS)
+    wait_for(lambda: set().union(*(each for _, each in described(node).values())) == {*TOPICS})
+    before = described(node)
+    lost, kept = before[str(disk)][1], before[str(node.data)][1]
+    assert (len(lost), len(kept)) == (2, 2)
+    acknowledged: dict[str, list[bytes]] = {topic: [] for topic in TOPICS}
+    refusals: dict[str, list[int]] = {topic: [] for topic in TOPICS}
+    producers = [
+        threading.Thread(
+            target=produce_until,
+            args=(node, topic, acknowledged[topic], refusals[topic], time.monotonic() + 5),
+        )
+        for topic in TOPICS
+    ]
+    for producer in producers:
+        producer.start()
+    for producer in producers:
+        producer.join()
+    # Two producers filled the small disk; the others never noticed.
+    assert {refusals[topic][0] for topic in lost} == {ErrorCode.KAFKA_STORAGE_ERROR}
+    assert [refusals[topic] for topic in sorted(kept)] == [[], []]
+    assert described(node) == {
+        str(node.data): (ErrorCode.NONE, kept),
+        str(disk): (ErrorCode.KAFKA_STORAGE_ERROR, set()),
+    }
+    left = {topic: -1 if topic in lost else broker_id for topic in TOPICS}
+    wait_for(lambda: leaders(node) == left)
+    with RawClient(node.broker) as client:
+        for topic in lost:
+            answer = produce(client, topic, batch(b"again"))
+            assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        for topic in kept:
+            assert read_all(client, topic) == acknowledged[topic]
+
+
+def test_a_directory_is_lost_while_producers_run(tmp_path: Path, disk: Path) -> None:
+    node = two_directories(tmp_path / "node", disk)
+    with node.process():
+        lose_the_disk(node, disk)
