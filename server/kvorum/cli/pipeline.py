@@ -37,10 +37,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=("parquet", "delta"),
+        choices=("parquet", "delta", "iceberg"),
         default="parquet",
-        help="what the tables are: directories of Parquet files, or the same with Delta's log "
-        "(default: parquet)",
+        help="what the tables are: directories of Parquet files, or the same with Delta's log or "
+        "Iceberg's metadata (default: parquet)",
     )
     parser.add_argument(
         "--rebuild",

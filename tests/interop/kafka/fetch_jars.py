@@ -1,10 +1,10 @@
 """Put the published jars of Kafka releases where the tests look for them.
 
-    python tests/interop/kafka/fetch_jars.py 4.3.1 4.0.0 3.9.1 spark-kafka-4.1.1
+    python tests/interop/kafka/fetch_jars.py 4.3.1 4.0.0 3.9.1 spark-kafka-4.1.1 iceberg-spark-4.1
 
 Each release goes to ``.kafka/RELEASE/`` in the project's root: the reference release with all that
 its servers and tools need to run, any other with only the jars that hold message schemas; and so
-does Spark's connector to Kafka. Maven
+do Spark's connector to Kafka and Iceberg's own runtime for Spark. Maven
 is used where it is installed, else the Ivy resolver that pyspark's jars contain, run by any Java.
 Both go to whatever repository they are set up for. What cannot be had is reported and left out:
 the tests that need it say so when they skip.
@@ -53,6 +53,9 @@ SPARK_MODULES = (
     ("org.apache.kafka", "kafka-clients", "3.9.1"),
     ("org.apache.commons", "commons-pool2", "2.12.1"),
 )
+# Iceberg's own reader and writer for Spark 4.1; one jar has all that it needs.
+ICEBERG_RUNTIME = "iceberg-spark-4.1"
+ICEBERG_MODULES = (("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.11.0"),)
 
 
 class NotToBeHadError(Exception):
@@ -75,6 +78,8 @@ def wanted_for(release: str) -> Wanted:
         return Wanted(release, (*kafka, COMPILER, LOG_BINDING), transitive=True)
     if release == SPARK_CONNECTOR:
         return Wanted(release, SPARK_MODULES, transitive=False)
+    if release == ICEBERG_RUNTIME:
+        return Wanted(release, ICEBERG_MODULES, transitive=False)
     # Share groups, and the module with their schemas, came with 4.0.
     before_share_groups = int(release.split(".", maxsplit=1)[0]) < 4
     names = [

@@ -9,10 +9,9 @@ completed after a kill adds no second commit.
 from __future__ import annotations
 
 import json
-import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 from uuid import uuid4
 
 import pyarrow as pa
@@ -20,8 +19,8 @@ import pyarrow.parquet
 
 from kvorum.spark.arrow_types import spark_type
 from kvorum.spark.pipeline.errors import PipelineError
-from kvorum.spark.pipeline.layout import NO_DAY
 from kvorum.spark.pipeline.output_files import OutputFiles
+from kvorum.spark.pipeline.table_commit import AddedFile, partition_values
 
 LOG: Final = "_delta_log"
 APPLICATION: Final = "kvorum-pipeline"
@@ -36,14 +35,6 @@ _NAMES: Final[Mapping[str, str]] = {
 _PARQUET: Any = pyarrow.parquet
 
 Action = dict[str, Any]
-
-
-class AddedFile(NamedTuple):
-    """A file of a table; `path` is relative to the table's directory."""
-
-    path: str
-    size_bytes: int
-    row_count: int
 
 
 class LastCommit(NamedTuple):
@@ -65,11 +56,7 @@ def add_commit(
     removed: Iterable[str],
     now_ms: int,
 ) -> None:
-    """Make `added` part of a table and `removed` none, unless the run has done so before.
-
-    The added files are in their places; the paths of `removed` are relative to `table_root`. Raises
-    `PipelineError` where another program writes to the table at the same moment.
-    """
+    """See `AddCommit`."""
     versions = _versions(files, table_root)
     last = _last_commit(files, table_root, versions)
     if last is not None and last.run >= run:
@@ -138,15 +125,6 @@ def _columns(schema: Any, path: str) -> Action:
         "schemaString": json.dumps({"type": "struct", "fields": fields}),
         "partitionColumns": partitions,
     }
-
-
-def partition_values(path: str) -> dict[str, str | None]:
-    """Return the columns that the directories of a path name, as Hive names them."""
-    values: dict[str, str | None] = {}
-    for folder in posixpath.dirname(path).split("/"):
-        name, _, value = folder.partition("=")
-        values[name] = None if value == NO_DAY else unquote(value)
-    return values
 
 
 def _add(file: AddedFile, now_ms: int) -> Action:

@@ -3,7 +3,7 @@
 1. All files of a run are staged; nothing that a reader looks at has changed.
 2. ``_commits/N.json`` is written in one step. From here on the run counts.
 3. New files are moved to their places.
-4. Tables in Delta's format each get a commit to their log.
+4. Tables in Delta's or Iceberg's format each get a commit to their log or metadata.
 5. Replaced files are removed.
 6. ``_commits/N.done`` is written, and the staged files' directory is removed.
 
@@ -21,10 +21,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from kvorum.spark.pipeline.delta_log import AddedFile, add_commit
 from kvorum.spark.pipeline.errors import DamagedOutputError
 from kvorum.spark.pipeline.layout import COMMITS, STAGING, STATE
 from kvorum.spark.pipeline.output_files import OutputFiles
+from kvorum.spark.pipeline.request import TableFormat
+from kvorum.spark.pipeline.table_commit import AddCommit, AddedFile
+from kvorum.spark.pipeline.table_formats import commit_of
 
 JOURNAL_SUFFIX: Final = ".json"
 DONE_SUFFIX: Final = ".done"
@@ -34,9 +36,9 @@ DONE_SUFFIX: Final = ".done"
 class Journal:
     """What makes a run visible; all paths are relative to the output.
 
-    `moves` are pairs of a staged file and its place, `rows` the new rows of each table. `delta` has
-    the size in bytes and the number of rows of each new file of a table, None where the tables have
-    no log.
+    `moves` are pairs of a staged file and its place, `rows` the new rows of each table. `sizes` has
+    the size in bytes and the number of rows of each new file of a table, none where the format is
+    that of nothing but files.
     """
 
     number: int
@@ -44,7 +46,8 @@ class Journal:
     moves: list[list[str]]
     removes: list[str]
     rows: dict[str, int]
-    delta: dict[str, list[int]] | None = None
+    table_format: str
+    sizes: dict[str, list[int]]
 
     def to_bytes(self) -> bytes:
         """Return the journal as it is stored."""
@@ -67,21 +70,20 @@ def complete(files: OutputFiles, root: str, journal: Journal) -> None:
                 f"{root}/{target}: run {journal.number} is committed, but this file of it is gone; "
                 "write the output anew with --rebuild in an empty directory"
             )
-    if journal.delta is not None:
-        _commit_tables(files, root, journal, journal.delta)
+    add_commit = commit_of(TableFormat(journal.table_format))
+    if add_commit is not None:
+        _commit_tables(files, root, journal, add_commit)
     for path in journal.removes:
         files.remove(f"{root}/{path}")
     files.write(_path(root, journal.number, DONE_SUFFIX), b"")
     files.remove_tree(f"{root}/{journal.staging}")
 
 
-def _commit_tables(
-    files: OutputFiles, root: str, journal: Journal, sizes: dict[str, list[int]]
-) -> None:
-    """Add a commit to the log of each table that a run has changed."""
+def _commit_tables(files: OutputFiles, root: str, journal: Journal, add_commit: AddCommit) -> None:
+    """Add a commit to each table that a run has changed."""
     added: dict[str, list[AddedFile]] = defaultdict(list)
     removed: dict[str, list[str]] = defaultdict(list)
-    for target, (size_bytes, row_count) in sizes.items():
+    for target, (size_bytes, row_count) in journal.sizes.items():
         table, _, path = target.partition("/")
         added[table].append(AddedFile(path, size_bytes, row_count))
     for target in journal.removes:

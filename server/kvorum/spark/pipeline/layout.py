@@ -3,6 +3,7 @@
     <output>/<table>/cluster_id=X/day=YYYY-MM-DD/*.parquet   what happened, and records
     <output>/<table>/cluster_id=X/*.parquet                  the state, divergence, errors, runs
     <output>/<table>/_delta_log/*.json                       with --format delta: the table's log
+    <output>/<table>/metadata/*                              with --format iceberg: its metadata
     <output>/_state/cluster_id=X/                            what the next run goes on from
     <output>/_commits/N.json, N.done                         the journal of each run
     <output>/_staging/N-*/                                   files of a run that is not committed
@@ -23,6 +24,8 @@ STATE: Final = "_state"
 COMMITS: Final = "_commits"
 STAGING: Final = "_staging"
 LOCK: Final = "_lock"
+ICEBERG_METADATA: Final = "metadata"
+"""In each table; the name is the specification's."""
 HISTORY_FILE: Final = "history"
 CLUSTER_FILE: Final = "cluster.json"
 NO_DAY: Final = "__HIVE_DEFAULT_PARTITION__"

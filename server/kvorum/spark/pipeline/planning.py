@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from kvorum.spark.pipeline.cluster_plan import ClusterPlan, RunPlan
 from kvorum.spark.pipeline.cluster_state import ClusterState
 from kvorum.spark.pipeline.delta_log import LOG
 from kvorum.spark.pipeline.errors import DamagedOutputError, PipelineError
-from kvorum.spark.pipeline.layout import CLUSTER_FILE, COMMITS, STATE, cluster_directory
+from kvorum.spark.pipeline.layout import (
+    CLUSTER_FILE,
+    COMMITS,
+    ICEBERG_METADATA,
+    STATE,
+    cluster_directory,
+)
 from kvorum.spark.pipeline.log_tail import is_in_place
 from kvorum.spark.pipeline.output_files import OutputFiles
 from kvorum.spark.pipeline.replicas import Cluster
 from kvorum.spark.pipeline.request import TableFormat
 from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS
+
+# What each format adds to the directory of a table.
+_TRACES: Final[Mapping[str, TableFormat]] = MappingProxyType(
+    {LOG: TableFormat.DELTA, ICEBERG_METADATA: TableFormat.ICEBERG}
+)
 
 
 def demand_own_output(files: OutputFiles, root: str) -> None:
@@ -30,7 +43,7 @@ def demand_own_output(files: OutputFiles, root: str) -> None:
 def demand_format(files: OutputFiles, root: str, wanted: TableFormat) -> None:
     """Raise `PipelineError` for an output whose tables have another format; after `recover`."""
     names = files.names_in(f"{root}/{RUNS}")
-    found = TableFormat.DELTA if LOG in names else TableFormat.PARQUET
+    found = next((_TRACES[name] for name in names if name in _TRACES), TableFormat.PARQUET)
     if names and found is not wanted:
         raise PipelineError(
             f"{root}: its tables are of the format {found}: "

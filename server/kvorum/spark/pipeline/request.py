@@ -16,10 +16,11 @@ INLINE_BYTES_MAX: Final = 8 * 1024 * 1024
 
 @unique
 class TableFormat(StrEnum):
-    """What the tables are: directories of Parquet files, or the same with a log beside them."""
+    """What the tables are: directories of Parquet files, or the same with more beside them."""
 
     PARQUET = "parquet"
     DELTA = "delta"
+    ICEBERG = "iceberg"
 
 
 @dataclass(frozen=True, slots=True)

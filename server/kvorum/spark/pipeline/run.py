@@ -38,6 +38,7 @@ from kvorum.spark.pipeline.records_task import write_piece
 from kvorum.spark.pipeline.replicas import Cluster, clusters_of, demand_begin
 from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest, TableFormat
 from kvorum.spark.pipeline.staged_files import Stage, StagedFile, rows_by_table, table_of
+from kvorum.spark.pipeline.table_formats import commit_of
 from kvorum.spark.pipeline.tables import RUNS
 from kvorum.spark.pipeline.tasks import Tasks
 
@@ -69,6 +70,8 @@ def run_pipeline(
     Raises `SparkSliceError` with one clear line, before anything that readers see has changed.
     """
     started = time.monotonic()
+    # A missing package is said before there is anything to complete.
+    commit_of(request.table_format)
     clusters = find_clusters(request)
     root = output_root(request.output)
     files = output_files(request.output, request.file_system_options)
@@ -216,12 +219,20 @@ class _Run:
             for path in replaced_files(plan, self._files, replaces_all=outcome.replaces_all)
         ]
         moves = [[file.source, file.target] for file in staged]
-        delta = (
-            {file.target: [file.size_bytes, file.row_count] for file in staged if file.table}
-            if self._table_format is TableFormat.DELTA
-            else None
+        sizes = {
+            file.target: [file.size_bytes, file.row_count]
+            for file in staged
+            if file.table and self._table_format is not TableFormat.PARQUET
+        }
+        return Journal(
+            number=self._run.number,
+            staging=self._run.staging,
+            moves=moves,
+            removes=removes,
+            rows=dict(rows),
+            table_format=self._table_format,
+            sizes=sizes,
         )
-        return Journal(self._run.number, self._run.staging, moves, removes, dict(rows), delta)
 
 
 def demand_all_records(outcomes: Iterable[ClusterOutcome], written: Iterable[PieceOutcome]) -> None:

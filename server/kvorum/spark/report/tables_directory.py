@@ -18,7 +18,7 @@ import pyarrow.dataset
 from kvorum.spark.history.arrow_schemas import arrow_schema
 from kvorum.spark.pipeline.delta_log import LOG
 from kvorum.spark.pipeline.journal import DONE_SUFFIX, JOURNAL_SUFFIX
-from kvorum.spark.pipeline.layout import COMMITS
+from kvorum.spark.pipeline.layout import COMMITS, ICEBERG_METADATA
 from kvorum.spark.pipeline.tables import ROW_TYPES
 from kvorum.spark.report.conditions import Condition
 from kvorum.spark.report.rows import Rows
@@ -95,7 +95,7 @@ class TablesDirectory:
         self._commits = self._finished_commits()
         self._clusters: dict[str, dict[str, str]] = {}
         found = set(self._files.directories_in(""))
-        # Of Delta tables that the pipeline wrote, the files are those of its Parquet tables.
+        # Of tables of other formats that the pipeline wrote, the files are those of Parquet tables.
         is_ours = COMMITS in found
         for table in found.intersection(ROW_TYPES):
             for name in self._cluster_directories(table, is_ours=is_ours):
@@ -142,7 +142,7 @@ class TablesDirectory:
 
     def _cluster_directories(self, table: str, *, is_ours: bool) -> list[str]:
         found = self._files.directories_in(table)
-        for trace, other in ((LOG, "Delta"), ("metadata", "Iceberg")):
+        for trace, other in ((LOG, "Delta"), (ICEBERG_METADATA, "Iceberg")):
             if trace in found and not is_ours:
                 raise TablesError(
                     f"{self._files.full_name(table)}: is a table of {other}; the report reads "

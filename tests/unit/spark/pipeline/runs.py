@@ -70,9 +70,11 @@ def run_here(
 
 def rows_of(output: Path, table: str) -> list[dict[str, Any]]:
     """Return the rows of a table with the columns of its directories, in no order."""
-    if not (output / table).exists():
+    # What a format keeps beside the directories of clusters is none of the rows.
+    paths = [str(path) for path in (output / table).glob("cluster_id=*/**/*.parquet")]
+    if not paths:
         return []
-    dataset = DATASET.dataset(str(output / table), format="parquet", partitioning="hive")
+    dataset = DATASET.dataset(paths, format="parquet", partitioning="hive")
     rows: list[dict[str, Any]] = dataset.to_table().to_pylist()
     return rows
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -14,13 +13,12 @@ from tests.unit.spark.object_store import object_store
 from tests.unit.spark.pipeline.runs import Notes, content, rows_of, run_here
 from tests.unit.spark.pipeline.story_logs import Story, make_story
 
-from kvorum.spark.pipeline.delta_log import LOG, partition_values
+from kvorum.spark.pipeline.delta_log import LOG
 from kvorum.spark.pipeline.errors import PipelineError
 from kvorum.spark.pipeline.output_files import LocalOutput
 from kvorum.spark.pipeline.request import TableFormat
+from kvorum.spark.pipeline.table_commit import partition_values
 from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS
-from kvorum.spark.report.tables_directory import TablesDirectory
-from kvorum.spark.report.written_report import write_report
 
 # Clients of object stores leave sockets to the garbage collector.
 pytestmark = [
@@ -32,7 +30,6 @@ pytestmark = [
 deltalake: Any = pytest.importorskip("deltalake")
 fsspec: Any = import_module("fsspec")
 DELTA = TableFormat.DELTA
-TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?")
 
 
 class KilledError(BaseException):
@@ -164,17 +161,3 @@ def test_an_output_keeps_its_format(story: Story, tmp_path: Path) -> None:
 def test_directories_name_the_values_of_partitions() -> None:
     path = "cluster_id=a%2Fb/day=__HIVE_DEFAULT_PARTITION__/part-1.parquet"
     assert partition_values(path) == {"cluster_id": "a/b", "day": None}
-
-
-def test_the_report_of_delta_tables_is_that_of_parquet_tables(story: Story, tmp_path: Path) -> None:
-    pages: list[dict[str, str]] = []
-    for table_format in TableFormat:
-        source = story.write(tmp_path / "in", end=len(story.batches) // 2)
-        output = tmp_path / table_format
-        run_here(source, output, table_format=table_format)
-        run_here(story.write(tmp_path / "in"), output, table_format=table_format)
-        written = write_report(TablesDirectory(output), output / "pages")
-        # A page says when the last run was.
-        pages.append({one.name: TIME.sub("", one.read_text("utf-8")) for one in written})
-    assert pages[0] == pages[1]
-    assert len(pages[0]) == 2

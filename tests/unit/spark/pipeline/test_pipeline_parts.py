@@ -77,7 +77,9 @@ def test_a_state_that_is_none_is_named(data: bytes) -> None:
 
 def test_a_committed_file_that_is_gone_is_named(tmp_path: Path) -> None:
     files, root = LocalOutput(), str(tmp_path)
-    journal = Journal(1, "_staging/1", [["_staging/1/a", "records/a"]], [], {"records": 1})
+    journal = Journal(
+        1, "_staging/1", [["_staging/1/a", "records/a"]], [], {"records": 1}, "parquet", {}
+    )
     with pytest.raises(DamagedOutputError, match="records/a: run 1 is committed, but this file"):
         commit(files, root, journal)
     assert files.names_in(f"{root}/_commits") == ["1.json"]

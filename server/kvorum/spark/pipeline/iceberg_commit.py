@@ -1,0 +1,265 @@
+"""Tables in Iceberg's format: metadata beside the files of each table says which it consists of.
+
+A run adds one snapshot to each table that it changed, by the published specification
+(https://iceberg.apache.org/spec/, format version 2) and in the layout of the Hadoop catalog:
+
+1. the manifests, and the list of them, have names that no reader knows yet;
+2. ``metadata/v<version>.metadata.json`` is written unless it is there: that is the commit;
+3. ``metadata/version-hint.text`` says which version is the last;
+4. what only older versions refer to is removed.
+
+A property of the table holds the number of the run, so that a run which is completed after a kill
+adds no second snapshot. Only the last snapshot stays: the files that make up an earlier one are not
+all there, and a history of every run would make each commit slower than the one before.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow.parquet
+from pyiceberg.manifest import ManifestFile, write_manifest_list
+from pyiceberg.schema import Schema
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table.metadata import TableMetadataV2, new_table_metadata
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Operation, Snapshot, Summary
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AddSnapshotUpdate,
+    RemoveSnapshotsUpdate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    TableUpdate,
+    update_table_metadata,
+)
+
+from kvorum.spark.pipeline.errors import DamagedOutputError, PipelineError
+from kvorum.spark.pipeline.iceberg_files import OutputFileIO
+from kvorum.spark.pipeline.iceberg_manifests import COMPRESSION, ManifestWriting
+from kvorum.spark.pipeline.iceberg_schema import partition_spec, table_schema
+from kvorum.spark.pipeline.layout import ICEBERG_METADATA
+from kvorum.spark.pipeline.output_files import OutputFiles
+from kvorum.spark.pipeline.table_commit import AddedFile, partition_values
+
+RUN_PROPERTY: Final = "kvorum-pipeline.run"
+NAME_MAPPING: Final = "schema.name-mapping.default"
+KEPT_VERSIONS: Final = "write.metadata.previous-versions-max"
+VERSION_HINT: Final = "version-hint.text"
+MANIFEST_SUFFIX: Final = ".avro"
+# Other programs may write their version compressed.
+_METADATA_NAME: Final = re.compile(r"v([0-9]+)(\.gz)?\.metadata\.json")
+# The hints of pyarrow's module for Parquet are incomplete.
+_PARQUET: Any = pyarrow.parquet
+
+
+def add_commit(
+    files: OutputFiles,
+    table_root: str,
+    *,
+    run: int,
+    added: Sequence[AddedFile],
+    removed: Iterable[str],
+    now_ms: int,
+) -> None:
+    """See `AddCommit`."""
+    table = _Table(files, table_root)
+    versions = table.versions()
+    last = max(versions, default=0)
+    base = table.metadata(versions[last]) if versions else None
+    if base is None or int(base.properties.get(RUN_PROPERTY, 0)) < run:
+        metadata = base or table.new(added)
+        updates = [*table.column_updates(metadata, added)]
+        described = _updated(metadata, updates)
+        updates += table.snapshot_updates(described, added, removed, now_ms)
+        names = described.schema().name_mapping.model_dump_json()
+        updates.append(SetPropertiesUpdate(updates={RUN_PROPERTY: str(run), NAME_MAPPING: names}))
+        location = f"{table.directory}/{versions[last]}" if versions else None
+        last += 1
+        table.create(last, _updated(metadata, updates, location))
+    files.write(f"{table.directory}/{VERSION_HINT}", str(last).encode())
+    table.remove_unused(last)
+
+
+class _Table:
+    """The metadata of a table."""
+
+    def __init__(self, files: OutputFiles, root: str) -> None:
+        self._files = files
+        self._io = OutputFileIO(files)
+        self._root = root
+        self.directory = f"{root}/{ICEBERG_METADATA}"
+
+    def versions(self) -> dict[int, str]:
+        """Return the names of the versions of the metadata."""
+        found = (_METADATA_NAME.fullmatch(each) for each in self._files.names_in(self.directory))
+        return {int(match[1]): match[0] for match in found if match}
+
+    def metadata(self, name: str) -> TableMetadataV2:
+        """Return one version; raises `PipelineError` for another version of the format."""
+        path = f"{self.directory}/{name}"
+        found = FromInputFile.table_metadata(self._io.new_input(path))
+        if not isinstance(found, TableMetadataV2):
+            raise PipelineError(
+                f"{path}: another program has made this a table of Iceberg's format version "
+                f"{found.format_version}, but runs write version 2: choose another directory"
+            )
+        return found
+
+    def new(self, added: Sequence[AddedFile]) -> TableMetadataV2:
+        """Return the metadata of a table without a snapshot."""
+        if not added:
+            raise DamagedOutputError(f"{self.directory}: the table's metadata are gone")
+        partitions = list(partition_values(added[0].path))
+        schema = table_schema(self._columns(added[0]), partitions, base=Schema(), last_id=0)
+        created = new_table_metadata(
+            schema,
+            partition_spec(schema, partitions),
+            UNSORTED_SORT_ORDER,
+            self._root,
+            {KEPT_VERSIONS: "1"},
+        )
+        assert isinstance(created, TableMetadataV2)
+        return created
+
+    def column_updates(
+        self, metadata: TableMetadataV2, added: Sequence[AddedFile]
+    ) -> Sequence[TableUpdate]:
+        """Return what makes the columns of a run's first file those of the table."""
+        if not added:
+            return []
+        partitions = list(partition_values(added[0].path))
+        if [each.name for each in metadata.spec().fields] != partitions:
+            raise PipelineError(
+                f"{self._root}: another program has changed the table's partitions: "
+                "choose another directory"
+            )
+        before = metadata.schema()
+        columns = self._columns(added[0])
+        schema = table_schema(columns, partitions, base=before, last_id=metadata.last_column_id)
+        if schema == before:
+            return []
+        schema_id = max(each.schema_id for each in metadata.schemas) + 1
+        numbered = Schema(*schema.fields, schema_id=schema_id)
+        return [
+            AddSchemaUpdate(schema=numbered),
+            SetCurrentSchemaUpdate.model_validate({"schema-id": schema_id}),
+        ]
+
+    def snapshot_updates(
+        self,
+        metadata: TableMetadataV2,
+        added: Sequence[AddedFile],
+        removed: Iterable[str],
+        now_ms: int,
+    ) -> Sequence[TableUpdate]:
+        """Write a run's manifests; return what puts its snapshot in the place of those before."""
+        before = metadata.current_snapshot()
+        writing = ManifestWriting(
+            io=self._io,
+            table_root=self._root,
+            prefix=f"{self.directory}/{uuid4()}",
+            schema=metadata.schema(),
+            spec=metadata.spec(),
+            snapshot_id=metadata.new_snapshot_id(),
+        )
+        manifests = writing.manifests(before.manifests(self._io) if before else [], added, removed)
+        snapshot = Snapshot.model_validate(
+            {
+                "snapshot-id": writing.snapshot_id,
+                "manifest-list": f"{writing.prefix}-list.avro",
+                "sequence-number": metadata.next_sequence_number(),
+                # Readers refuse a history that goes back in time.
+                "timestamp-ms": max(now_ms, metadata.last_updated_ms),
+                "summary": _summary(manifests, writing.snapshot_id),
+                "schema-id": metadata.current_schema_id,
+            }
+        )
+        with write_manifest_list(
+            format_version=2,
+            output_file=self._io.new_output(snapshot.manifest_list),
+            snapshot_id=snapshot.snapshot_id,
+            parent_snapshot_id=None,
+            sequence_number=snapshot.sequence_number,
+            avro_compression=COMPRESSION,
+        ) as writer:
+            writer.add_manifests(manifests)
+        return [
+            AddSnapshotUpdate(snapshot=snapshot),
+            SetSnapshotRefUpdate.model_validate(
+                {
+                    "ref-name": MAIN_BRANCH,
+                    "type": SnapshotRefType.BRANCH,
+                    "snapshot-id": snapshot.snapshot_id,
+                }
+            ),
+            RemoveSnapshotsUpdate.model_validate(
+                {"snapshot-ids": [each.snapshot_id for each in metadata.snapshots]}
+            ),
+        ]
+
+    def create(self, version: int, metadata: TableMetadataV2) -> None:
+        """Write a version; raises `PipelineError` where another program has written it."""
+        path = f"{self.directory}/v{version}.metadata.json"
+        if not self._files.create(path, metadata.model_dump_json(exclude_none=True).encode()):
+            raise PipelineError(
+                f"{path}: another program wrote to this table at the same moment; "
+                "the next run completes this one"
+            )
+
+    def remove_unused(self, last: int) -> None:
+        """Remove older metadata than a version names, and manifests that only those refer to.
+
+        So goes, too, what a run that was killed had written before its commit.
+        """
+        names = self.versions()
+        current = self.metadata(names[last])
+        logged = {posixpath.basename(entry.metadata_file) for entry in current.metadata_log}
+        used = {names[last], *logged.intersection(names.values())}
+        unused = set(names.values()) - used
+        for name in used:
+            for snapshot in self.metadata(name).snapshots:
+                manifests = snapshot.manifests(self._io)
+                paths = (snapshot.manifest_list, *(each.manifest_path for each in manifests))
+                used = used.union(map(posixpath.basename, paths))
+        manifests_found = self._files.names_in(self.directory)
+        unused |= {name for name in manifests_found if name.endswith(MANIFEST_SUFFIX)} - used
+        for name in sorted(unused):
+            self._files.remove(f"{self.directory}/{name}")
+
+    def _columns(self, file: AddedFile) -> Any:
+        with self._files.open(f"{self._root}/{file.path}") as opened:
+            return _PARQUET.read_schema(opened)
+
+
+def _updated(
+    metadata: TableMetadataV2, updates: Iterable[TableUpdate], location: str | None = None
+) -> TableMetadataV2:
+    """Return changed metadata, which name those that were at `location` as the version before."""
+    changed = update_table_metadata(metadata, tuple(updates), metadata_location=location)
+    assert isinstance(changed, TableMetadataV2)
+    return changed
+
+
+def _summary(manifests: Iterable[ManifestFile], snapshot_id: int) -> Summary:
+    """Return what a snapshot changed, and how much there is of its table."""
+    counts: Counter[str] = Counter()
+    for each in manifests:
+        if each.added_snapshot_id == snapshot_id:
+            counts["added-data-files"] += each.added_files_count or 0
+            counts["added-records"] += each.added_rows_count or 0
+            counts["deleted-data-files"] += each.deleted_files_count or 0
+            counts["deleted-records"] += each.deleted_rows_count or 0
+        counts["total-data-files"] += (each.added_files_count or 0) + (
+            each.existing_files_count or 0
+        )
+        counts["total-records"] += (each.added_rows_count or 0) + (each.existing_rows_count or 0)
+    operation = Operation.OVERWRITE if counts["deleted-data-files"] else Operation.APPEND
+    return Summary(operation, **{name: str(count) for name, count in counts.items()})
