@@ -19,6 +19,7 @@ from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.errors import OffsetOutOfRangeError
+from kvorum.storage.file_records import FileRecords
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.transaction_index import AbortedTransaction
 from kvorum.storage.unified_log import LogAppendInfo, UnifiedLog
@@ -69,7 +70,7 @@ class LogReadInfo(NamedTuple):
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
-    records: bytes | memoryview
+    records: FileRecords | bytes
     aborted: tuple[AbortedTransaction, ...] = ()
     diverging: EpochEndOffset | None = None
 
@@ -240,10 +241,11 @@ class Partition:
         end_offset = self.readable_end(isolation)
         high_watermark, last_stable = log.high_watermark, log.last_stable_offset
         start = log.log_start_offset
-        records = log.read(offset, max_bytes, end_offset=end_offset)
-        is_committed = isolation is IsolationLevel.READ_COMMITTED
-        aborted = tuple(log.aborted_transactions(offset, records)) if is_committed else ()
-        return LogReadInfo(high_watermark, last_stable, start, records, aborted)
+        read = log.read_range(offset, max_bytes, end_offset=end_offset)
+        aborted: tuple[AbortedTransaction, ...] = ()
+        if isolation is IsolationLevel.READ_COMMITTED:
+            aborted = tuple(log.aborted_transactions(offset, read.upper_bound_offset))
+        return LogReadInfo(high_watermark, last_stable, start, read.records, aborted)
 
     def fetch_records_of_follower(
         self, fetch: FollowerFetch, max_bytes: int, *, last_fetched_epoch: int, now_ms: float | None
@@ -262,14 +264,14 @@ class Partition:
         diverging = self._divergence(fetch.offset, last_fetched_epoch)
         if diverging is not None:
             return LogReadInfo(high_watermark, last_stable, start, b"", (), diverging)
-        records = log.read(fetch.offset, max_bytes, end_offset=log.log_end_offset)
+        read = log.read_range(fetch.offset, max_bytes, end_offset=log.log_end_offset)
         if now_ms is not None:
             low_watermark = self.low_watermark
             proposal = leader.on_fetch(fetch, now_ms)
             if not self._follow_high_watermark(leader) and self.low_watermark != low_watermark:
                 self._changed()
             self._propose(proposal)
-        return LogReadInfo(high_watermark, last_stable, start, records)
+        return LogReadInfo(high_watermark, last_stable, start, read.records)
 
     def _divergence(self, offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
         """Return where a log whose last record has an epoch leaves this one; None if nowhere.

@@ -127,6 +127,36 @@ class FileSystem(Protocol):
         ...
 
 
+class Descriptor:
+    """A descriptor of the operating system, closed when nobody refers to it any more.
+
+    A response that is being sent thus keeps a file open after its segment was closed or deleted.
+    """
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Return up to `size` bytes from `position`; fewer only where the file ends."""
+        first = os.pread(self.number, size, position)
+        if len(first) in {size, 0}:
+            return first
+        pieces = [first]
+        have = len(first)
+        while have < size:
+            piece = os.pread(self.number, size - have, position + have)
+            if not piece:
+                break
+            pieces.append(piece)
+            have += len(piece)
+        return b"".join(pieces)
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+
 class RealOpenFile:
     """A file of the operating system, by descriptor."""
 
@@ -134,52 +164,53 @@ class RealOpenFile:
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
-        self._descriptor = descriptor
+        self._descriptor: Descriptor | None = Descriptor(descriptor)
+
+    @property
+    def descriptor(self) -> Descriptor:
+        """The open descriptor; OSError once the file is closed."""
+        descriptor = self._descriptor
+        if descriptor is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), str(self.path))
+        return descriptor
 
     def read_at(self, position: int, size: int) -> bytes:
         """Return up to `size` bytes from `position`; fewer only where the file ends."""
-        first = os.pread(self._descriptor, size, position)
-        if len(first) in {size, 0}:
-            return first
-        pieces = [first]
-        have = len(first)
-        while have < size:
-            piece = os.pread(self._descriptor, size - have, position + have)
-            if not piece:
-                break
-            pieces.append(piece)
-            have += len(piece)
-        return b"".join(pieces)
+        return self.descriptor.read_at(position, size)
 
     def write_at(self, position: int, data: bytes | memoryview) -> None:
         """Write all of `data` at `position`."""
+        descriptor = self.descriptor
         rest = memoryview(data)
         while rest:
-            written = os.pwrite(self._descriptor, rest, position)
+            written = os.pwrite(descriptor.number, rest, position)
             position += written
             rest = rest[written:]
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes."""
-        os.ftruncate(self._descriptor, size)
+        descriptor = self.descriptor
+        os.ftruncate(descriptor.number, size)
 
     def size(self) -> int:
         """Return how many bytes the file has."""
-        return os.fstat(self._descriptor).st_size
+        descriptor = self.descriptor
+        return os.fstat(descriptor.number).st_size
 
     def sync(self) -> None:
         """Return once everything written to the file is durable."""
-        os.fsync(self._descriptor)
+        descriptor = self.descriptor
+        os.fsync(descriptor.number)
 
     def close(self) -> None:
-        """Close the descriptor."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
+        """Drop the descriptor; it stays open for those that share it."""
+        # A log that was never closed leaks no descriptor either: the last reference closes it.
+        self._descriptor = None
 
-    def __del__(self) -> None:
-        # As Python's own files do: a log that was never closed must not leak its descriptors.
-        self.close()
+
+def shared_descriptor(file: OpenFile) -> Descriptor | None:
+    """Return the descriptor behind an open file; None for a file that is none of the system's."""
+    return file.descriptor if isinstance(file, RealOpenFile) else None
 
 
 class RealHeldLock:

@@ -58,6 +58,11 @@ class OffsetIndex:
         slot = bisect_right(self._offsets, offset) - 1
         return (0, None) if slot < 0 else (self._positions[slot], self._offsets[slot])
 
+    def first_offset_from(self, position: int) -> int | None:
+        """Return the offset of the first entry at `position` or behind it, None without one."""
+        slot = bisect_left(self._positions, position)
+        return self._offsets[slot] if slot < len(self._offsets) else None
+
     @property
     def last(self) -> tuple[int, int | None]:
         """Position and last offset of the batch indexed last; 0 and None before any entry."""

@@ -33,6 +33,7 @@ from kvorum.storage.errors import (
     OffsetOutOfRangeError,
     StorageError,
 )
+from kvorum.storage.file_records import FileRecords
 from kvorum.storage.files import FileSystem
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.poison import Poison
@@ -47,6 +48,13 @@ class AppendInfo(NamedTuple):
 
     first_offset: int
     last_offset: int
+
+
+class LogRange(NamedTuple):
+    """Bytes of a log, and the segment that they belong to."""
+
+    segment: Segment
+    records: FileRecords
 
 
 class RecoveryPointKeeper(Protocol):
@@ -237,12 +245,7 @@ class PartitionLog:
         (exclusive; default the end of the log). Empty at the end. Raises OffsetOutOfRangeError
         below the start and above the end.
         """
-        self.demand_sound()
-        if not self._log_start_offset <= offset <= self._log_end_offset:
-            raise OffsetOutOfRangeError(
-                f"offset {offset} is not within {self._log_start_offset} to {self._log_end_offset}",
-                file=self.directory,
-            )
+        self._demand_within(offset)
         limit = (
             self._log_end_offset if end_offset is None else min(end_offset, self._log_end_offset)
         )
@@ -258,6 +261,29 @@ class PartitionLog:
             if not whole and (segment.reaches(offset) or not self.config.may_have_gaps):
                 raise segment.damage(f"no whole batch holds offset {offset}, which the log has", 0)
         return data
+
+    def read_range(self, offset: int, max_bytes: int, *, end_offset: int) -> LogRange | None:
+        """Return where the bytes from the batch that holds `offset` on lie; see `Segment`.
+
+        None at the end. Unlike `read` this looks at no records, and their checksums are left to
+        recovery, the cleaner and the reader, as in Kafka. Raises OffsetOutOfRangeError below the
+        start and above the end.
+        """
+        self._demand_within(offset)
+        limit = min(end_offset, self._log_end_offset)
+        if offset >= limit:
+            return None
+        segment = self._segments.first_with(offset)
+        records = segment.read_range(offset, max_bytes=max_bytes, end_offset=limit)
+        return None if records is None else LogRange(segment, records)
+
+    def _demand_within(self, offset: int) -> None:
+        self.demand_sound()
+        if not self._log_start_offset <= offset <= self._log_end_offset:
+            raise OffsetOutOfRangeError(
+                f"offset {offset} is not within {self._log_start_offset} to {self._log_end_offset}",
+                file=self.directory,
+            )
 
     def _demand_as_written(self, segment: Segment, data: memoryview, first_offset: int) -> None:
         try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from kvorum.storage.batch_checks import continues
 from kvorum.storage.batch_header import HEADER_SIZE, BatchHeader, read_header
 from kvorum.storage.errors import CorruptLogError, DiskError
+from kvorum.storage.file_records import FileRecords
 from kvorum.storage.files import FileSystem, disk_error, disk_errors
 from kvorum.storage.index_file import IndexFile
 from kvorum.storage.log_config import LogConfig
@@ -366,6 +367,34 @@ class Segment:
             wanted = min(max(max_bytes, first.size), self.size - position)
             data = memoryview(self.file.read_at(position, wanted))
         return data[: self._whole_batches(data, position, end_offset=end_offset)]
+
+    def read_range(self, offset: int, *, max_bytes: int, end_offset: int) -> FileRecords | None:
+        """Return the bytes from the batch that holds `offset` on, as Kafka's LogSegment.read does.
+
+        At most `max_bytes`, by which the last batch may be cut off, but all of the first batch;
+        nothing of a batch that reaches `end_offset`. None where no batch ends behind `offset`. The
+        headers on the way to the first batch are checked, the records are not looked at.
+        """
+        with disk_errors(self.path, "reading"):
+            found = self.find(offset)
+            if found is None:
+                return None
+            position, first = found
+            end = self.size
+            if end_offset < self.end_offset:
+                behind = self.find(end_offset)
+                end = self.size if behind is None else behind[0]
+            size = max(min(max(max_bytes, first.size), end - position), 0)
+            return FileRecords(self.file, position, size)
+
+    def offset_beyond(self, position: int) -> int | None:
+        """Return the offset of the first index entry at `position` or behind it, if there is one.
+
+        What is read of the segment up to `position` has no offset above that (Kafka's
+        fetchUpperBoundOffset).
+        """
+        self._demand_indexes()
+        return self.offset_index.first_offset_from(position)
 
     def _whole_batches(self, data: memoryview, position: int, *, end_offset: int) -> int:
         """Return the size of the whole batches in `data` below `end_offset`."""

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.batch_filter import last_records
 from kvorum.storage.errors import OffsetOutOfRangeError
+from kvorum.storage.file_records import FileRecords
 from kvorum.storage.log_cleaner_manager import HostedLog
 from kvorum.storage.log_validator import (
     RecordValidationError,
@@ -54,6 +55,13 @@ class LogAppendInfo(NamedTuple):
     first_offset: int
     last_offset: int
     log_append_time_ms: int
+
+
+class FetchDataInfo(NamedTuple):
+    """Records that were read, empty bytes for none; none of them has an offset above the bound."""
+
+    records: FileRecords | bytes
+    upper_bound_offset: int
 
 
 class UnifiedLog:
@@ -291,14 +299,34 @@ class UnifiedLog:
             )
         self.producers.complete(ended)
 
-    def aborted_transactions(self, offset: int, records: memoryview) -> list[AbortedTransaction]:
-        """Return the aborted transactions that a reader of `records` from `offset` on must know."""
-        end_offset = max((batch.next_offset for batch in read_batches(records)), default=offset)
+    def read_range(self, offset: int, max_bytes: int, *, end_offset: int) -> FetchDataInfo:
+        """Return records from the batch that holds `offset` on, as a range of their file.
+
+        At most `max_bytes`, by which the last batch may be cut off, but all of the first batch, and
+        nothing from `end_offset` on. Records are not looked at; see `PartitionLog.read_range`.
+        """
+        found = self._log.read_range(offset, max_bytes, end_offset=end_offset)
+        if found is None:
+            return FetchDataInfo(b"", offset)
+        bound = found.segment.offset_beyond(found.records.position + len(found.records))
+        if bound is None:
+            bases = [segment.base_offset for segment in self._log.segments]
+            slot = bisect_right(bases, found.segment.base_offset)
+            bound = bases[slot] if slot < len(bases) else self.log_end_offset
+        return FetchDataInfo(found.records, bound)
+
+    def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions that a reader from `offset` to `end_offset` must know."""
         segments = self._log.segments
         bases = [segment.base_offset for segment in segments]
         first = max(bisect_right(bases, offset) - 1, 0)
         indexes = (segment.transaction_index for segment in segments[first:])
         return find_aborted(indexes, offset, end_offset)
+
+    def is_on_older_segment(self, offset: int, other_offset: int) -> bool:
+        """Return whether a segment ends between the two offsets."""
+        bases = [segment.base_offset for segment in self._log.segments]
+        return bisect_right(bases, offset) < bisect_right(bases, other_offset)
 
     def read(self, offset: int, max_bytes: int, *, end_offset: int) -> memoryview:
         """Return whole batches from the one that holds `offset`; see `PartitionLog.read`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -18,7 +19,8 @@ from tests.unit.node.record_requests import (
 )
 
 from kvorum.metadata.configs_image import ResourceType
-from kvorum.storage.unified_log import UnifiedLog
+from kvorum.storage.shared_log import at_once
+from kvorum.storage.unified_log import FetchDataInfo, UnifiedLog
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import (
@@ -238,3 +240,41 @@ def test_a_finished_segment_is_made_durable_beside_the_event_loop(
 
     wait_for(is_flushed, lambda: "a segment is flushed")
     assert all(name.startswith("kvorum-log-flush") for name in flushed)
+
+
+def test_a_fetch_does_not_wait_at_the_end_of_a_finished_segment(
+    cluster: Cluster, broker: RawClient, topic: str
+) -> None:
+    set_config(cluster, ResourceType.TOPIC, topic, "internal.segment.bytes", "700")
+    assert produce(broker, topic, batch(b"first")).error_code == ErrorCode.NONE
+
+    def is_rolled() -> bool | None:
+        assert produce(broker, topic, batch(bytes(500))).error_code == ErrorCode.NONE
+        return len(values(fetch(broker, topic, 0, max_wait_ms=0))) < 5 or None
+
+    for _ in range(5):
+        produce(broker, topic, batch(bytes(500)))
+    wait_for(is_rolled, lambda: "a segment is finished")
+    began = time.monotonic()
+    assert values(fetch(broker, topic, 0, min_bytes=1 << 19, max_wait_ms=9_000))[0] == b"first"
+    assert time.monotonic() - began < 5
+
+
+def test_a_damaged_header_is_told_to_the_reader_as_kafka_does(
+    broker: RawClient, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs: list[UnifiedLog] = []
+    read_range = UnifiedLog.read_range
+
+    def noted(log: UnifiedLog, offset: int, max_bytes: int, *, end_offset: int) -> FetchDataInfo:
+        logs.append(log)
+        return read_range(log, offset, max_bytes, end_offset=end_offset)
+
+    monkeypatch.setattr(UnifiedLog, "read_range", noted)
+    assert produce(broker, topic, batch(b"value")).error_code == ErrorCode.NONE
+    assert values(fetch(broker, topic, 0)) == [b"value"]
+    (segment,) = logs[0].hosted(at_once).log.segments
+    with segment.path.open("r+b") as file:
+        file.seek(8)
+        file.write(bytes(4))
+    assert fetch(broker, topic, 0).error_code == ErrorCode.CORRUPT_MESSAGE

@@ -227,7 +227,8 @@ def test_readers_of_committed_records_learn_of_aborted_transactions() -> None:
     again = started(files).get_log(PARTITION)
     assert again is not None
     assert again.last_stable_offset == 6
-    records = again.read(2, 1 << 20, end_offset=6)
-    (aborted,) = again.aborted_transactions(2, records)
+    read = again.read_range(2, 1 << 20, end_offset=6)
+    assert read.upper_bound_offset == 6
+    (aborted,) = again.aborted_transactions(2, read.upper_bound_offset)
     assert aborted == (PRODUCER, 0, 5, 6)
-    assert again.aborted_transactions(6, memoryview(b"")) == []
+    assert again.aborted_transactions(6, 6) == []

@@ -67,9 +67,20 @@ def encode_request_frame(
 
 def encode_response_frame(response: Message, *, version: int, correlation_id: int) -> bytes:
     """Return header and body of a response."""
-    header = ResponseHeader(correlation_id)
+    return _response_header(response, version, correlation_id) + response.encode(version)
+
+
+def encode_response_parts(
+    response: Message, *, version: int, correlation_id: int
+) -> list[bytes | memoryview]:
+    """Return header and body of a response in pieces; see `Message.encode_parts`."""
+    header = _response_header(response, version, correlation_id)
+    return [header, *response.encode_parts(version)]
+
+
+def _response_header(response: Message, version: int, correlation_id: int) -> bytes:
     header_version = response_header_version(_key_of(response), version)
-    return header.encode(header_version) + response.encode(version)
+    return ResponseHeader(correlation_id).encode(header_version)
 
 
 def decode_response_frame(

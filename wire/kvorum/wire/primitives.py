@@ -144,10 +144,22 @@ class Message(Struct):
         lacks holds more than its default and may not be dropped; `EncodeError` for a value that
         the schema does not allow.
         """
+        parts = self.encode_parts(version)
+        try:
+            return b"".join(parts)
+        except TypeError as error:
+            raise EncodeError(f"{self.NAME} version {version}: {error}") from error
+
+    def encode_parts(self, version: int) -> list[bytes | memoryview]:
+        """Return the bytes of this message in pieces that follow each other; see `encode`.
+
+        The value of each records field is a piece of its own, the very object, and only its length
+        is looked at: a sender may thus hold records elsewhere than in memory.
+        """
         parts: list[bytes | memoryview] = []
         try:
             self.WRITERS[self.version_index(version)](self, parts.append, version)
-            return b"".join(parts)
+            return parts
         except (struct.error, TypeError, AttributeError, UnicodeError) as error:
             raise EncodeError(f"{self.NAME} version {version}: {error}") from error
 

@@ -13,7 +13,7 @@ from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo, Parti
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.node.broker.delayed_operation import wait_until
-from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
+from kvorum.storage.errors import CorruptLogError, OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
 
@@ -105,11 +105,13 @@ def _available(fetch: PartitionFetch, end_offset: int, wanted: int) -> int:
     """Return how many bytes there are for a fetch; more than `wanted` need not be counted."""
     if end_offset <= fetch.offset:
         return 0
-    if wanted == 1:
-        return 1
+    log = fetch.partition.log
+    if wanted == 1 or log.is_on_older_segment(fetch.offset, end_offset):
+        # As in Kafka, a fetch does not wait at the end of a segment that is not appended to.
+        return wanted
     max_bytes = min(fetch.max_bytes, wanted)
     try:
-        return len(fetch.partition.log.read(fetch.offset, max_bytes, end_offset=end_offset))
+        return len(log.read_range(fetch.offset, max_bytes, end_offset=end_offset).records)
     except StorageError:
         # Reading again for the response finds out what it is.
         return wanted
@@ -143,6 +145,8 @@ def _read(
         return FetchResult(None, refusal.code)
     except OffsetOutOfRangeError:
         return FetchResult(None, ErrorCode.OFFSET_OUT_OF_RANGE)
+    except CorruptLogError:
+        return FetchResult(None, ErrorCode.CORRUPT_MESSAGE)
     except StorageError:
         return FetchResult(None, ErrorCode.KAFKA_STORAGE_ERROR)
     if len(read.records) > max_bytes and not may_exceed:

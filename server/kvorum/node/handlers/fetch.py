@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from kvorum.broker.partition import IsolationLevel
 from kvorum.metadata.acl_codes import AclOperation
@@ -228,7 +228,8 @@ def _read_partition(
         ]
         if is_committed
         else None,
-        records=read.records,
+        # A range of a file has a length, and is a part of its own in the encoded response.
+        records=cast("bytes", read.records),
     )
     if read.diverging is not None:
         data.diverging_epoch = FetchResponseEpochEndOffset(*read.diverging)

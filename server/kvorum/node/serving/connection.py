@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple, cast
 
 from kvorum.node.clock import Clock
@@ -14,6 +14,7 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.node.events.rare_events import RareEvents
 from kvorum.node.serving.connection_quotas import ConnectionQuotas
 from kvorum.node.serving.connection_rates import AT_ONCE
+from kvorum.node.serving.frame_writer import FramePart, FrameWriter
 
 READ_AHEAD_BYTES = 64 * 1024
 """How many bytes of later requests are read while one is being answered."""
@@ -33,13 +34,15 @@ class Peer(NamedTuple):
 
 
 class ResponseFrame(NamedTuple):
-    """The response to a request, None for none, and the time for which nothing is read after it.
+    """The response to a request, in parts, and the time for which nothing is read after it.
+
+    There is no response if `parts` is None.
 
     Kafka mutes the channel of a client that exceeded its quota for the throttle time of the
     response, so that clients that ignore the throttle time are slowed down as well.
     """
 
-    frame: bytes | None
+    parts: Sequence[FramePart] | None
     pause_ms: int = 0
 
 
@@ -83,6 +86,7 @@ class ServerConnection(asyncio.Protocol):
         self._others = others
         self._peer = Peer("?", 0, rules.listener)
         self._transport: asyncio.Transport | None = None
+        self._writer: FrameWriter | None = None
         self._buffer = bytearray()
         self._answering: asyncio.Task[None] | None = None
         self._can_write = asyncio.Event()
@@ -90,6 +94,7 @@ class ServerConnection(asyncio.Protocol):
         self._is_reading = True
         self._is_admitted = False
         self._is_held = False
+        self._is_finishing = False
         self._hold: asyncio.TimerHandle | None = None
 
     @property
@@ -100,6 +105,7 @@ class ServerConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the connection; close it if there are too many or the server stops."""
         self._transport = cast("asyncio.Transport", transport)
+        self._writer = FrameWriter(self._transport, self._can_write)
         name = transport.get_extra_info("peername") or ("?", 0)
         self._peer = Peer(str(name[0]), int(name[1]), self._rules.listener)
         if not self._others.is_over and self._rules.limits.admit(self._peer.host):
@@ -127,6 +133,8 @@ class ServerConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Remove the connection and cancel its response."""
         self._transport = None
+        if self._writer is not None:
+            self._writer.close()
         if self._hold is not None:
             self._hold.cancel()
         self._buffer.clear()
@@ -172,7 +180,9 @@ class ServerConnection(asyncio.Protocol):
 
     def finish(self) -> None:
         """Close once the responses so far are sent."""
-        if self._transport is not None:
+        if self._writer is not None and self._writer.is_sending:
+            self._is_finishing = True
+        elif self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
@@ -212,13 +222,18 @@ class ServerConnection(asyncio.Protocol):
         """Answer one frame, wait until its response can be sent, then begin with the next one."""
         try:
             response = await self._rules.answer(frame, self._peer)
-            if response.frame is not None and self._transport is not None:
-                self._transport.write(_SIZE.pack(len(response.frame)) + response.frame)
-                await self._can_write.wait()
+            if response.parts is not None and self._writer is not None:
+                await self._writer.send(response.parts)
+                if self._is_finishing:
+                    self.finish()
+                    return
                 if response.pause_ms > 0:
                     await asyncio.sleep(response.pause_ms / 1000)
         except CloseConnectionError as error:
             self.close(str(error))
+        except ConnectionError:
+            # The client is gone; whether the transport notices or a file that is sent is chance.
+            self.abort()
         except Exception:  # noqa: BLE001 - any error ends only this connection
             _log.exception("A request of %s broke its connection", self._peer)
             self.abort()

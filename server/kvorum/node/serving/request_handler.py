@@ -11,7 +11,7 @@ from kvorum.metadata.principal import ANONYMOUS, Principal
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
 from kvorum.node.errors import CloseConnectionError, NotControllerError
-from kvorum.node.serving.answer_frame import encode_answer
+from kvorum.node.serving.answer_frame import encode_answer_parts
 from kvorum.node.serving.connection import NO_RESPONSE, Peer, ResponseFrame
 from kvorum.node.serving.listener_api import (
     ForwardedResponse,
@@ -66,7 +66,7 @@ class RequestHandler(Generic[Services]):
         """Return the response frame; raises CloseConnectionError."""
         header, body_start = self._read_header(frame)
         if header.request_api_key == ApiKey.API_VERSIONS and not self._serves(header):
-            return ResponseFrame(self._unknown_api_versions(header))
+            return ResponseFrame((self._unknown_api_versions(header),))
         request = self._read_request(frame, header, body_start, Origin(peer.listener, peer.host))
         api = self._api_of(request)
         try:
@@ -77,12 +77,12 @@ class RequestHandler(Generic[Services]):
         if response is None:
             return NO_RESPONSE
         if isinstance(response, ForwardedResponse):
-            return ResponseFrame(response.frame, pause_ms=response.throttle_time_ms)
-        encoded = encode_answer(
+            return ResponseFrame((response.frame,), pause_ms=response.throttle_time_ms)
+        parts = encode_answer_parts(
             response, version=request.version, correlation_id=header.correlation_id
         )
         pause_ms = 0 if api.throttle_time_ms is None else api.throttle_time_ms(response)
-        return ResponseFrame(encoded, pause_ms=pause_ms)
+        return ResponseFrame(parts, pause_ms=pause_ms)
 
     def read(self, frame: bytes, origin: Origin) -> IncomingRequest:
         """Return the request in a frame that a broker forwarded; raises CloseConnectionError."""

@@ -1,0 +1,156 @@
+"""Sends response frames: bytes from memory, and records out of the files that hold them.
+
+Records go from the file to the socket inside of the kernel (``sendfile``). Only a few, for which
+that would cost more than it saves, and those of files that are none of the system's, are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+from kvorum.node.errors import CloseConnectionError
+from kvorum.storage.file_records import FileRecords, TruncatedRecordsError
+from kvorum.storage.files import Descriptor
+
+SENDFILE_BYTES_MIN: Final = 16 * 1024
+"""Fewer records are read and sent together with what surrounds them: that is one call."""
+SENDFILE_BYTES_MAX: Final = 1024 * 1024
+"""How much is sent before other connections get their turn; reading a cold disk blocks them too."""
+READ_BYTES: Final = 64 * 1024
+"""How much of a file is in memory at once where it has to be read."""
+
+FramePart: TypeAlias = bytes | memoryview | FileRecords
+_SIZE: Final = struct.Struct(">i")
+_NO_SENDFILE: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
+
+
+class FrameWriter:
+    """Writes to one connection; `can_write` is set while all that was written has left.
+
+    The transport sends what is in memory. Files are sent by a second descriptor of its socket, as
+    the event loop does not let two watch the same one, and only while the transport has nothing.
+    """
+
+    def __init__(self, transport: asyncio.Transport, can_write: asyncio.Event) -> None:
+        # The transport then says when it has nothing left, and not when it has little.
+        transport.set_write_buffer_limits(high=0)
+        self._transport = transport
+        self._can_write = can_write
+        self._pending: list[bytes | memoryview] = []
+        self._pending_bytes = 0
+        self._socket: socket.socket | None = None
+        self.is_sending = False
+        """Whether a part of a frame is sent, and the rest is not."""
+
+    async def send(self, frame: Sequence[FramePart]) -> None:
+        """Send a frame, its size first, and return when the system has taken it.
+
+        Memory is used for what `frame` has there, and for little more. Raises CloseConnectionError
+        if records are not in their file any more, and OSError.
+        """
+        self.is_sending = True
+        try:
+            self._put(_SIZE.pack(sum(map(len, frame))))
+            for part in frame:
+                if not isinstance(part, FileRecords):
+                    self._put(part)
+                elif len(part) < SENDFILE_BYTES_MIN or not self._is_plain:
+                    await self._send_read(part, 0)
+                else:
+                    await self._send_file(part)
+            await self._flush()
+        except TruncatedRecordsError as error:
+            raise CloseConnectionError(str(error)) from error
+        finally:
+            self.is_sending = False
+
+    def close(self) -> None:
+        """Send nothing more; the connection is lost."""
+        opened, self._socket = self._socket, None
+        if opened is not None:
+            asyncio.get_running_loop().remove_writer(opened)
+            opened.close()
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the bytes of a file may go to the socket as they are."""
+        return self._transport.get_extra_info("sslcontext") is None
+
+    def _put(self, data: bytes | memoryview) -> None:
+        self._pending.append(data)
+        self._pending_bytes += len(data)
+
+    async def _flush(self) -> None:
+        """Hand on what is pending, and wait until the system has taken it."""
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
+        if pending:
+            self._transport.write(b"".join(pending))
+        await self._can_write.wait()
+
+    async def _send_read(self, records: FileRecords, start: int) -> None:
+        """Send records from `start` on by way of memory, a piece at a time."""
+        while start < len(records):
+            size = min(len(records) - start, READ_BYTES)
+            self._put(records.read(start, size))
+            start += size
+            if self._pending_bytes >= READ_BYTES:
+                await self._flush()
+
+    async def _send_file(self, records: FileRecords) -> None:
+        await self._flush()
+        descriptor = records.descriptor
+        sent = 0 if descriptor is None else await self._sendfile(records, descriptor)
+        await self._send_read(records, sent)
+
+    async def _sendfile(self, records: FileRecords, descriptor: Descriptor) -> int:
+        """Send records without reading them; return how many bytes, fewer where that cannot be."""
+        target = self._opened()
+        sent = 0
+        while sent < len(records):
+            size = min(len(records) - sent, SENDFILE_BYTES_MAX)
+            try:
+                count = os.sendfile(
+                    target.fileno(), descriptor.number, records.position + sent, size
+                )
+            except BlockingIOError:
+                await self._wait_for(target)
+                continue
+            except OSError as error:
+                if error.errno in _NO_SENDFILE:
+                    return sent
+                raise
+            if count == 0:
+                raise TruncatedRecordsError(
+                    f"{sent} of {len(records)} bytes are left at {records.position} of a log's file"
+                )
+            sent += count
+            if count < size:
+                await self._wait_for(target)
+            else:
+                await asyncio.sleep(0)
+        return sent
+
+    def _opened(self) -> socket.socket:
+        if self._socket is None:
+            own: Any = self._transport.get_extra_info("socket")
+            self._socket = own.dup()
+        assert self._socket is not None
+        return self._socket
+
+    async def _wait_for(self, target: socket.socket) -> None:
+        """Wait until the socket takes more."""
+        loop = asyncio.get_running_loop()
+        is_ready = asyncio.Event()
+        loop.add_writer(target, is_ready.set)
+        try:
+            await is_ready.wait()
+        finally:
+            # A connection that was lost meanwhile has removed it, and its number may be another's.
+            if target.fileno() >= 0:
+                loop.remove_writer(target)
