@@ -91,7 +91,8 @@ class Partition:
         self._leader: PartitionLeader | None = None
         self._leader_epoch = NO_EPOCH
         self._is_closed = False
-        self._watchers: set[Callable[[], None]] = set()
+        # In the order in which they came; a set would call them in any order.
+        self._watchers: dict[Callable[[], None], None] = {}
 
     @property
     def leader_epoch(self) -> int:
@@ -336,11 +337,11 @@ class Partition:
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Call `watcher` whenever there may be more to read, or the leader changes."""
-        self._watchers.add(watcher)
+        self._watchers[watcher] = None
 
     def unwatch(self, watcher: Callable[[], None]) -> None:
         """Call `watcher` no longer."""
-        self._watchers.discard(watcher)
+        self._watchers.pop(watcher, None)
 
     def _follow_high_watermark(self, leader: PartitionLeader) -> bool:
         """Return whether the high watermark has moved."""
