@@ -159,7 +159,8 @@ class _Loader:
             is_cut = self.torn_tail is not None
             before = self._segments[-1] if self._segments else None
             if before is not None:
-                is_durable = segment.base_offset <= self._checkpoint.recovery_point
+                # Below the recovery point nothing can have been lost in this way.
+                is_durable = before.end_offset < self._checkpoint.recovery_point
                 may_have_gaps = self._config.may_have_gaps and (
                     self._checkpoint.is_compacted or is_durable
                 )

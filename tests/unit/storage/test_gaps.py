@@ -167,5 +167,5 @@ def test_a_segment_that_outlived_the_end_of_the_one_before_goes_unless_compactio
     assert cut.log.log_end_offset == kept
     cut.log.append(batches[kept])
 
-    durable = LogCheckpoint(is_compacted=False, recovery_point=12)
+    durable = LogCheckpoint(is_compacted=False, recovery_point=kept + 1)
     assert opened(files.after_process_crash(), durable).log.log_end_offset == 12
