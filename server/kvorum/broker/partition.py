@@ -94,7 +94,8 @@ class Partition:
         self._is_closed = False
         self.is_offline = False
         """Whether the log directory has failed: the log is not there to be used."""
-        self._watchers: set[Callable[[], None]] = set()
+        # In the order in which they came; a set would call them in any order.
+        self._watchers: dict[Callable[[], None], None] = {}
 
     @property
     def leader_epoch(self) -> int:
@@ -352,11 +353,11 @@ class Partition:
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Call `watcher` whenever there may be more to read, or the leader changes."""
-        self._watchers.add(watcher)
+        self._watchers[watcher] = None
 
     def unwatch(self, watcher: Callable[[], None]) -> None:
         """Call `watcher` no longer."""
-        self._watchers.discard(watcher)
+        self._watchers.pop(watcher, None)
 
     def _follow_high_watermark(self, leader: PartitionLeader) -> bool:
         """Return whether the high watermark has moved."""

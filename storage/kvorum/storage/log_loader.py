@@ -47,6 +47,14 @@ class LogCheckpoint:
     had_clean_shutdown: bool = False
     """The log was closed in good order: it ends at the recovery point."""
 
+    is_compacted: bool = True
+    """Records may be missing between segments; else a later segment has outlived what came before.
+
+    A power cut may take the end of a finished segment and leave the segment behind it, because each
+    reaches the disk when the operating system likes. (Kafka keeps such a segment, and the replica
+    then takes itself for complete.)
+    """
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedLog:
@@ -151,8 +159,13 @@ class _Loader:
             is_cut = self.torn_tail is not None
             before = self._segments[-1] if self._segments else None
             if before is not None:
+                # Below the recovery point nothing can have been lost in this way.
+                is_durable = before.end_offset < self._checkpoint.recovery_point
+                may_have_gaps = self._config.may_have_gaps and (
+                    self._checkpoint.is_compacted or is_durable
+                )
                 is_cut |= not continues(
-                    segment.base_offset, before.end_offset, may_have_gaps=self._config.may_have_gaps
+                    segment.base_offset, before.end_offset, may_have_gaps=may_have_gaps
                 )
             if is_cut:
                 self._behind_tail = segments[index:]

@@ -6,7 +6,7 @@ shutdown that is nothing, and the log is not read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
@@ -58,7 +58,7 @@ def load_unified_log(
         directory,
         files=files,
         config=config.segments,
-        checkpoint=place.checkpoint,
+        checkpoint=replace(place.checkpoint, is_compacted=config.cleanup.is_compacted),
         recovery_point_keeper=place.recovery_point_keeper,
         producer_snapshots=snapshots,
         now_ms=now_ms,

@@ -146,3 +146,26 @@ def test_a_log_without_gaps_takes_none_as_before() -> None:
         loaded(other.after_process_crash(), clean(6)).log.read(0, 1)
     with pytest.raises(CorruptLogError, match="instead of 1"):
         loaded(other.after_process_crash(), crashed(6))
+
+
+@pytest.mark.parametrize("kept", range(8))
+def test_a_segment_that_outlived_the_end_of_the_one_before_goes_unless_compaction_made_the_gap(
+    kept: int,
+) -> None:
+    """Each segment reaches the disk when the operating system likes, until it is flushed."""
+    files = FaultyFiles()
+    batches = [make_batch(offset) for offset in range(12)]
+    first = filled(files, batches).segments[0]
+    size = len(batches[0])
+    files = files.after_process_crash()
+    del files.names[first.path].content[kept * size :]
+    assert first.end_offset == 8
+
+    assert opened(files.after_process_crash()).log.log_end_offset == 12
+    cut = opened(files.after_process_crash(), LogCheckpoint(is_compacted=False))
+    check_reads(cut.log, batches[:kept])
+    assert cut.log.log_end_offset == kept
+    cut.log.append(batches[kept])
+
+    durable = LogCheckpoint(is_compacted=False, recovery_point=kept + 1)
+    assert opened(files.after_process_crash(), durable).log.log_end_offset == 12

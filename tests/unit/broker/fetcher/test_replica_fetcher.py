@@ -457,3 +457,13 @@ def test_what_was_appended_before_a_corrupt_batch_is_not_fetched_again(
     two.fetch_from(one)
     assert two.values == [b"a", b"b"]
     assert two.fetcher.failed == set()
+
+
+def test_those_who_wait_are_called_in_the_order_in_which_they_came() -> None:
+    world = Replicas()
+    world.lead(1)
+    called: list[int] = []
+    for number in range(50):
+        world.all[1].partition.watch(lambda number=number: called.append(number))
+    world.all[1].write(b"a")
+    assert called == list(range(50))
