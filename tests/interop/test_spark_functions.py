@@ -25,6 +25,7 @@ pytestmark = pytest.mark.interop
 
 SPARK_TIMEOUT_S = 400
 WAIT_S = 60.0
+OPEN_MS = 600_000
 TOPICS = {"orders": 3, "payments": 1}
 GROUPS = ("billing", "reports")
 FEW_PARTITIONS = {
@@ -104,7 +105,9 @@ def make_transactions(servers: str) -> Producer:
 
 
 def transactional(servers: str, name: str) -> Producer:
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": name})
+    # One transaction stays open while Spark starts and reads, however long a busy machine takes.
+    settings = {"transactional.id": name, "transaction.timeout.ms": OPEN_MS}
+    producer = Producer({"bootstrap.servers": servers, **settings})
     producer.init_transactions(WAIT_S)
     return producer
 

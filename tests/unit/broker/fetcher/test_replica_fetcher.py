@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from tests.unit.broker.fetcher.replicas import BACKOFF_MS, KEY, LAG_MAX_MS, Replicas
 from tests.unit.storage.topic_logs import NOW_MS, sent
@@ -464,6 +466,6 @@ def test_those_who_wait_are_called_in_the_order_in_which_they_came() -> None:
     world.lead(1)
     called: list[int] = []
     for number in range(50):
-        world.all[1].partition.watch(lambda number=number: called.append(number))
+        world.all[1].partition.watch(partial(called.append, number))
     world.all[1].write(b"a")
     assert called == list(range(50))
