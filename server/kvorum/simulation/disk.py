@@ -379,6 +379,9 @@ class SimulatedOpenFile:
             raise _system_error(errno.EBADF)
         return self._file
 
+    def shared_descriptor(self) -> None:
+        """Return None: no system has this file."""
+
     def read_at(self, position: int, size: int) -> bytes:
         """Return up to `size` bytes from `position`."""
         return bytes(memoryview(self._enter("read").content)[position : position + size])

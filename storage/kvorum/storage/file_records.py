@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kvorum.storage.errors import StorageError
-from kvorum.storage.files import Descriptor, OpenFile, shared_descriptor
+from kvorum.storage.files import Descriptor, OpenFile
 
 
 class TruncatedRecordsError(StorageError):
@@ -20,7 +20,7 @@ class FileRecords:
     __slots__ = ("_file", "_size", "descriptor", "position")
 
     def __init__(self, file: OpenFile, position: int, size: int) -> None:
-        self.descriptor: Descriptor | None = shared_descriptor(file)
+        self.descriptor: Descriptor | None = file.shared_descriptor()
         """The open file for ``sendfile``; None for a file that is none of the system's."""
         self.position = position
         self._size = size

@@ -54,6 +54,10 @@ class OpenFile(Protocol):
         """Return once everything written to the file is durable."""
         ...
 
+    def shared_descriptor(self) -> Descriptor | None:
+        """Return the system's descriptor, which outlives `close`; None if there is none."""
+        ...
+
     def close(self) -> None:
         """Close the file; closing twice is allowed."""
         ...
@@ -166,21 +170,13 @@ class RealOpenFile:
         self.path = path
         self._descriptor: Descriptor | None = Descriptor(descriptor)
 
-    @property
-    def descriptor(self) -> Descriptor:
-        """The open descriptor; OSError once the file is closed."""
-        descriptor = self._descriptor
-        if descriptor is None:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF), str(self.path))
-        return descriptor
-
     def read_at(self, position: int, size: int) -> bytes:
         """Return up to `size` bytes from `position`; fewer only where the file ends."""
-        return self.descriptor.read_at(position, size)
+        return self.shared_descriptor().read_at(position, size)
 
     def write_at(self, position: int, data: bytes | memoryview) -> None:
         """Write all of `data` at `position`."""
-        descriptor = self.descriptor
+        descriptor = self.shared_descriptor()
         rest = memoryview(data)
         while rest:
             written = os.pwrite(descriptor.number, rest, position)
@@ -189,28 +185,30 @@ class RealOpenFile:
 
     def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes."""
-        descriptor = self.descriptor
+        descriptor = self.shared_descriptor()
         os.ftruncate(descriptor.number, size)
 
     def size(self) -> int:
         """Return how many bytes the file has."""
-        descriptor = self.descriptor
+        descriptor = self.shared_descriptor()
         return os.fstat(descriptor.number).st_size
 
     def sync(self) -> None:
         """Return once everything written to the file is durable."""
-        descriptor = self.descriptor
+        descriptor = self.shared_descriptor()
         os.fsync(descriptor.number)
+
+    def shared_descriptor(self) -> Descriptor:
+        """Return the open descriptor; OSError once the file is closed."""
+        descriptor = self._descriptor
+        if descriptor is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), str(self.path))
+        return descriptor
 
     def close(self) -> None:
         """Drop the descriptor; it stays open for those that share it."""
         # A log that was never closed leaks no descriptor either: the last reference closes it.
         self._descriptor = None
-
-
-def shared_descriptor(file: OpenFile) -> Descriptor | None:
-    """Return the descriptor behind an open file; None for a file that is none of the system's."""
-    return file.descriptor if isinstance(file, RealOpenFile) else None
 
 
 class RealHeldLock:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from kvorum.storage.files import FileSystem, HeldLock, OpenFile, disk_error
+from kvorum.storage.files import Descriptor, FileSystem, HeldLock, OpenFile, disk_error
 from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
 
 _ReportError: TypeAlias = Callable[[OSError, Path, str], None]
@@ -69,6 +69,10 @@ class _WatchedFile:
         except OSError as error:
             self._report(error, self._path, "syncing")
             raise
+
+    def shared_descriptor(self) -> Descriptor | None:
+        """Return the system's descriptor; what is sent from it is not watched, as in Kafka."""
+        return self._file.shared_descriptor()
 
     def close(self) -> None:
         """Close the file; closing twice is allowed."""

@@ -105,6 +105,7 @@ class FullFile:
         self._opened = opened
         self.read_at, self.truncate = opened.read_at, opened.truncate
         self.size, self.sync, self.close = opened.size, opened.sync, opened.close
+        self.shared_descriptor = opened.shared_descriptor
 
     def write_at(self, position: int, data: bytes | memoryview) -> None:
         if self._disk.is_full:

@@ -13,7 +13,7 @@ from tests.unit.node_raft.cluster import Lab, Replica
 
 from kvorum.node.raft import ProposalTooLargeError, RaftStoppedError
 from kvorum.raft import NotLeaderError
-from kvorum.storage.files import OpenFile, RealFileSystem
+from kvorum.storage.files import Descriptor, OpenFile, RealFileSystem
 from kvorum.storage.log_config import LogConfig
 from kvorum.wire.messages.fetch import (
     FetchRequest,
@@ -318,6 +318,9 @@ class CountingFile:
     def __init__(self, files: CountingFiles, file: OpenFile) -> None:
         self._files = files
         self._file = file
+
+    def shared_descriptor(self) -> Descriptor | None:
+        return self._file.shared_descriptor()
 
     def read_at(self, position: int, size: int) -> bytes:
         return self._file.read_at(position, size)

@@ -75,6 +75,9 @@ class FaultyOpenFile:
     owner: FaultyFiles
     read_only: bool = False
 
+    def shared_descriptor(self) -> None:
+        """Return None: no system has this file."""
+
     def read_at(self, position: int, size: int) -> bytes:
         self.owner.count("read", self.path)
         return bytes(self.file.content[position : position + size])

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.partition_logs import BASES, BATCHES, HERE, filled
 
 from kvorum.storage.batch_header import read_header
 from kvorum.storage.errors import CorruptLogError, OffsetOutOfRangeError
+from kvorum.storage.file_records import FileRecords
+from kvorum.storage.files import RealFileSystem
+from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
+from kvorum.storage.log_directory_files import LogDirectoryFiles
 from kvorum.storage.names import LOG_SUFFIX, offset_name
 
 END = 20
@@ -64,3 +70,19 @@ def test_damaged_records_are_left_to_the_reader_and_damaged_headers_are_not() ->
     content[16] = 7
     with pytest.raises(CorruptLogError, match="batch format 7"):
         log.read_range(0, 1, end_offset=END)
+
+
+def test_a_range_of_a_log_directory_outlives_its_file(tmp_path: Path) -> None:
+    """What a broker sends is such a range; without the descriptor there would be no sendfile."""
+    failures: list[Path] = []
+    channel = LogDirFailureChannel(lambda path, _: failures.append(path))
+    files = LogDirectoryFiles(RealFileSystem(), tmp_path, channel)
+    path = tmp_path / "0.log"
+    file = files.open(path, create=True)
+    file.write_at(0, b"0123456789")
+    records = FileRecords(file, 2, 5)
+    file.close()
+    files.remove(path)
+    assert records.descriptor is not None
+    assert bytes(records) == b"23456"
+    assert failures == []
