@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -85,6 +85,16 @@ class LogDirectory:
                     advice=_NAME_ADVICE,
                 )
         return found
+
+    def keep_checkpoints_of(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget what the checkpoint files have about every other partition.
+
+        A process that ends while it deletes a log leaves its entries; they are not of a new log
+        of the same name.
+        """
+        for offsets in (self._stored_points, self._stored_starts, self._stored_high_watermarks):
+            for topic_partition in offsets.keys() - partitions:
+                del offsets[topic_partition]
 
     def checkpoint_of(self, topic_partition: TopicPartition) -> LogCheckpoint:
         """Return what the checkpoint files have about a log."""

@@ -79,6 +79,7 @@ class LogManager:
         now_ms: int,
     ) -> None:
         found = directory.find()
+        directory.keep_checkpoints_of(found.partitions)
         due_ms = now_ms + self._settings.delete_delay_ms
         self._deletions += [(due_ms, directory, directory.path / name) for name in found.deleted]
         for topic_partition in found.partitions:

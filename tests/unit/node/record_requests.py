@@ -68,4 +68,8 @@ def fetch(
 
 
 def values(data: FetchResponsePartitionData) -> list[bytes | None]:
-    return [record.value for one in read_batches(data.records or b"") for record in one.records()]
+    return [
+        record.value
+        for one in read_batches(data.records or b"", is_cut_allowed=True)
+        for record in one.records()
+    ]

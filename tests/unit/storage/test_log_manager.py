@@ -138,6 +138,21 @@ def test_what_was_to_be_deleted_is_deleted_after_a_start() -> None:
     assert files.list_directories(ROOT) == []
 
 
+def test_a_deleted_log_leaves_nothing_to_a_new_one_of_its_name() -> None:
+    """The process may end while it deletes a log, before the checkpoints are stored again."""
+    files = FaultyFiles()
+    manager = started(files)
+    log = filled(manager)
+    log.flush()
+    log.delete_records(17, now_ms=NOW_MS)
+    manager.checkpoint_high_watermarks()
+    manager.checkpoint_recovery_points()
+    files.rename(ROOT / str(PARTITION), ROOT / f"{PARTITION}.{bytes(16).hex()}-delete")
+    manager.abandon()
+    log = created(started(files))
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (0, 0, 0)
+
+
 def test_a_new_log_goes_where_there_are_the_fewest() -> None:
     files = FaultyFiles()
     roots = Path("/a"), Path("/b")
