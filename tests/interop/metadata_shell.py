@@ -47,9 +47,9 @@ class Shell:
         image, provenance = load(data)
         tree, found = tree_text(image, provenance), find_text(image, provenance)
         assert tree.splitlines() == self.tree(data).splitlines(), what
-        count = len(found.splitlines())
-        listed = self._until(self._file(data), "find", lambda text: len(text.splitlines()) >= count)
-        assert found.splitlines() == listed.splitlines(), what
+        expected = found.splitlines()
+        listed = self._until(self._file(data), "find", lambda text: text.splitlines() == expected)
+        assert listed.splitlines() == expected, what
         return tree
 
     def tree(self, data: bytes) -> str:
