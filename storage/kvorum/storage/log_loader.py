@@ -12,7 +12,7 @@ is checked before anything is changed.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -151,7 +151,10 @@ class _Loader:
         fits = recovery_point == bases[-1] if is_empty else recovery_point > bases[-1]
         if self._checkpoint.had_clean_shutdown and fits:
             return len(segments)
-        return max(bisect_right(bases, recovery_point) - 1, 0)
+        # A segment that was flushed whole before it was finished may end at the recovery point and
+        # yet have indexes that are not durable, unless finishing one flushes it.
+        bisect = bisect_right if self._config.is_flushed_on_roll else bisect_left
+        return max(bisect(bases, recovery_point) - 1, 0)
 
     def _recover(self, segments: list[Segment]) -> None:
         """Read segments until the end, or to where the log must be cut off."""

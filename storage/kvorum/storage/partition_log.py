@@ -478,9 +478,8 @@ class PartitionLog:
     def _close_cleanly(self) -> None:
         self.flush()
         with self._files_lock:
-            active = self._segments.active
-            active.seal()
-            active.sync_with_indexes()
+            self._segments.active.seal()
+            self._segments.sync_at_close(self._recovery_point)
             self._recovery_point_keeper.write(self._log_end_offset, durably=True)
             self._producer_snapshots.write(self._log_end_offset, durably=True)
             self._segments.remove_marked(now_ms=None)

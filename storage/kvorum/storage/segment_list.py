@@ -123,14 +123,26 @@ class SegmentList:
         """Make durable what lies at `offset` or above; may run beside appends and rolls."""
         has_new_names, self._has_new_names = self._has_new_names, False
         segments = self._segments
-        sealed = () if self._config.is_flushed_on_roll else segments[:-1]
-        unsynced = [one for one in sealed if one.end_offset > offset]
-        for segment in unsynced:
-            segment.sync_with_indexes()
+        self._sync_sealed(segments, offset)
         segments[-1].sync()
         if has_new_names:
             with disk_errors(self._directory, "syncing"):
                 self._files.sync_directory(self._directory)
+
+    def sync_at_close(self, offset: int) -> None:
+        """Make all files durable, indexes included; the batches below `offset` are already."""
+        self._sync_sealed(self._segments, offset)
+        self.active.sync_with_indexes()
+
+    def _sync_sealed(self, segments: Sequence[Segment], offset: int) -> None:
+        """Sync finished segments from the one that ends at `offset` on.
+
+        That one may have been flushed as the active segment, and then without its indexes.
+        """
+        if not self._config.is_flushed_on_roll:
+            for segment in segments[:-1]:
+                if segment.end_offset >= offset:
+                    segment.sync_with_indexes()
 
     def _create(self, base_offset: int, now_ms: int | None) -> Segment:
         segment = create_segment(

@@ -289,6 +289,40 @@ def test_a_power_cut_loses_nothing_below_the_recovery_point(
         expected = survived
 
 
+def unsynced_indexes(files: FaultyFiles) -> set[int]:
+    """Return the base offsets of the segments with an index that is not durable."""
+    return {
+        int(path.stem)
+        for path, file in files.names.items()
+        if path.suffix in {".index", ".timeindex"} and file.synced != file.content
+    }
+
+
+@pytest.mark.parametrize("count", range(1, 21))
+def test_indexes_of_a_segment_flushed_before_it_was_finished_become_durable(count: int) -> None:
+    files = FaultyFiles()
+    log = loaded(files, config=replace(CONFIG, is_flushed_on_roll=False)).log
+    for batch in BATCHES[:count]:
+        log.append(batch)
+        log.flush()
+    active = max(base for base in BASES if base < count)
+    assert unsynced_indexes(files) <= {active}
+    log.roll()
+    log.close()
+    assert unsynced_indexes(files) == set()
+
+
+@pytest.mark.parametrize("base", BASES[1:])
+def test_a_recovery_point_between_segments_has_the_one_before_it_read_too(base: int) -> None:
+    """Its indexes may not be durable."""
+    config = replace(CONFIG, is_flushed_on_roll=False)
+    files = FaultyFiles()
+    filled(files)
+    found = loaded(files.after_process_crash(), crashed(base), config)
+    read_from = BASES[BASES.index(base) - 1]
+    assert found.recovered_segments == tuple(segment(one) for one in BASES if one >= read_from)
+
+
 @pytest.mark.parametrize("number", range(1, 16))
 @pytest.mark.parametrize("operation", ["write", "sync", "rename", "create", "open", "truncate"])
 def test_after_any_failure_the_log_says_so_and_opens_again(operation: str, number: int) -> None:
