@@ -294,7 +294,7 @@ def unsynced_indexes(files: FaultyFiles) -> set[int]:
     return {
         int(path.stem)
         for path, file in files.names.items()
-        if path.suffix in {".index", ".timeindex"} and file.synced != file.content
+        if path.suffix in {".index", ".timeindex"} and file.synced != bytes(file.content)
     }
 
 
