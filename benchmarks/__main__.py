@@ -15,6 +15,7 @@ from benchmarks import (
     quorum_idle,
     reassignment,
     soak,
+    spark_growth,
 )
 from benchmarks.report import Row, as_json, as_text
 
@@ -29,6 +30,7 @@ PARTS = (
     "data",
     "spark",
     "spark-cluster",
+    "spark-growth",
     "soak",
 )
 
@@ -58,7 +60,8 @@ def spark_cluster_rows(records: int) -> list[Row]:
     return spark_cluster.rows(records=records)
 
 
-def main() -> None:
+def arguments_of_run() -> argparse.Namespace:
+    """Return what the command line says."""
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("part", nargs="?", choices=PARTS, help="only this part")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
@@ -91,9 +94,16 @@ def main() -> None:
         "--log-records", type=int, default=1_000_000, help="spark: default 1,000,000"
     )
     parser.add_argument(
-        "--fleet-records", type=int, default=10_000_000, help="spark-cluster: default 10,000,000"
+        "--fleet-records",
+        type=int,
+        default=10_000_000,
+        help="spark-cluster, spark-growth: default 10,000,000",
     )
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = arguments_of_run()
     if arguments.part == "soak":
         soak.run(idle_minutes=arguments.idle_minutes, load_minutes=arguments.load_minutes)
         return
@@ -113,6 +123,7 @@ def main() -> None:
         "data": data_rows,
         "spark": lambda: spark_rows(arguments),
         "spark-cluster": lambda: spark_cluster_rows(arguments.fleet_records),
+        "spark-growth": lambda: spark_growth.rows(records=arguments.fleet_records),
     }
     parts = measured if arguments.part is None else (arguments.part,)
     rows = [row for part in parts for row in measured[part]()]
