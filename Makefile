@@ -40,8 +40,8 @@ $(VENV)/.development: $(VENV)/.runtime
 	@touch $@
 
 setup: $(VENV)/.development
-	@$(BIN)/python tests/interop/kafka/fetch_jars.py 4.3.1 4.0.0 3.9.1 spark-kafka-4.1.1 \
-		iceberg-spark-4.1
+	@$(BIN)/python tests/interop/kafka/fetch_jars.py 4.3.1 4.0.0 3.9.1 broker-3.9.1 \
+		spark-kafka-4.1.1 iceberg-spark-4.1
 
 run: $(VENV)/.runtime
 	@$(BIN)/kvorum dev $(ARGS)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from confluent_kafka import KafkaException
 from tests.interop.clients.confluent import ConfluentDriver
@@ -117,6 +118,14 @@ class Broker:
             process.wait()
 
 
+@dataclass(frozen=True, slots=True)
+class OlderBrokers:
+    """Real brokers of an older release, and the metadata.version that they can follow."""
+
+    java: Java
+    release_version: str
+
+
 class BrokerCluster:
     """Controllers and some brokers, of which those in `ours` are kvorum's."""
 
@@ -130,12 +139,23 @@ class BrokerCluster:
         tools: ToolRunner,
         ours: Collection[int] = (),
         controllers: int = 3,
+        settings: Mapping[str, str] = MappingProxyType({}),
+        older: OlderBrokers | None = None,
     ) -> None:
         self.tools = tools
+        self._settings = settings
+        self._format_options = () if older is None else ("--release-version", older.release_version)
         self.quorum = ControllerQuorum(
-            kind, folder / "controllers", count=controllers, java=java, tools=tools
+            kind,
+            folder / "controllers",
+            count=controllers,
+            java=java,
+            tools=tools,
+            format_options=self._format_options,
         )
-        real = java.command("kafka.Kafka", heap_mb=HEAP_MB, log_level="INFO")
+        real = (java if older is None else older.java).command(
+            "kafka.Kafka", heap_mb=HEAP_MB, log_level="INFO"
+        )
         own = [sys.executable, "-m", "kvorum.cli", "server"]
         self.brokers = {
             node_id: Broker(
@@ -169,9 +189,10 @@ class BrokerCluster:
         self.quorum.form(self.quorum.controllers)
         self.quorum.start()
         for broker in self.brokers.values():
-            broker.write_settings(bootstrap)
+            broker.write_settings({**bootstrap, **self._settings})
             identity = ("-t", self.quorum.cluster_id, "-c", str(broker.properties))
-            done = self.tools.run("kafka-storage", "format", *identity, "--no-initial-controllers")
+            options = ("--no-initial-controllers", *self._format_options)
+            done = self.tools.run("kafka-storage", "format", *identity, *options)
             assert done.exit_code == 0, done.stdout + done.stderr
             broker.start()
 

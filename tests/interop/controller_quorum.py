@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,9 +104,17 @@ class ControllerQuorum:
     """Controllers of one kind, each formatted by its kind's own tool; use as a context."""
 
     def __init__(
-        self, kind: Kind, folder: Path, *, count: int, java: Java, tools: ToolRunner
+        self,
+        kind: Kind,
+        folder: Path,
+        *,
+        count: int,
+        java: Java,
+        tools: ToolRunner,
+        format_options: Sequence[str] = (),
     ) -> None:
         self.kind = kind
+        self._format_options = format_options
         self.cluster_id = run_kvorum("storage", "random-uuid").strip()
         self._tools = tools
         self._command = (
@@ -174,6 +182,7 @@ class ControllerQuorum:
         """Format one controller's directory."""
         properties = str(self.controllers[node_id].properties)
         arguments = ("format", "-t", self.cluster_id, "-c", properties, *options)
+        arguments += tuple(self._format_options)
         if self.kind == "kvorum":
             run_kvorum("storage", *arguments)
         else:

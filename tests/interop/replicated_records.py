@@ -22,10 +22,11 @@ PAUSE_BETWEEN_RECORDS_S = 0.002
 
 @dataclass
 class Writer:
-    """Sends numbers to partition 0 with acks=all; use as a context, its end flushes."""
+    """Sends numbers to one partition with acks=all; use as a context, its end flushes."""
 
     servers: str
     topic: str
+    partition: int = 0
     sent: int = 0
     acknowledged: list[int] = field(default_factory=list[int])
     failed: list[str] = field(default_factory=list[str])
@@ -70,15 +71,17 @@ class Writer:
                 else:
                     self.failed.append(f"{number}: {error}")
 
-            producer.produce(self.topic, str(number), partition=0, on_delivery=delivered)
+            producer.produce(
+                self.topic, str(number), partition=self.partition, on_delivery=delivered
+            )
             producer.poll(0)
             time.sleep(PAUSE_BETWEEN_RECORDS_S)
         producer.flush(PATIENCE_S)
 
 
-def log_bytes(folder: Path, topic: str) -> bytes:
-    """Return the log of partition 0, in whichever directory of a broker it is."""
-    files = sorted(folder.glob(f"*/{topic}-0/*.log"), key=lambda file: file.name)
+def log_bytes(folder: Path, topic: str, partition: int = 0) -> bytes:
+    """Return the log of a partition, in whichever directory of a broker it is."""
+    files = sorted(folder.glob(f"*/{topic}-{partition}/*.log"), key=lambda file: file.name)
     return b"".join(file.read_bytes() for file in files)
 
 

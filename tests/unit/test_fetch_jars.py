@@ -24,6 +24,12 @@ def test_other_releases_come_with_their_schemas_only(release: str, has_share_gro
     assert ("kafka-share-coordinator" in names) is has_share_groups
 
 
+def test_an_older_broker_comes_with_all_it_needs_to_run() -> None:
+    wanted = wanted_for(fetch_jars.OLDER_BROKER)
+    assert wanted.transitive
+    assert ("org.apache.kafka", "kafka_2.13", fetch_jars.OLDER_RELEASE) in wanted.modules
+
+
 def test_what_is_there_is_not_fetched_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,11 @@
 """Put the published jars of Kafka releases where the tests look for them.
 
-    python tests/interop/kafka/fetch_jars.py 4.3.1 4.0.0 3.9.1 spark-kafka-4.1.1 iceberg-spark-4.1
+    python tests/interop/kafka/fetch_jars.py 4.3.1 3.9.1 broker-3.9.1 spark-kafka-4.1.1
 
 Each release goes to ``.kafka/RELEASE/`` in the project's root: the reference release with all that
-its servers and tools need to run, any other with only the jars that hold message schemas; and so
-do Spark's connector to Kafka and Iceberg's own runtime for Spark. Maven
-is used where it is installed, else the Ivy resolver that pyspark's jars contain, run by any Java.
+its servers and tools need to run, any other with only the jars that hold message schemas. So do an
+older release's broker, Spark's connector to Kafka and Iceberg's own runtime for Spark. Maven is
+used where it is installed, else the Ivy resolver that pyspark's jars contain, run by any Java.
 Both go to whatever repository they are set up for. What cannot be had is reported and left out:
 the tests that need it say so when they skip.
 """
@@ -45,6 +45,13 @@ SCHEMA_MODULES = (
     "kafka-storage",
     "kafka-transaction-coordinator",
 )
+# The oldest release whose brokers can be in one cluster with those of the reference release.
+OLDER_RELEASE = "3.9.1"
+OLDER_BROKER = f"broker-{OLDER_RELEASE}"
+OLDER_BROKER_MODULES = (
+    ("org.apache.kafka", "kafka_2.13", OLDER_RELEASE),
+    ("org.slf4j", "slf4j-reload4j", "1.7.36"),
+)
 # Spark's connector to Kafka, and what it needs beside pyspark's own jars.
 SPARK_CONNECTOR = "spark-kafka-4.1.1"
 SPARK_MODULES = (
@@ -76,6 +83,8 @@ def wanted_for(release: str) -> Wanted:
     if release == REFERENCE_RELEASE:
         kafka = tuple(("org.apache.kafka", name, release) for name in RUNTIME_MODULES)
         return Wanted(release, (*kafka, COMPILER, LOG_BINDING), transitive=True)
+    if release == OLDER_BROKER:
+        return Wanted(release, OLDER_BROKER_MODULES, transitive=True)
     if release == SPARK_CONNECTOR:
         return Wanted(release, SPARK_MODULES, transitive=False)
     if release == ICEBERG_RUNTIME:

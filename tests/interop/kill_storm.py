@@ -1,0 +1,144 @@
+"""Brokers that are killed at random, beneath idempotent producers and a group of consumers.
+
+`python -m tests.interop.kill_storm --minutes 20 --ours 11,12` does for long, and with some real
+brokers if wanted, what the tests do for a short while.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Collection
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from tests.interop.broker_cluster import BrokerCluster
+from tests.interop.committing_group import CommittingGroup
+from tests.interop.controller_quorum import wait_for
+from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.replicated_records import Writer, log_bytes, numbers_in
+
+EVERYBODY: Final = frozenset({11, 12, 13})
+PARTITIONS: Final = 3
+MEMBERS: Final = 3
+TOPIC: Final = "stormy"
+GROUP: Final = "storm-watchers"
+# A commit, too, may only count as stored where one broker more has it.
+THREE_REPLICAS: Final = {
+    "offsets.topic.replication.factor": "3",
+    "min.insync.replicas": "2",
+}
+_PAUSE_S: Final = (1.0, 6.0)
+_DOWN_S: Final = (0.2, 2.0)
+
+
+def make_topic(cluster: BrokerCluster) -> None:
+    cluster.tool(
+        *("kafka-topics", "--create", "--topic", TOPIC, "--partitions", str(PARTITIONS)),
+        *("--replication-factor", "3", "--config", "segment.bytes=1048576"),
+    )
+    cluster.wait_for_partitions(TOPIC, leaders=set(EVERYBODY), isr=set(EVERYBODY))
+
+
+def storm(
+    cluster: BrokerCluster, random: Random, *, seconds: float, kills_min: int
+) -> tuple[int, list[Writer], CommittingGroup]:
+    """Kill brokers for so long and so often; check that nothing was lost, doubled or reordered.
+
+    Returns the number of kills, the writers, and the group. The cluster has the topic, and nothing
+    in it yet.
+    """
+    kills = 0
+    with CommittingGroup(cluster.servers, TOPIC, GROUP, members=MEMBERS) as group:
+        with ExitStack() as stack:
+            writers = [
+                stack.enter_context(Writer(cluster.servers, TOPIC, partition=partition))
+                for partition in range(PARTITIONS)
+            ]
+            for writer in writers:
+                writer.wait_for_acknowledged(100)
+            end = time.monotonic() + seconds
+            while time.monotonic() < end or kills < kills_min:
+                _kill_one(cluster, random)
+                kills += 1
+            cluster.wait_for_brokers(*EVERYBODY)
+            for writer in writers:
+                writer.wait_for_acknowledged(100)
+        cluster.wait_for_partitions(TOPIC, leaders=set(EVERYBODY), isr=set(EVERYBODY))
+        for writer in writers:
+            check_partition(cluster, writer)
+        group.wait_for({writer.partition: writer.sent for writer in writers})
+    assert group.lost_commits == [], group.lost_commits[:10]
+    return kills, writers, group
+
+
+def _kill_one(cluster: BrokerCluster, random: Random) -> None:
+    """The next is killed whether or not this one has caught up by then."""
+    time.sleep(random.uniform(*_PAUSE_S))
+    victim = cluster.brokers[random.choice(sorted(EVERYBODY))]
+    victim.kill()
+    time.sleep(random.uniform(*_DOWN_S))
+    victim.start()
+
+
+def check_partition(cluster: BrokerCluster, writer: Writer) -> None:
+    """Check that every replica has everything once, in order, and the same bytes."""
+    assert writer.failed == []
+    assert len(writer.acknowledged) == writer.sent
+
+    def logs() -> dict[int, bytes]:
+        return {
+            node_id: log_bytes(broker.folder, TOPIC, writer.partition)
+            for node_id, broker in cluster.brokers.items()
+        }
+
+    wait_for(
+        lambda: len(set(logs().values())) == 1 or None,
+        lambda: f"replicas differ: { {node_id: len(log) for node_id, log in logs().items()} }",
+    )
+    for node_id, log in logs().items():
+        assert numbers_in(log) == list(range(writer.sent)), node_id
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=20)
+    parser.add_argument("--ours", default="11,12,13", help="which of 11, 12, 13 are kvorum's")
+    parser.add_argument("--controllers", choices=("kvorum", "kafka"), default="kvorum")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    ours: Collection[int] = [int(node_id) for node_id in arguments.ours.split(",") if node_id]
+    java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
+    with TemporaryDirectory() as folder, ToolRunner(java) as tools:
+        made = BrokerCluster(
+            arguments.controllers,
+            Path(folder),
+            brokers=len(EVERYBODY),
+            java=java,
+            tools=tools,
+            ours=ours,
+            controllers=1,
+            settings=THREE_REPLICAS,
+        )
+        with made.running() as cluster:
+            cluster.wait_for_brokers(*EVERYBODY)
+            make_topic(cluster)
+            kills, writers, group = storm(
+                cluster, Random(arguments.seed), seconds=arguments.minutes * 60, kills_min=1
+            )
+        sent = sum(writer.sent for writer in writers)
+        sys.stdout.write(
+            f"{kills} kills; {sent:,} records acknowledged, and in all logs once and in order; "
+            f"{group.takeovers} partitions taken over, {group.commits} commits acknowledged, "
+            f"{group.doubled:,} records read again\n"
+        )
+
+
+if __name__ == "__main__":
+    main()
