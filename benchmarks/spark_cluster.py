@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks.fleet.cluster_log import write_cluster
+from benchmarks.fleet.measured_fleet import CLUSTERS, write_fleet
 from benchmarks.report import Row
 from tests.interop.spark_cluster import SparkCluster, run_driver
 
@@ -32,8 +32,6 @@ from kvorum.spark.pipeline.run import run_pipeline
 from kvorum.spark.pipeline.tasks import Item, Result
 from kvorum.spark.worker_process import rare_collections
 
-CLUSTERS: Final = 20
-PARTITIONS: Final = 1200
 RUNS: Final = 3
 WORKERS: Final = 2
 RUN_TIMEOUT_S: Final = 3600
@@ -73,9 +71,7 @@ def rows(*, records: int) -> list[Row]:
     """Return the rows of the report, for a fleet with so many records in all."""
     with TemporaryDirectory() as folder:
         root = Path(folder)
-        for number in range(CLUSTERS):
-            directory = root / "fleet" / f"cluster-{number:02}"
-            write_cluster(directory, number + 1, records=records // CLUSTERS, partitions=PARTITIONS)
+        write_fleet(root / "fleet", records=records)
         with_spark = _medians(lambda workers: _seconds_in_spark(root, workers), "workers")
         alone = _medians(lambda workers: _seconds_alone(root, workers), "processes without Spark")
     what = f"kvorum pipeline, {records:,} records of {CLUSTERS} clusters"

@@ -9,20 +9,20 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Collection
-from contextlib import ExitStack
+from collections.abc import Collection, Generator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from tests.interop.broker_cluster import BrokerCluster
+from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
 from tests.interop.committing_group import CommittingGroup
-from tests.interop.controller_quorum import wait_for
+from tests.interop.controller_quorum import Kind
 from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
-from tests.interop.replicated_records import Writer, log_bytes, numbers_in
+from tests.interop.replicated_records import Writer, check
 
 EVERYBODY: Final = frozenset({11, 12, 13})
 PARTITIONS: Final = 3
@@ -38,12 +38,36 @@ _PAUSE_S: Final = (1.0, 6.0)
 _DOWN_S: Final = (0.2, 2.0)
 
 
-def make_topic(cluster: BrokerCluster) -> None:
-    cluster.tool(
-        *("kafka-topics", "--create", "--topic", TOPIC, "--partitions", str(PARTITIONS)),
-        *("--replication-factor", "3", "--config", "segment.bytes=1048576"),
+@contextmanager
+def stormy_cluster(
+    kind: Kind,
+    folder: Path,
+    *,
+    java: Java,
+    tools: ToolRunner,
+    ours: Collection[int],
+    older: OlderBrokers | None = None,
+) -> Generator[BrokerCluster]:
+    """Run three brokers, of which `ours` are kvorum's, on one controller; they have the topic."""
+    made = BrokerCluster(
+        kind,
+        folder,
+        brokers=len(EVERYBODY),
+        java=java,
+        tools=tools,
+        ours=ours,
+        controllers=1,
+        settings=THREE_REPLICAS,
+        older=older,
     )
-    cluster.wait_for_partitions(TOPIC, leaders=set(EVERYBODY), isr=set(EVERYBODY))
+    with made.running() as cluster:
+        cluster.wait_for_brokers(*EVERYBODY)
+        cluster.tool(
+            *("kafka-topics", "--create", "--topic", TOPIC, "--partitions", str(PARTITIONS)),
+            *("--replication-factor", "3", "--config", "segment.bytes=1048576"),
+        )
+        cluster.wait_for_partitions(TOPIC, leaders=set(EVERYBODY), isr=set(EVERYBODY))
+        yield cluster
 
 
 def storm(
@@ -72,7 +96,7 @@ def storm(
                 writer.wait_for_acknowledged(100)
         cluster.wait_for_partitions(TOPIC, leaders=set(EVERYBODY), isr=set(EVERYBODY))
         for writer in writers:
-            check_partition(cluster, writer)
+            check(cluster, writer, EVERYBODY)
         group.wait_for({writer.partition: writer.sent for writer in writers})
     assert group.lost_commits == [], group.lost_commits[:10]
     return kills, writers, group
@@ -87,25 +111,6 @@ def _kill_one(cluster: BrokerCluster, random: Random) -> None:
     victim.start()
 
 
-def check_partition(cluster: BrokerCluster, writer: Writer) -> None:
-    """Check that every replica has everything once, in order, and the same bytes."""
-    assert writer.failed == []
-    assert len(writer.acknowledged) == writer.sent
-
-    def logs() -> dict[int, bytes]:
-        return {
-            node_id: log_bytes(broker.folder, TOPIC, writer.partition)
-            for node_id, broker in cluster.brokers.items()
-        }
-
-    wait_for(
-        lambda: len(set(logs().values())) == 1 or None,
-        lambda: f"replicas differ: { {node_id: len(log) for node_id, log in logs().items()} }",
-    )
-    for node_id, log in logs().items():
-        assert numbers_in(log) == list(range(writer.sent)), node_id
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=20)
@@ -115,29 +120,22 @@ def main() -> None:
     arguments = parser.parse_args()
     ours: Collection[int] = [int(node_id) for node_id in arguments.ours.split(",") if node_id]
     java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
-    with TemporaryDirectory() as folder, ToolRunner(java) as tools:
-        made = BrokerCluster(
-            arguments.controllers,
-            Path(folder),
-            brokers=len(EVERYBODY),
-            java=java,
-            tools=tools,
-            ours=ours,
-            controllers=1,
-            settings=THREE_REPLICAS,
+    with (
+        TemporaryDirectory() as folder,
+        ToolRunner(java) as tools,
+        stormy_cluster(
+            arguments.controllers, Path(folder), java=java, tools=tools, ours=ours
+        ) as cluster,
+    ):
+        kills, writers, group = storm(
+            cluster, Random(arguments.seed), seconds=arguments.minutes * 60, kills_min=1
         )
-        with made.running() as cluster:
-            cluster.wait_for_brokers(*EVERYBODY)
-            make_topic(cluster)
-            kills, writers, group = storm(
-                cluster, Random(arguments.seed), seconds=arguments.minutes * 60, kills_min=1
-            )
-        sent = sum(writer.sent for writer in writers)
-        sys.stdout.write(
-            f"{kills} kills; {sent:,} records acknowledged, and in all logs once and in order; "
-            f"{group.takeovers} partitions taken over, {group.commits} commits acknowledged, "
-            f"{group.doubled:,} records read again\n"
-        )
+    sent = sum(writer.sent for writer in writers)
+    sys.stdout.write(
+        f"{kills} kills; {sent:,} records acknowledged, and in all logs once and in order; "
+        f"{group.takeovers} partitions taken over, {group.commits} commits acknowledged, "
+        f"{group.doubled:,} records read again\n"
+    )
 
 
 if __name__ == "__main__":

@@ -102,7 +102,10 @@ def check(cluster: BrokerCluster, writer: Writer, brokers: Iterable[int]) -> Non
     folders = {node_id: cluster.brokers[node_id].folder for node_id in brokers}
 
     def logs() -> dict[int, bytes]:
-        return {node_id: log_bytes(folder, writer.topic) for node_id, folder in folders.items()}
+        return {
+            node_id: log_bytes(folder, writer.topic, writer.partition)
+            for node_id, folder in folders.items()
+        }
 
     wait_for(lambda: len(set(logs().values())) == 1 or None, lambda: _sizes(logs()))
     for log in logs().values():

@@ -8,19 +8,17 @@ from random import Random
 from typing import Final
 
 import pytest
-from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
+from tests.interop.broker_cluster import OlderBrokers
 from tests.interop.conftest import JarsOf
 from tests.interop.kafka.fetch_jars import OLDER_BROKER
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kill_storm import EVERYBODY, PARTITIONS, THREE_REPLICAS, make_topic, storm
+from tests.interop.kill_storm import EVERYBODY, PARTITIONS, storm, stormy_cluster
 
 pytestmark = pytest.mark.interop
 KILLS: Final = 5
+OURS_BESIDE_ANOTHER: Final = frozenset({11, 12})
 StormIn = Callable[[Collection[int], OlderBrokers | None], None]
-
-
-OURS_AND_OTHERS: Final = frozenset({11, 12})
 
 
 @pytest.fixture
@@ -28,20 +26,9 @@ def storm_in(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> StormIn:
     """Return what has a storm pass over a cluster of which so many brokers are ours."""
 
     def pass_over(ours: Collection[int], older: OlderBrokers | None) -> None:
-        made = BrokerCluster(
-            "kvorum",
-            tmp_path,
-            brokers=len(EVERYBODY),
-            java=java,
-            tools=kafka_tools,
-            ours=ours,
-            controllers=1,
-            settings=THREE_REPLICAS,
-            older=older,
-        )
-        with made.running() as cluster:
-            cluster.wait_for_brokers(*EVERYBODY)
-            make_topic(cluster)
+        with stormy_cluster(
+            "kvorum", tmp_path, java=java, tools=kafka_tools, ours=ours, older=older
+        ) as cluster:
             kills, _, group = storm(cluster, Random(7), seconds=0, kills_min=KILLS)
         assert kills == KILLS
         assert group.commits > 0
@@ -55,11 +42,11 @@ def test_ours_lose_double_and_reorder_nothing(storm_in: StormIn) -> None:
 
 
 def test_ours_and_a_real_one_lose_double_and_reorder_nothing(storm_in: StormIn) -> None:
-    storm_in(OURS_AND_OTHERS, None)
+    storm_in(OURS_BESIDE_ANOTHER, None)
 
 
 def test_ours_and_one_of_an_older_release_do_neither(
     storm_in: StormIn, java: Java, kafka_jars: JarsOf
 ) -> None:
     older = Java(java.executable, kafka_jars(OLDER_BROKER))
-    storm_in(OURS_AND_OTHERS, OlderBrokers(older, "3.9"))
+    storm_in(OURS_BESIDE_ANOTHER, OlderBrokers(older, "3.9"))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +22,7 @@ from tests.interop.conftest import JarsOf
 from tests.interop.kafka.fetch_jars import SPARK_CONNECTOR
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
+from tests.interop.spark_programs import run_spark_program
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 
@@ -127,18 +126,9 @@ def test_other_clients_read_the_bytes_of_the_log(
 def test_sparks_connector_reads_the_bytes_of_the_log(
     node: KvorumNode, on_disk: list[Read], kafka_jars: JarsOf, tmp_path: Path
 ) -> None:
-    program = Path(__file__).parent / "clients" / "spark_reader.py"
-    jars = kafka_jars(SPARK_CONNECTOR)
-    arguments = [node.bootstrap_servers, str(jars), str(tmp_path / "checkpoints")]
-    done = subprocess.run(
-        [sys.executable, str(program), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=SPARK_TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-5000:]
-    for kind, rows in json.loads(done.stdout).items():
+    places = (node.bootstrap_servers, kafka_jars(SPARK_CONNECTOR), tmp_path / "checkpoints")
+    printed = run_spark_program("spark_reader", *places, timeout_s=SPARK_TIMEOUT_S)
+    for kind, rows in json.loads(printed).items():
         found = [Read(offset, stamp, bytes.fromhex(value)) for offset, stamp, value in rows]
         # Behind them may be the creation of __consumer_offsets, for the connector's consumer.
         assert found[: len(on_disk)] == on_disk, kind

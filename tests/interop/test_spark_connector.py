@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final, cast
 
@@ -14,6 +12,7 @@ from tests.interop.clients.driver import TopicWish
 from tests.interop.conftest import JarsOf
 from tests.interop.kafka.fetch_jars import SPARK_CONNECTOR
 from tests.interop.kvorum_node import KvorumNode
+from tests.interop.spark_programs import run_spark_program
 
 pytestmark = pytest.mark.interop
 
@@ -31,16 +30,8 @@ def test_it_writes_and_copies_each_record_once(
     with ConfluentDriver(servers) as driver:
         made = driver.create_topics([TopicWish(name, PARTITIONS) for name in (FIRST, SECOND)])
         assert {outcome.code for outcome in made.values()} == {0}
-    program = Path(__file__).parent / "clients" / "spark_writer.py"
-    jars, checkpoints = str(kafka_jars(SPARK_CONNECTOR)), str(tmp_path / "checkpoints")
-    done = subprocess.run(
-        [sys.executable, str(program), servers, jars, checkpoints, FIRST, SECOND, str(COUNT)],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-5000:]
+    places = (servers, kafka_jars(SPARK_CONNECTOR), tmp_path / "checkpoints")
+    run_spark_program("spark_writer", *places, FIRST, SECOND, str(COUNT), timeout_s=TIMEOUT_S)
     written = sorted(record(number) for number in range(2 * COUNT))
     assert sorted(records_of(servers, FIRST)) == written
     assert sorted(records_of(servers, SECOND)) == written

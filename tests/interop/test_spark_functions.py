@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -19,6 +17,7 @@ from tests.interop.kafka.fetch_jars import SPARK_CONNECTOR
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
+from tests.interop.spark_programs import run_spark_program
 from tests.meta.source_tree import ROOT
 
 pytestmark = pytest.mark.interop
@@ -113,16 +112,11 @@ def transactional(servers: str, name: str) -> Producer:
 
 
 def decoded_by_spark(servers: str, jars: Path) -> dict[str, Any]:
-    program = Path(__file__).parent / "clients" / "spark_functions_reader.py"
-    done = subprocess.run(
-        [sys.executable, str(program), servers, str(jars), str(ROOT / "docs/spark-functions.md")],
-        capture_output=True,
-        text=True,
-        timeout=SPARK_TIMEOUT_S,
-        check=False,
+    page = ROOT / "docs/spark-functions.md"
+    printed = run_spark_program(
+        "spark_functions_reader", servers, jars, page, timeout_s=SPARK_TIMEOUT_S
     )
-    assert done.returncode == 0, done.stderr[-5000:]
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(printed)
     return found
 
 

@@ -1,13 +1,12 @@
 """Runs the connector example of docs/spark-functions.md on a broker; a program of its own.
 
-    python spark_functions_reader.py SERVERS JARS PAGE
+    python -m tests.interop.clients.spark_functions_reader SERVERS JARS PAGE
 
 Prints one JSON object: what the example's query finds, and every record of __transaction_state,
 decoded. Spark starts a Java process with the jars in the folder.
 """
 
 import json
-import os
 import re
 import runpy
 import sys
@@ -16,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from tests.interop.spark_programs import session_with_jars
 
 from kvorum.spark.functions import transaction_state_record
-from kvorum.spark.session import build_session
 
 EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = "localhost:9092"
@@ -65,9 +64,7 @@ def transactions(session: SparkSession, servers: str) -> list[dict[str, Any]]:
 
 def main(servers: str, jars: str, page: str) -> None:
     """Run both queries."""
-    paths = ",".join(str(jar) for jar in sorted(Path(jars).glob("*.jar")))
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {paths} pyspark-shell"
-    session = build_session(master="local[1]")
+    session = session_with_jars(jars)
     session.conf.set("spark.sql.shuffle.partitions", "1")
     text = Path(page).read_text(encoding="utf-8")
     found = {

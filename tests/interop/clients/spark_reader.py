@@ -1,20 +1,17 @@
 """Reads ``__cluster_metadata`` with Spark's Kafka connector; a program of its own.
 
-    python spark_reader.py SERVERS JARS CHECKPOINTS
+    python -m tests.interop.clients.spark_reader SERVERS JARS CHECKPOINTS
 
 Prints one JSON object: the records of a batch query from the earliest offset to the latest, and
 those of a streaming query over the same. Spark starts a Java process with the jars in the folder.
 """
 
 import json
-import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-
-from kvorum.spark.session import build_session
+from tests.interop.spark_programs import session_with_jars
 
 TOPIC = {"assign": '{"__cluster_metadata":[0]}', "startingOffsets": "earliest"}
 COLUMNS = ("offset", "CAST(UNIX_MILLIS(timestamp) AS LONG) AS timestamp", "HEX(value) AS value")
@@ -41,9 +38,7 @@ def streamed(session: SparkSession, options: dict[str, str], folder: str) -> lis
 
 def main(servers: str, jars: str, checkpoints: str) -> None:
     """Run both queries."""
-    paths = ",".join(str(jar) for jar in sorted(Path(jars).glob("*.jar")))
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {paths} pyspark-shell"
-    session = build_session(master="local[1]")
+    session = session_with_jars(jars)
     options = {"kafka.bootstrap.servers": servers, **TOPIC}
     batch = session.read.format("kafka").options(**options).option("endingOffsets", "latest").load()
     found = {"batch": rows(batch), "stream": streamed(session, options, checkpoints)}

@@ -1,19 +1,16 @@
 """Writes to topics with Spark's Kafka connector; a program of its own.
 
-    python spark_writer.py SERVERS JARS CHECKPOINTS FIRST SECOND COUNT
+    python -m tests.interop.clients.spark_writer SERVERS JARS CHECKPOINTS FIRST SECOND COUNT
 
 A batch query writes COUNT records to the topic FIRST, and a streaming query copies them to SECOND;
 then both go on with as many more, the stream from its checkpoint. Spark starts a Java process with
 the jars in the folder.
 """
 
-import os
 import sys
-from pathlib import Path
 
 from pyspark.sql import SparkSession
-
-from kvorum.spark.session import build_session
+from tests.interop.spark_programs import session_with_jars
 
 RECORD = (
     "IF(id % 7 = 0, NULL, CAST(CONCAT('key-', id) AS BINARY)) AS key",
@@ -52,9 +49,7 @@ class Copier:
 
 def main(servers: str, jars: str, checkpoints: str, first: str, second: str, count: str) -> None:
     """Write and copy, twice."""
-    paths = ",".join(str(jar) for jar in sorted(Path(jars).glob("*.jar")))
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {paths} pyspark-shell"
-    session = build_session(master="local[1]")
+    session = session_with_jars(jars)
     copier = Copier(session, servers, checkpoints)
     for begin in (0, int(count)):
         copier.write(first, begin, int(count))
