@@ -15,6 +15,7 @@ from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, 
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
+from kvorum.node.broker.replica_alter_log_dirs_manager import MoveSettings
 from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherSettings
 from kvorum.node.broker.replica_manager import (
     ReplicaEnvironment,
@@ -241,6 +242,12 @@ def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
             delete_delay_ms=config.logs.delete_delay_ms,
         ),
         fetchers=_fetcher_settings(config),
+        moves=MoveSettings(
+            directories=config.log_directories,
+            cordoned=config.broker.cordoned_log_directories,
+            fetch_bytes_max=config.replication.fetch_bytes_max,
+            backoff_ms=config.replication.fetch_backoff_ms,
+        ),
         lag_max_ms=config.replication.lag_ms_max,
         high_watermark_checkpoint_ms=config.logs.high_watermark_checkpoint_ms,
         recovery_point_checkpoint_ms=config.logs.recovery_point_checkpoint_ms,
