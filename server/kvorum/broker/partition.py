@@ -100,6 +100,11 @@ class Partition:
         self._watchers: dict[Callable[[], None], None] = {}
 
     @property
+    def logs(self) -> tuple[UnifiedLog, ...]:
+        """The current log, and the one in the directory that the replica moves to."""
+        return (self.log,) if self.future_log is None else (self.log, self.future_log)
+
+    @property
     def leader_epoch(self) -> int:
         """The leader epoch that the metadata log has, -1 before the first."""
         return self._leader_epoch
@@ -108,6 +113,11 @@ class Partition:
     def is_leader(self) -> bool:
         """Whether this broker leads the partition."""
         return self._leader is not None
+
+    @property
+    def in_sync_replica_ids(self) -> frozenset[int]:
+        """The ISR in force, as far as this broker leads the partition; else empty."""
+        return frozenset() if self._leader is None else self._leader.state.members
 
     def make_leader(
         self, registration: PartitionRegistration, *, min_insync_replicas: int, now_ms: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,10 +20,11 @@ NODE = 1
 OTHER = "other"
 
 
-def two_directories(folder: Path) -> Cluster:
+def two_directories(folder: Path, overrides: Mapping[str, str] | None = None) -> Cluster:
     """Return a node with two log directories, not started."""
     directories = f"{folder / DATA_DIRECTORY},{folder / OTHER}"
-    return Cluster(controllers=1, brokers=1, folder=folder, overrides={"log.dirs": directories})
+    settings = {"log.dirs": directories, **(overrides or {})}
+    return Cluster(controllers=1, brokers=1, folder=folder, overrides=settings)
 
 
 @pytest.fixture
@@ -147,10 +148,8 @@ def test_what_cannot_move_is_refused(tmp_path: Path, cluster: Cluster, broker: R
 
 
 def test_no_replica_moves_to_a_cordoned_directory(tmp_path: Path) -> None:
-    directories = f"{tmp_path / DATA_DIRECTORY},{tmp_path / OTHER}"
-    overrides = {"log.dirs": directories, "cordoned.log.dirs": str(tmp_path / OTHER)}
     with (
-        Cluster(controllers=1, brokers=1, folder=tmp_path, overrides=overrides) as cluster,
+        two_directories(tmp_path, {"cordoned.log.dirs": str(tmp_path / OTHER)}) as cluster,
         RawClient(cluster.bootstrap_servers) as broker,
     ):
         code = alter(broker, "topic", tmp_path / OTHER)

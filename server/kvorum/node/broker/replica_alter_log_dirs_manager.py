@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from kvorum.broker.assignments import PartitionKey
 from kvorum.broker.partition import Partition
+from kvorum.broker.replication_quota_manager import ReplicationQuotaManager
 from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.broker.cleaner_thread import CleanerThread
 from kvorum.node.broker.replica_alter_log_dirs_thread import Move, ReplicaAlterLogDirsThread
@@ -51,6 +52,7 @@ class MoveEnvironment(NamedTuple):
     partition_of: Callable[[TopicPartition], Partition | None]
     cleaner: Callable[[], CleanerThread | None]
     on_failure: Callable[[Exception], None]
+    quota: ReplicationQuotaManager
 
 
 class ReplicaAlterLogDirsManager:
@@ -70,6 +72,7 @@ class ReplicaAlterLogDirsManager:
             backoff_ms=settings.backoff_ms,
             replace=self._replace,
             on_failure=environment.on_failure,
+            quota=environment.quota,
         )
 
     async def shutdown(self) -> None:
@@ -177,7 +180,7 @@ class ReplicaAlterLogDirsManager:
         for _ in range(LAST_COPIES_MAX):
             if replica.is_caught_up:
                 break
-            replica.copy(self._settings.fetch_bytes_max, wall_ms=self._clock.wall_ms())
+            self._thread.copy(move)
         if not replica.is_caught_up:
             return False
         replica.take_over_epoch()

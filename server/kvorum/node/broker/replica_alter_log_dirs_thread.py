@@ -12,6 +12,7 @@ from typing import Final
 from kvorum.broker.assignments import PartitionKey
 from kvorum.broker.fetcher.future_replica import FutureReplica, ReassignmentState
 from kvorum.broker.partition import Partition
+from kvorum.broker.replication_quota_manager import ReplicationQuotaManager
 from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.clock import Clock
 from kvorum.node.events.log_event import LogEvent
@@ -71,6 +72,7 @@ class ReplicaAlterLogDirsThread:
         backoff_ms: int,
         replace: Callable[[Move], Awaitable[bool]],
         on_failure: Callable[[Exception], None],
+        quota: ReplicationQuotaManager,
     ) -> None:
         self._assignments = assignments
         self._clock = clock
@@ -78,6 +80,7 @@ class ReplicaAlterLogDirsThread:
         self._backoff_ms = backoff_ms
         self._replace = replace
         self._on_failure = on_failure
+        self._quota = quota
         self._moves: dict[PartitionKey, Move] = {}
         self._in_progress: Move | None = None
         self._woken = asyncio.Event()
@@ -108,6 +111,12 @@ class ReplicaAlterLogDirsThread:
         self._woken.set()
         if self._task is None:
             self._task = asyncio.create_task(self._run())
+
+    def copy(self, move: Move) -> None:
+        """Copy what one fetch returns; raises CorruptBatchError, StorageError, ProducerError."""
+        clock = self._clock
+        byte_count = move.replica.copy(self._fetch_bytes_max, wall_ms=clock.wall_ms())
+        self._quota.record(byte_count, clock.monotonic_ms())
 
     def remove(self, key: PartitionKey) -> None:
         """Copy a partition no longer; the controller hears that the replica stays where it is."""
@@ -146,6 +155,8 @@ class ReplicaAlterLogDirsThread:
     def _next(self) -> Move | None:
         """Return the replica to copy now: the same one as long as there is something to copy."""
         now_ms = self._clock.monotonic_ms()
+        if self._quota.is_quota_exceeded(now_ms):
+            return None
         ready = [one for one in self._moves.values() if not one.is_idle and one.due_ms <= now_ms]
         if self._in_progress not in ready:
             self._in_progress = min(ready, key=lambda one: one.topic_partition, default=None)
@@ -155,14 +166,17 @@ class ReplicaAlterLogDirsThread:
         """Wait until a replica is to be copied, or a delay is over."""
         now_ms = self._clock.monotonic_ms()
         due = [one.due_ms for one in self._moves.values() if not one.is_idle]
-        delay_s = max(min(due) - now_ms, 0) / _MS_PER_S if due else None
+        # What is due already is held back by the quota.
+        later = (due_ms for due_ms in due if due_ms > now_ms)
+        until_ms = min((now_ms + self._backoff_ms, *later))
+        delay_s = (until_ms - now_ms) / _MS_PER_S if due else None
         with suppress(TimeoutError):
             async with asyncio.timeout(delay_s):
                 await self._woken.wait()
 
     async def _do_work(self, move: Move) -> None:
         try:
-            move.replica.copy(self._fetch_bytes_max, wall_ms=self._clock.wall_ms())
+            self.copy(move)
             if move.replica.is_caught_up:
                 await self._maybe_promote(move)
         except CorruptBatchError as error:

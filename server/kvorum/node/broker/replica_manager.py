@@ -28,6 +28,7 @@ from kvorum.broker.local_replica_changes import (
 from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.outcomes import Answer
 from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.replication_quota_manager import QuotaSettings, new_quota_managers
 from kvorum.broker.topic_log_configs import min_insync_replicas, topic_log_config
 from kvorum.metadata import directory_ids
 from kvorum.metadata.image import MetadataImage
@@ -85,6 +86,7 @@ class ReplicaManagerSettings:
     logs: LogManagerSettings
     fetchers: ReplicaFetcherSettings
     moves: MoveSettings
+    quotas: QuotaSettings
     lag_max_ms: int = 30_000
     high_watermark_checkpoint_ms: int = 5_000
     recovery_point_checkpoint_ms: int = 60_000
@@ -137,6 +139,10 @@ class ReplicaManager:
             topics=lambda: self._loader.published.topics,
             clock=environment.clock,
         )
+        self.quotas = new_quota_managers(
+            lambda: self._loader.published.configs, settings.broker_id, settings.quotas
+        )
+        """The quotas of what is copied; the bounds are those of the image that is followed."""
         self._fetchers = ReplicaFetcherManager(
             settings.fetchers,
             FetcherEnvironment(
@@ -145,6 +151,7 @@ class ReplicaManager:
                 clock=environment.clock,
                 outgoing=environment.outgoing,
                 on_failure=environment.on_failure,
+                quota=self.quotas.follower,
             ),
         )
         self._flusher = LogFlusher()
@@ -275,6 +282,7 @@ class ReplicaManager:
                 partition_of=self._partition_of,
                 cleaner=lambda: self._cleaner,
                 on_failure=self._on_failure,
+                quota=self.quotas.alter_log_dirs,
             ),
         )
 
@@ -349,6 +357,8 @@ class ReplicaManager:
 
     async def _follow(self, image: MetadataImage) -> None:
         before, self._seen = self._seen, image
+        if image.configs is not before.configs:
+            self.quotas.update(image.configs, self._settings.broker_id)
         changes = local_changes(before.topics, image.topics, self._settings.broker_id)
         for info in changes.deletes:
             await self._delete(info)
@@ -364,7 +374,7 @@ class ReplicaManager:
         for partition in self._online() if changed else ():
             values = changed.get(partition.topic_partition.topic)
             if values is not None:
-                for log in _logs_of(partition):
+                for log in partition.logs:
                     log.update_config(topic_log_config(values))
                 partition.update_min_insync_replicas(min_insync_replicas(values))
 
@@ -470,7 +480,7 @@ class ReplicaManager:
             await asyncio.sleep(self._settings.retention_check_ms / _MS_PER_S)
             for partition in self._online():
                 try:
-                    for log in _logs_of(partition):
+                    for log in partition.logs:
                         log.delete_old_segments(now_ms=self._clock.wall_ms())
                 except StorageError as error:
                     _log.error(LogEvent("Old segments were not deleted", error=str(error)))
@@ -561,9 +571,3 @@ def _replicas(topics: TopicsImage, broker_id: int) -> dict[TopicPartition, Parti
     """Return the partitions that the broker hosts, by name."""
     everything = local_changes(TopicsImage(), topics, broker_id)
     return {info.topic_partition: info for info in (*everything.leaders, *everything.followers)}
-
-
-def _logs_of(partition: Partition) -> tuple[UnifiedLog, ...]:
-    """Return the current log, and the one that the replica moves to."""
-    future = partition.future_log
-    return (partition.log,) if future is None else (partition.log, future)
