@@ -67,18 +67,23 @@ class Assignments:
         registration = None if topic is None else topic.partitions.get(key[1])
         return registration is not None and self._broker_id in registration.replicas
 
-    def on_response(self, response: AssignReplicasToDirsResponse, now_ms: float) -> None:
-        """Keep what was not accepted for the next request."""
+    def on_response(
+        self, response: AssignReplicasToDirsResponse, now_ms: float
+    ) -> list[tuple[PartitionKey, bytes]]:
+        """Return what was accepted; keep the rest for the next request."""
+        accepted: list[tuple[PartitionKey, bytes]] = []
         if response.error_code != ErrorCode.NONE:
             self.on_disconnected(now_ms)
-            return
+            return accepted
         self._failures = 0
         for directory in response.directories:
             for topic in directory.topics:
                 for partition in topic.partitions:
-                    if partition.error_code == ErrorCode.NONE:
-                        self._in_flight.pop((topic.topic_id, partition.partition_index), None)
+                    key = topic.topic_id, partition.partition_index
+                    if partition.error_code == ErrorCode.NONE and key in self._in_flight:
+                        accepted.append((key, self._in_flight.pop(key)))
         self._send_again(now_ms + BACKOFF_MS)
+        return accepted
 
     def on_disconnected(self, now_ms: float) -> None:
         """Send everything again, later and later as long as no controller takes it."""

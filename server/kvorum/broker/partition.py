@@ -88,6 +88,8 @@ class Partition:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
+        self.future_log: UnifiedLog | None = None
+        """The log in the directory that the replica moves to; None while it stays (KIP-113)."""
         self._context = context
         self._leader: PartitionLeader | None = None
         self._leader_epoch = NO_EPOCH
@@ -98,6 +100,11 @@ class Partition:
         self._watchers: dict[Callable[[], None], None] = {}
 
     @property
+    def logs(self) -> tuple[UnifiedLog, ...]:
+        """The current log, and the one in the directory that the replica moves to."""
+        return (self.log,) if self.future_log is None else (self.log, self.future_log)
+
+    @property
     def leader_epoch(self) -> int:
         """The leader epoch that the metadata log has, -1 before the first."""
         return self._leader_epoch
@@ -106,6 +113,11 @@ class Partition:
     def is_leader(self) -> bool:
         """Whether this broker leads the partition."""
         return self._leader is not None
+
+    @property
+    def in_sync_replica_ids(self) -> frozenset[int]:
+        """The ISR in force, as far as this broker leads the partition; else empty."""
+        return frozenset() if self._leader is None else self._leader.state.members
 
     def make_leader(
         self, registration: PartitionRegistration, *, min_insync_replicas: int, now_ms: float
@@ -158,6 +170,7 @@ class Partition:
     def mark_offline(self) -> None:
         """Have no log any more, because its directory has failed (KIP-112)."""
         self.is_offline = True
+        self.future_log = None
         self.close()
 
     def append_records_to_leader(
@@ -196,6 +209,36 @@ class Partition:
         last = self.log.append_as_follower(records, leader_epoch=leader_epoch, now_ms=wall_ms)
         self._flush_finished_segments()
         return last
+
+    def append_records_to_future_replica(
+        self, records: bytes | memoryview, *, wall_ms: int
+    ) -> RecordBatch | None:
+        """Append what the current log has to the future log, as from a leader.
+
+        Raises CorruptBatchError, StorageError, or ProducerError.
+        """
+        future = self.future_log
+        assert future is not None
+        last = future.append_as_follower(records, leader_epoch=self._leader_epoch, now_ms=wall_ms)
+        if future.has_unflushed_segments:
+            self._context.flush_log(future)
+        return last
+
+    def update_future_replica(self, *, wall_ms: int) -> None:
+        """Take over the current log's high watermark and its start, as far as the copy goes."""
+        future = self.future_log
+        assert future is not None
+        future.update_high_watermark(self.log.high_watermark)
+        start = future.log_start_offset
+        future.delete_records(self.log.log_start_offset, now_ms=wall_ms)
+        if future.log_start_offset != start:
+            # A deletion of records waits for every log.
+            self._changed()
+
+    def replace_log(self, log: UnifiedLog) -> None:
+        """Use the log that was the future one; requests that wait read from it."""
+        self.log, self.future_log = log, None
+        self._changed()
 
     def _flush_finished_segments(self) -> None:
         if self.log.has_unflushed_segments:
@@ -313,15 +356,7 @@ class Partition:
 
     def last_offset_for_epoch(self, requested: int) -> EpochEndOffset:
         """Return the largest epoch not above `requested` and where it ends, (-1, -1) if unknown."""
-        starts = self.log.epoch_starts
-        if requested < 0 or not starts or requested > starts[-1].epoch:
-            return EpochEndOffset(NO_EPOCH, -1)
-        if requested < starts[0].epoch:
-            return EpochEndOffset(requested, starts[0].start_offset)
-        above = bisect_right(starts, requested, key=lambda entry: entry.epoch)
-        is_last = above == len(starts)
-        end = self.log.log_end_offset if is_last else starts[above].start_offset
-        return EpochEndOffset(starts[above - 1].epoch, end)
+        return end_of_epoch(self.log, requested)
 
     def demand_leader(self) -> PartitionLeader:
         """Return this broker's part as the leader; raise LeaderRefusesError if it does not lead."""
@@ -340,7 +375,9 @@ class Partition:
     def low_watermark(self) -> int:
         """The offset below which no replica that is alive has records, as far as is known."""
         start = self.log.log_start_offset
-        return start if self._leader is None else self._leader.low_watermark(start)
+        if self._leader is not None:
+            start = self._leader.low_watermark(start)
+        return start if self.future_log is None else min(start, self.future_log.log_start_offset)
 
     def delete_records(self, offset: int, *, now_ms: int) -> None:
         """Move the log's start up to `offset`; the followers' starts follow with their fetches.
@@ -370,3 +407,16 @@ class Partition:
     def _changed(self) -> None:
         for watcher in tuple(self._watchers):
             watcher()
+
+
+def end_of_epoch(log: UnifiedLog, requested: int) -> EpochEndOffset:
+    """Return a log's largest epoch not above `requested` and its end, (-1, -1) if unknown."""
+    starts = log.epoch_starts
+    if requested < 0 or not starts or requested > starts[-1].epoch:
+        return EpochEndOffset(NO_EPOCH, -1)
+    if requested < starts[0].epoch:
+        return EpochEndOffset(requested, starts[0].start_offset)
+    above = bisect_right(starts, requested, key=lambda entry: entry.epoch)
+    is_last = above == len(starts)
+    end = log.log_end_offset if is_last else starts[above].start_offset
+    return EpochEndOffset(starts[above - 1].epoch, end)

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
+from kvorum.broker.replication_quota_manager import (
+    QuotaSettings,
+    ReplicationQuotaManagerConfig,
+)
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
+from kvorum.node.broker.replica_alter_log_dirs_manager import MoveSettings
 from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherSettings
 from kvorum.node.broker.replica_manager import (
     ReplicaEnvironment,
@@ -43,6 +48,7 @@ PRODUCER_IDS_TIMEOUT_MS = 60_000
 ALTER_PARTITION_TIMEOUT_MS = 60_000
 ASSIGNMENTS_TIMEOUT_MS = 60_000
 ALL_DIRECTORIES = "*"
+MS_PER_S = 1000
 
 
 class BrokerServer:
@@ -241,11 +247,31 @@ def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
             delete_delay_ms=config.logs.delete_delay_ms,
         ),
         fetchers=_fetcher_settings(config),
+        moves=MoveSettings(
+            directories=config.log_directories,
+            cordoned=config.broker.cordoned_log_directories,
+            fetch_bytes_max=config.replication.fetch_bytes_max,
+            backoff_ms=config.replication.fetch_backoff_ms,
+        ),
+        quotas=_quota_settings(config),
         lag_max_ms=config.replication.lag_ms_max,
         high_watermark_checkpoint_ms=config.logs.high_watermark_checkpoint_ms,
         recovery_point_checkpoint_ms=config.logs.recovery_point_checkpoint_ms,
         retention_check_ms=config.logs.retention_check_ms,
         cleaner=config.logs.cleaner,
+    )
+
+
+def _quota_settings(config: NodeConfig) -> QuotaSettings:
+    replication = config.replication
+    return QuotaSettings(
+        replication=ReplicationQuotaManagerConfig(
+            replication.quota_sample_count, replication.quota_window_seconds * MS_PER_S
+        ),
+        alter_log_dirs=ReplicationQuotaManagerConfig(
+            replication.alter_log_dirs_quota_sample_count,
+            replication.alter_log_dirs_quota_window_seconds * MS_PER_S,
+        ),
     )
 
 

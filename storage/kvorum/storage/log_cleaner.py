@@ -43,6 +43,32 @@ class LogCleaner:
         """End a running pass over a partition soon; any thread may call this."""
         self._aborted.add(partition)
 
+    def resume_cleaning(self, partition: TopicPartition) -> None:
+        """Allow passes over a partition again, after one was aborted."""
+        self._aborted.discard(partition)
+
+    def alter_checkpoint_dir(
+        self,
+        others: Mapping[TopicPartition, HostedLog],
+        partition: TopicPartition,
+        target: LogCleaner,
+        target_logs: Mapping[TopicPartition, HostedLog],
+    ) -> None:
+        """Pass what is known of a partition on to the directory that it has moved to.
+
+        `others` are the logs that stay here, `target_logs` those of the other directory.
+        """
+        offset = self._manager.cleaned_offsets().get(partition)
+        self.forget(others, partition)
+        if offset is not None:
+            target.take_over(target_logs, partition, offset)
+
+    def take_over(
+        self, logs: Mapping[TopicPartition, HostedLog], partition: TopicPartition, offset: int
+    ) -> None:
+        """Note how far a log is clean that has come from another directory."""
+        self._manager.take_over(logs, partition, offset)
+
     def forget(self, logs: Mapping[TopicPartition, HostedLog], partition: TopicPartition) -> None:
         """Forget a partition whose pass was aborted because it goes away."""
         self._aborted.discard(partition)

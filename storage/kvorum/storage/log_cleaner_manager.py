@@ -35,6 +35,9 @@ class HostedLog:
     last_records: Mapping[int, LastRecord]
     """The last records of the active producers (`batch_filter.last_records`)."""
 
+    is_paused: bool = False
+    """Whether the log is left alone for now, because its replica moves to another directory."""
+
 
 class LogToClean(NamedTuple):
     """A log that was chosen, and the part of it that may be cleaned."""
@@ -78,7 +81,8 @@ class LogCleanerManager:
         cleaned = self.cleaned_offsets()
         dirty: list[LogToClean] = []
         for partition, hosted in logs.items():
-            if partition in self._uncleanable or not hosted.config.is_compacted:
+            is_left_alone = hosted.is_paused or partition in self._uncleanable
+            if is_left_alone or not hosted.config.is_compacted:
                 continue
             part = cleanable_part(
                 hosted.log,
@@ -106,6 +110,12 @@ class LogCleanerManager:
     def mark_uncleanable(self, partition: TopicPartition) -> None:
         """Leave a partition alone until the next start: a pass failed on its data."""
         self._uncleanable.add(partition)
+
+    def take_over(
+        self, logs: Mapping[TopicPartition, HostedLog], partition: TopicPartition, offset: int
+    ) -> None:
+        """Note how far a log is clean that has come from another directory."""
+        self._note(logs, partition, offset)
 
     def forget(self, logs: Mapping[TopicPartition, HostedLog], partition: TopicPartition) -> None:
         """Forget a partition that was deleted or moved away."""

@@ -21,8 +21,10 @@ from kvorum.storage.offset_checkpoint_file import (
 from kvorum.storage.partition_directory import (
     DELETE_SUFFIX,
     STRAY_SUFFIX,
+    future_name,
+    future_partition,
     leaving_name,
-    leaving_suffix,
+    suffix_of,
 )
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.unified_log import UnifiedLog
@@ -35,10 +37,14 @@ _NAME_ADVICE: Final = "Move what is not a partition's directory out of the log d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundDirectories:
-    """The partitions that a log directory has, and the names of those that wait for deletion."""
+    """The partitions that a log directory has, and the names of those that wait for deletion.
+
+    `futures` are the replicas that move to this directory, with the names of their directories.
+    """
 
     partitions: list[TopicPartition]
     deleted: list[str]
+    futures: dict[TopicPartition, str]
 
 
 class LogDirectory:
@@ -49,6 +55,9 @@ class LogDirectory:
         self.id = directory_id
         self.was_clean = was_clean
         self.logs: dict[TopicPartition, UnifiedLog] = {}
+        self.future_logs: dict[TopicPartition, UnifiedLog] = {}
+        """The logs of replicas that move here, until they take the place of the current ones."""
+        self._future_paths: dict[TopicPartition, Path] = {}
         self.files = files
         """The file system, as the logs of this directory use it."""
         self._recovery_points = self._checkpoint(RECOVERY_POINT_CHECKPOINT)
@@ -66,16 +75,19 @@ class LogDirectory:
 
     def find(self) -> FoundDirectories:
         """Return what the directory holds; raises CorruptFileError for a name of no known kind."""
-        found = FoundDirectories(partitions=[], deleted=[])
+        found = FoundDirectories(partitions=[], deleted=[], futures={})
         with disk_errors(self.path, "listing"):
             names = self.files.list_directories(self.path)
         for name in names:
             if name == METADATA_LOG_DIRECTORY:
                 continue
-            suffix = leaving_suffix(name)
+            suffix = suffix_of(name)
             parsed = parse_partition_directory(name)
+            future = future_partition(name)
             if suffix == DELETE_SUFFIX:
                 found.deleted.append(name)
+            elif future is not None:
+                self._take_future(found, future, name)
             elif suffix is None and parsed is not None:
                 found.partitions.append(TopicPartition(*parsed))
             elif suffix is None:
@@ -85,6 +97,15 @@ class LogDirectory:
                     advice=_NAME_ADVICE,
                 )
         return found
+
+    def _take_future(self, found: FoundDirectories, future: TopicPartition, name: str) -> None:
+        if future in found.futures:
+            raise CorruptFileError(
+                f"a second future replica of {future}",
+                file=self.path / name,
+                advice="Remove one of the two directories",
+            )
+        found.futures[future] = name
 
     def keep_checkpoints_of(self, partitions: Collection[TopicPartition]) -> None:
         """Forget what the checkpoint files have about every other partition.
@@ -119,7 +140,7 @@ class LogDirectory:
 
     def store_recovery_points(self) -> None:
         """Store the recovery point of every log durably."""
-        for topic_partition, log in self.logs.items():
+        for topic_partition, log in self._all_logs().items():
             self._stored_points[topic_partition] = log.recovery_point
         self._recovery_points.write(self._stored_points)
 
@@ -127,17 +148,30 @@ class LogDirectory:
         """Store where logs start that have deleted records in their first segment, durably."""
         self._stored_starts = {
             topic_partition: log.log_start_offset
-            for topic_partition, log in self.logs.items()
+            for topic_partition, log in self._all_logs().items()
             if log.log_start_offset > log.first_segment_offset
         }
         self._log_starts.write(self._stored_starts)
 
     def store_high_watermarks(self) -> None:
         """Store the high watermark of every log durably, unless all are stored already."""
-        offsets = {key: log.high_watermark for key, log in self.logs.items()}
+        offsets = {key: log.high_watermark for key, log in self._all_logs().items()}
         if offsets != self._stored_high_watermarks:
             self._stored_high_watermarks = offsets
             self._high_watermarks.write(offsets)
+
+    def _all_logs(self) -> dict[TopicPartition, UnifiedLog]:
+        """Return the logs that the checkpoint files are about; no partition has two here."""
+        return {**self.future_logs, **self.logs}
+
+    def add_future_path(self, topic_partition: TopicPartition, unique: bytes) -> Path:
+        """Return the directory for a replica that is to move here."""
+        return self.take_future_path(topic_partition, future_name(topic_partition, unique))
+
+    def take_future_path(self, topic_partition: TopicPartition, name: str) -> Path:
+        """Note the name that the directory of a future replica has, and return its path."""
+        path = self._future_paths[topic_partition] = self.path / name
+        return path
 
     def rename_for_removal(self, topic_partition: TopicPartition, unique: bytes) -> Path:
         """Give the directory of a deleted partition, whose log is closed, its last name."""
@@ -148,14 +182,24 @@ class LogDirectory:
         return self._rename(topic_partition, leaving_name(topic_partition, unique, STRAY_SUFFIX))
 
     def _rename(self, topic_partition: TopicPartition, name: str) -> Path:
-        source, target = self.path / str(topic_partition), self.path / name
-        with disk_errors(source, "renaming"):
-            self.files.rename(source, target)
-            self.files.sync_directory(self.path)
+        source = self._future_paths.pop(topic_partition, self.path / str(topic_partition))
+        target = self.path / name
+        self._rename_directory(source, target)
         self._stored_points.pop(topic_partition, None)
         self._stored_starts.pop(topic_partition, None)
         self._stored_high_watermarks.pop(topic_partition, None)
         return target
+
+    def rename_future_to_current(self, topic_partition: TopicPartition) -> Path:
+        """Give the directory of a future replica, whose log is closed, its proper name."""
+        target = self.path / str(topic_partition)
+        self._rename_directory(self._future_paths.pop(topic_partition), target)
+        return target
+
+    def _rename_directory(self, source: Path, target: Path) -> None:
+        with disk_errors(source, "renaming"):
+            self.files.rename(source, target)
+            self.files.sync_directory(self.path)
 
     def close(self) -> bool:
         """Close every log and store the checkpoints; return whether all is in good order.
@@ -164,8 +208,9 @@ class LogDirectory:
         """
         self._is_closing = True
         self.store_high_watermarks()
-        is_sound = not any(log.is_poisoned for log in self.logs.values())
-        for log in self.logs.values():
+        logs = self._all_logs().values()
+        is_sound = not any(log.is_poisoned for log in logs)
+        for log in logs:
             log.close()
         self.store_recovery_points()
         self.store_log_starts()
@@ -174,7 +219,7 @@ class LogDirectory:
     def abandon(self) -> None:
         """Close the files of every log without writing; the directory has no logs any more."""
         # Others may be going through the logs at this moment.
-        logs, self.logs = self.logs, {}
+        logs, self.logs, self.future_logs = self._all_logs(), {}, {}
         for log in logs.values():
             log.abandon()
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kvorum.broker.partition import NO_EPOCH, EpochEndOffset, Partition
+from kvorum.storage.unified_log import UnifiedLog
 
 
 class FollowerReplica(Protocol):
@@ -57,8 +58,12 @@ class PartitionReplica:
 
     def __init__(self, partition: Partition, wall_ms: Callable[[], int]) -> None:
         self._partition = partition
-        self._log = partition.log
         self._wall_ms = wall_ms
+
+    @property
+    def _log(self) -> UnifiedLog:
+        # A replica that moves to another directory gets another log.
+        return self._partition.log
 
     @property
     def log_start_offset(self) -> int:

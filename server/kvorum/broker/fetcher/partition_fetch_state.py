@@ -7,6 +7,7 @@ from typing import Self
 
 from kvorum.broker.fetcher.follower_replica import FollowerReplica
 from kvorum.broker.partition import NO_EPOCH
+from kvorum.storage.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,11 @@ class FetchedPartition:
     replica: FollowerReplica
 
     @property
+    def topic_partition(self) -> TopicPartition:
+        """The name of the topic, and the index."""
+        return TopicPartition(self.topic, self.index)
+
+    @property
     def key(self) -> tuple[bytes, int]:
         """The topic id and the index."""
         return self.topic_id, self.index
@@ -29,7 +35,8 @@ class PartitionFetchState:
     """The next offset to fetch, the leader epoch to fetch in, and when to go on after an error.
 
     `last_fetched_epoch` is the epoch of the last record, -1 without one. `is_truncating` means that
-    the log knows no epoch: before the first fetch, it is truncated to the high watermark.
+    the log knows no epoch: before the first fetch, it is truncated to the high watermark. `lag` is
+    how far behind the leader's high watermark the last fetch has left the log, None before it.
     """
 
     partition: FetchedPartition
@@ -38,6 +45,12 @@ class PartitionFetchState:
     last_fetched_epoch: int
     is_truncating: bool = False
     due_ms: float = 0.0
+    lag: int | None = None
+
+    @property
+    def is_replica_in_sync(self) -> bool:
+        """Whether the log was as long as what is committed after the last fetch."""
+        return self.lag is not None and self.lag <= 0
 
     def is_ready(self, now_ms: float) -> bool:
         """Return whether the partition may be fetched."""
@@ -57,11 +70,16 @@ class PartitionFetchState:
             is_truncating=False,
         )
 
-    def behind(self, last_epoch: int | None) -> Self:
-        """Return the state behind an append; without a record the last epoch stays as it is."""
+    def behind(self, last_epoch: int | None, high_watermark: int) -> Self:
+        """Return the state behind an append; without a record the last epoch stays as it is.
+
+        `high_watermark` is the leader's.
+        """
+        end_offset = self.partition.replica.log_end_offset
         return replace(
             self,
-            fetch_offset=self.partition.replica.log_end_offset,
+            fetch_offset=end_offset,
+            lag=max(high_watermark - end_offset, 0),
             last_fetched_epoch=self.last_fetched_epoch if last_epoch is None else last_epoch,
         )
 

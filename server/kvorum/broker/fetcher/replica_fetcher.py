@@ -19,6 +19,7 @@ from kvorum.broker.fetcher.partition_fetch_state import (
 )
 from kvorum.broker.fetcher.truncation import truncation_offset
 from kvorum.broker.partition import EpochEndOffset
+from kvorum.broker.replication_quota_manager import FollowerQuota
 from kvorum.storage.errors import StorageError
 from kvorum.storage.producer_state import ProducerError
 from kvorum.wire.error_codes import ErrorCode
@@ -42,14 +43,19 @@ class Fetch(NamedTuple):
 class ReplicaFetcher:
     """The states of the partitions; those that got data least recently come first in a request.
 
-    `on_problem` is called with a partition and a sentence about what happened to it.
+    `on_problem` is called with a partition and a sentence about what happened to it. Throttled
+    partitions are not fetched while `quota` is exceeded, unless they are in sync (KIP-73).
     """
 
     def __init__(
-        self, settings: FetcherSettings, on_problem: Callable[[FetchedPartition, str], None]
+        self,
+        settings: FetcherSettings,
+        on_problem: Callable[[FetchedPartition, str], None],
+        quota: FollowerQuota | None = None,
     ) -> None:
         self._settings = settings
         self._on_problem = on_problem
+        self._quota = quota
         self._states: dict[Key, PartitionFetchState] = {}
         self.failed: set[Key] = set()
         """Partitions that wait for another leader epoch, after an error that would come again."""
@@ -79,7 +85,11 @@ class ReplicaFetcher:
         for state in tuple(self._states.values()):
             if state.is_truncating:
                 self.truncate(state, state.fetch_offset)
-        asked = {key: state for key, state in self._states.items() if state.is_ready(now_ms)}
+        asked = {
+            key: state
+            for key, state in self._states.items()
+            if state.is_ready(now_ms) and not self._should_throttle(state, now_ms)
+        }
         if not asked:
             return None
         request = fetch_request(
@@ -90,7 +100,18 @@ class ReplicaFetcher:
     def next_due_ms(self, now_ms: float) -> float:
         """Return when `fetch` should be called again after it has returned None."""
         latest = now_ms + self._settings.backoff_ms
-        return min((latest, *(state.due_ms for state in self._states.values())))
+        # What is due already is held back by its quota.
+        later = (state.due_ms for state in self._states.values() if state.due_ms > now_ms)
+        return min((latest, *later))
+
+    def _should_throttle(self, state: PartitionFetchState, now_ms: float) -> bool:
+        quota = self._quota
+        return (
+            quota is not None
+            and not state.is_replica_in_sync
+            and quota.is_throttled(state.partition.topic_partition)
+            and quota.is_quota_exceeded(now_ms)
+        )
 
     def on_failure(self, now_ms: float) -> None:
         """Let every partition wait: the leader has not answered."""
@@ -186,8 +207,12 @@ class ReplicaFetcher:
         except (StorageError, ProducerError) as error:
             self._fail(state, f"Records cannot be appended: {error}")
         else:
-            if last_epoch is not None:
-                self._put_last(state.behind(last_epoch))
+            if last_epoch is not None or state.lag is None:
+                self._put_last(state.behind(last_epoch, data.high_watermark))
+            # As in Kafka, what replicas in sync get counts too.
+            quota = self._quota
+            if quota is not None and quota.is_throttled(state.partition.topic_partition):
+                quota.record(len(data.records or b""), now_ms)
 
     def _fail(self, state: PartitionFetchState, problem: str) -> None:
         self._states.pop(state.partition.key, None)

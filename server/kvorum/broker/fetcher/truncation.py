@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from kvorum.broker.fetcher.follower_replica import FollowerReplica
+from typing import Protocol
+
 from kvorum.broker.partition import NO_EPOCH, EpochEndOffset
 
 
-def truncation_offset(leader: EpochEndOffset, replica: FollowerReplica, *, fallback: int) -> int:
+class LogWithEpochs(Protocol):
+    """The log of a replica that may have to be truncated."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset behind the last record."""
+        ...
+
+    def end_of_epoch(self, epoch: int) -> EpochEndOffset:
+        """Return the largest epoch not above `epoch` and where it ends, (-1, -1) if unknown."""
+        ...
+
+
+def truncation_offset(leader: EpochEndOffset, replica: LogWithEpochs, *, fallback: int) -> int:
     """Return the offset to truncate to, where the leader says that the logs diverge.
 
     `leader` is the largest epoch of the leader that is not above this replica's last one, and where

@@ -82,6 +82,14 @@ _BROKER = {
     "create.topic.policy.class.name": (
         "Python class, package.module.Class, that may refuse new topics."
     ),
+    "alter.log.dirs.replication.quota.window.num": (
+        "Windows over which the rate of moves between data directories is measured."
+    ),
+    "alter.log.dirs.replication.quota.window.size.seconds": (
+        "Length of a window of the rate of moves between data directories."
+    ),
+    "replication.quota.window.num": "Windows over which rates of replication are measured.",
+    "replication.quota.window.size.seconds": "Length of a window of the rates of replication.",
     "cordoned.log.dirs": "Data directories that get no new replicas; * is all.",
     "default.replication.factor": "Replicas of a topic that is created without a number.",
     "delegation.token.expiry.check.interval.ms": "Time between two checks for expired tokens.",

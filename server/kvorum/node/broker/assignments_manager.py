@@ -37,9 +37,21 @@ class AssignmentsManager:
         self._topics = topics
         self._clock = clock
         self._reported = asyncio.Event()
+        self._on_accepted: dict[PartitionKey, tuple[bytes, Callable[[], None]]] = {}
 
-    def on_assignment(self, key: PartitionKey, directory_id: bytes) -> None:
-        """Report the directory of a replica's log."""
+    def on_assignment(
+        self,
+        key: PartitionKey,
+        directory_id: bytes,
+        on_accepted: Callable[[], None] | None = None,
+    ) -> None:
+        """Report the directory of a replica's log; `on_accepted` is called once it is known.
+
+        A later report for the same replica takes the place of this one.
+        """
+        self._on_accepted.pop(key, None)
+        if on_accepted is not None:
+            self._on_accepted[key] = directory_id, on_accepted
         self._assignments.on_assignment(key, directory_id, self._clock.monotonic_ms())
         self._reported.set()
 
@@ -69,4 +81,10 @@ class AssignmentsManager:
         except (ControllerUnreachableError, NoCommonVersionError):
             self._assignments.on_disconnected(self._clock.monotonic_ms())
             return
-        self._assignments.on_response(response, self._clock.monotonic_ms())
+        for key, directory_id in self._assignments.on_response(
+            response, self._clock.monotonic_ms()
+        ):
+            awaited = self._on_accepted.get(key)
+            if awaited is not None and awaited[0] == directory_id:
+                del self._on_accepted[key]
+                awaited[1]()

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -35,9 +36,12 @@ class CleanerThread:
         settings: CleanerSettings,
         directories: Sequence[LogDirectory],
         clock: Clock,
+        is_moving: Callable[[TopicPartition], bool],
     ) -> None:
+        """`is_moving` says of a partition that its replica is copied to another directory."""
         self._settings = settings
         self._clock = clock
+        self._is_moving = is_moving
         keys = OffsetMap(size_bytes=settings.dedupe_buffer_bytes, load_factor=settings.load_factor)
         self._cleaners = [
             (
@@ -71,6 +75,29 @@ class CleanerThread:
                 others.pop(partition, None)
                 await self._in_thread(partial(cleaner.forget, others, partition))
 
+    async def abort_and_pause_cleaning(self, partition: TopicPartition) -> None:
+        """Return once no pass works on a partition whose replica moves; none begins before it has.
+
+        A pass would take a delete marker away whose record has been copied already.
+        """
+        for directory, cleaner in self._cleaners:
+            if partition in directory.logs:
+                cleaner.abort_cleaning(partition)
+                await self._in_thread(partial(cleaner.resume_cleaning, partition))
+
+    async def alter_checkpoint_dir(
+        self, partition: TopicPartition, source: LogDirectory, target: LogDirectory
+    ) -> None:
+        """Move the checkpoint of a partition whose replica has moved."""
+        cleaners = {id(directory): cleaner for directory, cleaner in self._cleaners}
+        known = (self._compacted(source), self._compacted(target))
+        if partition not in known[1]:
+            return
+        cleaner, other = cleaners[id(source)], cleaners[id(target)]
+        await self._in_thread(
+            partial(cleaner.alter_checkpoint_dir, known[0], partition, other, known[1])
+        )
+
     async def _run(self) -> None:
         while True:
             cleaned = [await self._clean_filthiest(*each) for each in self._cleaners]
@@ -94,7 +121,7 @@ class CleanerThread:
 
     def _compacted(self, directory: LogDirectory) -> dict[TopicPartition, HostedLog]:
         return {
-            partition: log.hosted(self._in_owner)
+            partition: replace(log.hosted(self._in_owner), is_paused=self._is_moving(partition))
             for partition, log in directory.logs.items()
             if log.config.cleanup.is_compacted and not log.is_poisoned
         }

@@ -6,7 +6,7 @@ what fits into the rest of the response.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo, Partition
@@ -42,7 +42,8 @@ class FetchParams(NamedTuple):
     """What a client asks for altogether, in the terms of the request.
 
     `replica` is None for a consumer; a former client's consumers may read from the leader alone.
-    `now_ms` is the time of the request.
+    `now_ms` is the time of the request. `is_throttled` says of a partition that its records are
+    held back from the follower at the moment (KIP-73).
     """
 
     max_wait_ms: int
@@ -52,6 +53,7 @@ class FetchParams(NamedTuple):
     replica: FetchingReplica | None = None
     is_leader_needed: bool = True
     now_ms: float = 0.0
+    is_throttled: Callable[[Partition], bool] = lambda _: False
 
     def readable_end(self, partition: Partition) -> int:
         """Return the offset up to which the client may read."""
@@ -94,7 +96,8 @@ async def fetch_messages(
             end_offset = params.readable_end(partition)
             if end_offset < fetch.offset or partition.log.log_start_offset > fetch.offset:
                 return True
-            available += _available(fetch, end_offset, wanted)
+            if not params.is_throttled(partition):
+                available += _available(fetch, end_offset, wanted)
         return available >= wanted
 
     await wait_until(is_complete, partitions, timeout_ms=params.max_wait_ms)
@@ -149,7 +152,8 @@ def _read(
         return FetchResult(None, ErrorCode.CORRUPT_MESSAGE)
     except StorageError:
         return FetchResult(None, ErrorCode.KAFKA_STORAGE_ERROR)
-    if len(read.records) > max_bytes and not may_exceed:
+    is_too_much = len(read.records) > max_bytes and not may_exceed
+    if is_too_much or (read.records and params.is_throttled(fetch.partition)):
         read = read._replace(records=b"")
     return FetchResult(read)
 

@@ -10,6 +10,7 @@ from kvorum.broker.fetcher.follower_replica import PartitionReplica
 from kvorum.broker.fetcher.partition_fetch_state import FetchedPartition
 from kvorum.broker.fetcher.replica_fetcher import Key
 from kvorum.broker.partition import Partition
+from kvorum.broker.replication_quota_manager import FollowerQuota
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.java_hash import string_hash
 from kvorum.node.broker.remote_leader_endpoint import RemoteLeaderEndpoint
@@ -36,6 +37,7 @@ class FetcherEnvironment(NamedTuple):
     clock: Clock
     outgoing: Outgoing
     on_failure: Callable[[Exception], None]
+    quota: FollowerQuota
 
 
 class ReplicaFetcherManager:
@@ -99,6 +101,7 @@ class ReplicaFetcherManager:
             broker_epoch=environment.broker_epoch,
             clock=environment.clock,
             on_failure=environment.on_failure,
+            quota=environment.quota,
         )
 
 

@@ -12,6 +12,7 @@ from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.out_of_range import OffsetSearch
 from kvorum.broker.fetcher.partition_fetch_state import FetchedPartition
 from kvorum.broker.fetcher.replica_fetcher import Key, ReplicaFetcher
+from kvorum.broker.replication_quota_manager import FollowerQuota
 from kvorum.node.broker.remote_leader_endpoint import RemoteLeaderEndpoint
 from kvorum.node.clock import Clock
 from kvorum.node.events.log_event import LogEvent
@@ -33,13 +34,14 @@ class ReplicaFetcherThread:
         broker_epoch: Callable[[], int],
         clock: Clock,
         on_failure: Callable[[Exception], None],
+        quota: FollowerQuota,
     ) -> None:
         self._leader = leader
         self._settings = settings
         self._broker_epoch = broker_epoch
         self._clock = clock
         self._on_failure = on_failure
-        self._fetcher = ReplicaFetcher(settings, _report)
+        self._fetcher = ReplicaFetcher(settings, _report, quota)
         self._added = asyncio.Event()
         self._complaint = ""
         self._task = asyncio.create_task(self._run())

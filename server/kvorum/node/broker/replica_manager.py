@@ -28,6 +28,7 @@ from kvorum.broker.local_replica_changes import (
 from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.outcomes import Answer
 from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.replication_quota_manager import QuotaSettings, new_quota_managers
 from kvorum.broker.topic_log_configs import min_insync_replicas, topic_log_config
 from kvorum.metadata import directory_ids
 from kvorum.metadata.image import MetadataImage
@@ -37,6 +38,11 @@ from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.broker.cleaner_thread import CleanerThread
 from kvorum.node.broker.log_dir_failure_handler import LogDirFailureHandler
 from kvorum.node.broker.log_flusher import LogFlusher
+from kvorum.node.broker.replica_alter_log_dirs_manager import (
+    MoveEnvironment,
+    MoveSettings,
+    ReplicaAlterLogDirsManager,
+)
 from kvorum.node.broker.replica_fetcher_manager import (
     FetcherEnvironment,
     ReplicaFetcherManager,
@@ -56,6 +62,8 @@ from kvorum.storage.log_directory import LogDirectory
 from kvorum.storage.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.topic_log_config import TopicLogConfig
 from kvorum.storage.topic_partition import TopicPartition
+from kvorum.storage.unified_log import UnifiedLog
+from kvorum.wire.error_codes import ErrorCode
 
 Result = TypeVar("Result")
 ImageFollower: TypeAlias = Callable[[MetadataImage, MetadataImage], None]
@@ -77,6 +85,8 @@ class ReplicaManagerSettings:
     texts: Mapping[str, str]
     logs: LogManagerSettings
     fetchers: ReplicaFetcherSettings
+    moves: MoveSettings
+    quotas: QuotaSettings
     lag_max_ms: int = 30_000
     high_watermark_checkpoint_ms: int = 5_000
     recovery_point_checkpoint_ms: int = 60_000
@@ -129,6 +139,10 @@ class ReplicaManager:
             topics=lambda: self._loader.published.topics,
             clock=environment.clock,
         )
+        self.quotas = new_quota_managers(
+            lambda: self._loader.published.configs, settings.broker_id, settings.quotas
+        )
+        """The quotas of what is copied; the bounds are those of the image that is followed."""
         self._fetchers = ReplicaFetcherManager(
             settings.fetchers,
             FetcherEnvironment(
@@ -137,6 +151,7 @@ class ReplicaManager:
                 clock=environment.clock,
                 outgoing=environment.outgoing,
                 on_failure=environment.on_failure,
+                quota=self.quotas.follower,
             ),
         )
         self._flusher = LogFlusher()
@@ -158,12 +173,19 @@ class ReplicaManager:
         self._is_current = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._cleaner: CleanerThread | None = None
+        self._moves: ReplicaAlterLogDirsManager | None = None
+        # Held while partitions come, go and change their roles, or begin to move.
+        self._replica_state_change_lock = asyncio.Lock()
         self._followers: list[ImageFollower] = []
 
     @property
     def log_directories(self) -> tuple[LogDirectory, ...]:
         """The log directories that are online; none before `startup`."""
         return () if self._logs is None else self._logs.directories
+
+    def log_of(self, topic_partition: TopicPartition) -> UnifiedLog | None:
+        """Return the current log of a partition; None where there is none."""
+        return None if self._logs is None else self._logs.get_log(topic_partition)
 
     @property
     def failure_channel(self) -> LogDirFailureChannel:
@@ -173,6 +195,21 @@ class ReplicaManager:
     def partition(self, topic_id: bytes, index: int) -> Partition | None:
         """Return a partition that this broker hosts; None for any other."""
         return self._partitions.get((topic_id, index))
+
+    async def alter_replica_log_dirs(
+        self, partition_dirs: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Move replicas to other log directories, by their paths; return how each was begun."""
+        codes: dict[TopicPartition, ErrorCode] = {}
+        async with self._replica_state_change_lock:
+            for topic_partition, path in partition_dirs.items():
+                moves = self._moves
+                codes[topic_partition] = (
+                    ErrorCode.KAFKA_STORAGE_ERROR
+                    if moves is None
+                    else await moves.alter(topic_partition, path)
+                )
+        return codes
 
     async def wait_until_current(self) -> None:
         """Wait until the partitions are as the published image has them."""
@@ -200,8 +237,12 @@ class ReplicaManager:
         )
         self._logs = logs
         now_ms = self._clock.wall_ms()
-        hosted = _topic_ids(image.topics, self._settings.broker_id)
-        await self._on_disk(lambda: logs.startup(hosted.get, now_ms=now_ms))
+        broker_id = self._settings.broker_id
+        hosted = _replicas(image.topics, broker_id)
+        ids = {key: info.topic_id for key, info in hosted.items()}
+        places = {key: info.registration.directory(broker_id) for key, info in hosted.items()}
+        await self._on_disk(lambda: logs.startup(ids.get, now_ms=now_ms, assigned=places.get))
+        self._moves = self._new_moves(logs)
         await self._apply(image)
         self._is_current.set()
         self._loader.subscribe(self._on_image)
@@ -223,7 +264,31 @@ class ReplicaManager:
             asyncio.create_task(self._handle_directory_failures()),
         ]
         if self._settings.cleaner is not None:
-            self._cleaner = CleanerThread(self._settings.cleaner, logs.directories, self._clock)
+            self._cleaner = CleanerThread(
+                self._settings.cleaner,
+                logs.directories,
+                self._clock,
+                is_moving=lambda partition: logs.future_log(partition) is not None,
+            )
+
+    def _new_moves(self, logs: LogManager) -> ReplicaAlterLogDirsManager:
+        return ReplicaAlterLogDirsManager(
+            self._settings.moves,
+            MoveEnvironment(
+                logs=logs,
+                assignments=self._assignments,
+                clock=self._clock,
+                on_disk=self._on_disk,
+                partition_of=self._partition_of,
+                cleaner=lambda: self._cleaner,
+                on_failure=self._on_failure,
+                quota=self.quotas.alter_log_dirs,
+            ),
+        )
+
+    def _partition_of(self, topic_partition: TopicPartition) -> Partition | None:
+        topic = self._seen.topics.by_name(topic_partition.topic)
+        return None if topic is None else self.partition(topic.id, topic_partition.partition)
 
     async def shutdown(self, *, broker_epoch: int) -> None:
         """Close every log in good order, and mark the directories so."""
@@ -255,6 +320,9 @@ class ReplicaManager:
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
+        moves, self._moves = self._moves, None
+        if moves is not None:
+            await moves.shutdown()
         await self._fetchers.shutdown()
         await self._alter_partition.close()
         await self._assignments.close()
@@ -284,7 +352,13 @@ class ReplicaManager:
 
     async def _apply(self, image: MetadataImage) -> None:
         """Follow the changes from the last image seen to this one."""
+        async with self._replica_state_change_lock:
+            await self._follow(image)
+
+    async def _follow(self, image: MetadataImage) -> None:
         before, self._seen = self._seen, image
+        if image.configs is not before.configs:
+            self.quotas.update(image.configs, self._settings.broker_id)
         changes = local_changes(before.topics, image.topics, self._settings.broker_id)
         for info in changes.deletes:
             await self._delete(info)
@@ -300,7 +374,8 @@ class ReplicaManager:
         for partition in self._online() if changed else ():
             values = changed.get(partition.topic_partition.topic)
             if values is not None:
-                partition.log.update_config(topic_log_config(values))
+                for log in partition.logs:
+                    log.update_config(topic_log_config(values))
                 partition.update_min_insync_replicas(min_insync_replicas(values))
 
     async def _take_roles(self, changes: LocalReplicaChanges) -> None:
@@ -314,6 +389,7 @@ class ReplicaManager:
                     min_insync_replicas=min_insync_replicas(values),
                     now_ms=self._clock.monotonic_ms(),
                 )
+                self._resume_move(partition)
             # A leader epoch is synced to the disk: heartbeats must not wait for all partitions.
             await asyncio.sleep(0)
         for info in changes.followers:
@@ -323,7 +399,13 @@ class ReplicaManager:
                 self._fetchers.remove_fetcher_for_partition(info.key)
                 if info.registration.leader in self._seen.cluster.brokers:
                     self._fetchers.add_fetcher_for_partition(partition, info.registration.leader)
+            if partition is not None:
+                self._resume_move(partition)
         await self._fetchers.shutdown_idle_fetcher_threads()
+
+    def _resume_move(self, partition: Partition) -> None:
+        if self._moves is not None:
+            self._moves.resume(partition)
 
     async def _hosted(self, info: PartitionInfo) -> Partition | None:
         """Return a partition, with its log made if need be; None where that cannot be done."""
@@ -343,7 +425,11 @@ class ReplicaManager:
         if version is None or not version.supports_directory_assignment:
             return
         directory = logs.directory_of(info.topic_partition)
+        following = logs.future_directory_of(info.topic_partition)
         assigned = info.registration.directory(self._settings.broker_id)
+        if following is not None and following.id == assigned:
+            # The controller knows before the replica is there.
+            return
         if directory is not None and directory.id != assigned:
             self._assignments.on_assignment(info.key, directory.id)
 
@@ -369,13 +455,13 @@ class ReplicaManager:
 
     async def _delete(self, info: PartitionInfo) -> None:
         self._fetchers.remove_fetcher_for_partition(info.key)
+        if self._moves is not None:
+            self._moves.stop(info.key)
         partition = self._partitions.pop(info.key, None)
         if partition is not None:
             partition.close()
         logs = self._logs
         assert logs is not None
-        if logs.get_log(info.topic_partition) is None:
-            return
         if self._cleaner is not None:
             await self._cleaner.abort_cleaning(info.topic_partition)
         now_ms = self._clock.wall_ms()
@@ -394,7 +480,8 @@ class ReplicaManager:
             await asyncio.sleep(self._settings.retention_check_ms / _MS_PER_S)
             for partition in self._online():
                 try:
-                    partition.log.delete_old_segments(now_ms=self._clock.wall_ms())
+                    for log in partition.logs:
+                        log.delete_old_segments(now_ms=self._clock.wall_ms())
                 except StorageError as error:
                     _log.error(LogEvent("Old segments were not deleted", error=str(error)))
                 await asyncio.sleep(0)
@@ -443,9 +530,15 @@ class ReplicaManager:
 
     def _mark_offline(self, failed: LogDirectory) -> None:
         for key, partition in self._partitions.items():
+            is_moving_here = partition.topic_partition in failed.future_logs
             if partition.topic_partition in failed.logs:
                 self._fetchers.remove_fetcher_for_partition(key)
                 partition.mark_offline()
+            elif not is_moving_here:
+                continue
+            partition.future_log = None
+            if self._moves is not None:
+                self._moves.stop(key)
 
     async def _send(self, run: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -474,9 +567,7 @@ class ReplicaManager:
                 _log.error(LogEvent("A checkpoint was not written", error=str(error)))
 
 
-def _topic_ids(topics: TopicsImage, broker_id: int) -> dict[TopicPartition, bytes]:
-    """Return the topic id of each partition that the broker hosts."""
+def _replicas(topics: TopicsImage, broker_id: int) -> dict[TopicPartition, PartitionInfo]:
+    """Return the partitions that the broker hosts, by name."""
     everything = local_changes(TopicsImage(), topics, broker_id)
-    return {
-        info.topic_partition: info.topic_id for info in (*everything.leaders, *everything.followers)
-    }
+    return {info.topic_partition: info for info in (*everything.leaders, *everything.followers)}

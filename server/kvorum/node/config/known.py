@@ -27,6 +27,8 @@ _NODE_KEYS = frozenset(
     {
         "advertised.listeners",
         "alter.config.policy.class.name",
+        "alter.log.dirs.replication.quota.window.num",
+        "alter.log.dirs.replication.quota.window.size.seconds",
         "authorizer.class.name",
         "auto.create.topics.enable",
         "auto.leader.rebalance.enable",
@@ -116,6 +118,8 @@ _NODE_KEYS = frozenset(
         "replica.high.watermark.checkpoint.interval.ms",
         "replica.lag.time.max.ms",
         "replica.socket.timeout.ms",
+        "replication.quota.window.num",
+        "replication.quota.window.size.seconds",
         "request.timeout.ms",
         "security.inter.broker.protocol",
         "socket.listen.backlog.size",

@@ -107,6 +107,10 @@ class ReplicationSettings:
     fetch_backoff_ms: int
     socket_timeout_ms: int
     lag_ms_max: int
+    quota_sample_count: int
+    quota_window_seconds: int
+    alter_log_dirs_quota_sample_count: int
+    alter_log_dirs_quota_window_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +244,14 @@ def replication_settings(values: BrokerValues) -> ReplicationSettings:
         fetch_bytes_max=values.integer("replica.fetch.max.bytes"),
         fetch_response_bytes_max=values.integer("replica.fetch.response.max.bytes"),
         fetch_backoff_ms=values.integer("replica.fetch.backoff.ms"),
+        quota_sample_count=values.integer("replication.quota.window.num"),
+        quota_window_seconds=values.integer("replication.quota.window.size.seconds"),
+        alter_log_dirs_quota_sample_count=values.integer(
+            "alter.log.dirs.replication.quota.window.num"
+        ),
+        alter_log_dirs_quota_window_seconds=values.integer(
+            "alter.log.dirs.replication.quota.window.size.seconds"
+        ),
         socket_timeout_ms=values.integer("replica.socket.timeout.ms"),
         lag_ms_max=values.integer("replica.lag.time.max.ms"),
     )

@@ -8,11 +8,13 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.refusal import refused_by_code
+from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.log_directory import LogDirectory
 from kvorum.storage.topic_partition import TopicPartition
+from kvorum.storage.unified_log import UnifiedLog
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_log_dirs import (
@@ -24,6 +26,8 @@ from kvorum.wire.messages.describe_log_dirs import (
     DescribeLogDirsResponseDescribeLogDirsTopic,
 )
 from kvorum.wire.primitives import Message
+
+INVALID_OFFSET_LAG: Final = -1
 
 
 async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
@@ -41,13 +45,15 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
             continue
         described = _describe(path, is_cordoned=bool(cordoned & {directory, "*"}))
         if described.error_code == ErrorCode.NONE:
-            described.topics = _topics(logs[path], body.topics)
+            described.topics = _topics(logs[path], body.topics, broker.replicas)
         results.append(described)
     return DescribeLogDirsResponse(results=results)
 
 
 def _topics(
-    directory: LogDirectory, asked: list[DescribeLogDirsRequestDescribableLogDirTopic] | None
+    directory: LogDirectory,
+    asked: list[DescribeLogDirsRequestDescribableLogDirTopic] | None,
+    replicas: ReplicaManager,
 ) -> list[DescribeLogDirsResponseDescribeLogDirsTopic]:
     """Return the logs of a directory by topic: all, or those of the partitions asked for."""
     wanted = (
@@ -56,19 +62,33 @@ def _topics(
         else {TopicPartition(one.topic, index) for one in asked for index in one.partitions}
     )
     topics: dict[str, DescribeLogDirsResponseDescribeLogDirsTopic] = {}
-    for topic_partition, log in tuple(directory.logs.items()):
-        if wanted is not None and topic_partition not in wanted:
-            continue
-        name = topic_partition.topic
-        topic = topics.setdefault(name, DescribeLogDirsResponseDescribeLogDirsTopic(name))
-        topic.partitions.append(
-            DescribeLogDirsResponseDescribeLogDirsPartition(
-                partition_index=topic_partition.partition,
-                partition_size=log.size_bytes,
-                offset_lag=max(log.high_watermark - log.log_end_offset, 0),
+    for logs in (directory.logs, directory.future_logs):
+        is_future = logs is directory.future_logs
+        for topic_partition, log in tuple(logs.items()):
+            if wanted is not None and topic_partition not in wanted:
+                continue
+            name = topic_partition.topic
+            topic = topics.setdefault(name, DescribeLogDirsResponseDescribeLogDirsTopic(name))
+            topic.partitions.append(
+                DescribeLogDirsResponseDescribeLogDirsPartition(
+                    partition_index=topic_partition.partition,
+                    partition_size=log.size_bytes,
+                    offset_lag=_offset_lag(
+                        replicas.log_of(topic_partition), log, is_future=is_future
+                    ),
+                    is_future_key=is_future,
+                )
             )
-        )
     return list(topics.values())
+
+
+def _offset_lag(current: UnifiedLog | None, log: UnifiedLog, *, is_future: bool) -> int:
+    """Return how far a log is behind: a future one behind the current one, if that is there."""
+    if current is None:
+        return INVALID_OFFSET_LAG
+    if is_future:
+        return current.log_end_offset - log.log_end_offset
+    return max(current.high_watermark - log.log_end_offset, 0)
 
 
 def _describe(

@@ -22,6 +22,7 @@ from kvorum.node.broker.metadata_fetch import FetchPartitionData, MetadataFetchP
 from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.handlers.leader_throttle import record_throttled, throttle
 from kvorum.node.raft.translation.fetch import refuse_fetch
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -78,6 +79,8 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     response = context.response(responses, now_ms=broker.clock.monotonic_ms())
     if _replica(body) is None:
         response.node_endpoints = endpoints
+    else:
+        record_throttled(response, request.version, broker)
     return response
 
 
@@ -127,6 +130,7 @@ async def _records(
         replica=_replica(body),
         is_leader_needed=request.version < FIRST_VERSION_FROM_FOLLOWERS,
         now_ms=broker.clock.monotonic_ms(),
+        is_throttled=throttle(_replica(body), broker),
     )
     results = iter(await fetch_messages(everything, params))
     read = [

@@ -17,6 +17,7 @@ from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
+from kvorum.broker.replication_quota_manager import FollowerQuota
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.log_directory import LogDirectory
@@ -67,6 +68,14 @@ class Replica:
         self.fetcher = ReplicaFetcher(
             FetcherSettings(broker_id, backoff_ms=BACKOFF_MS),
             lambda _, problem: self.problems.append(problem),
+        )
+
+    def throttle(self, quota: FollowerQuota) -> None:
+        """Fetch within a quota; before there is anything to fetch."""
+        self.fetcher = ReplicaFetcher(
+            FetcherSettings(self.id, backoff_ms=BACKOFF_MS),
+            lambda _, problem: self.problems.append(problem),
+            quota,
         )
 
     @property

@@ -45,5 +45,7 @@ async def load_shard(
         await asyncio.sleep(0)
         if not is_wanted():
             raise LoadEndedError
+        # The replica may have moved to another directory.
+        log = partition.log
     shard.written(log.log_end_offset)
     shard.committed(min(log.log_end_offset, log.high_watermark))

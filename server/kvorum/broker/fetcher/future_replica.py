@@ -1,0 +1,104 @@
+"""A replica on its way to another log directory of its broker (Kafka's ReplicaAlterLogDirsThread).
+
+The future log follows the current one as a follower's log follows its leader's: it is truncated to
+where the epochs of the two agree, starts where the current one does, and takes its batches as they
+are. It may take the place of the current log once it has everything and the controller knows where
+the replica will be (`ReassignmentState`). Pure: the owner calls one function at a time.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from kvorum.broker.fetcher.truncation import truncation_offset
+from kvorum.broker.partition import EpochEndOffset, Partition, end_of_epoch
+from kvorum.storage.unified_log import UnifiedLog
+
+
+class ReassignmentState(Enum):
+    """What the controller knows of the directory that a replica moves to (KIP-858)."""
+
+    NONE = "the future log has yet to catch up"
+    QUEUED = "the controller is told"
+    ACCEPTED = "the metadata has the replica in its next directory"
+
+    @property
+    def may_be_inconsistent(self) -> bool:
+        """Whether the metadata may have the replica where its current log is not."""
+        return self is not ReassignmentState.NONE
+
+
+class FutureReplica:
+    """The future log of a partition beside its current one; the partition has both."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+
+    @property
+    def log(self) -> UnifiedLog:
+        """The future log."""
+        log = self.partition.future_log
+        assert log is not None
+        return log
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset behind the last record that was copied."""
+        return self.log.log_end_offset
+
+    def end_of_epoch(self, epoch: int) -> EpochEndOffset:
+        """Return the largest epoch not above `epoch` and where it ends, (-1, -1) if unknown."""
+        return end_of_epoch(self.log, epoch)
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether the future log has what the current one has, and nothing else."""
+        current, future = self.partition.log, self.log
+        return (
+            future.log_end_offset == current.log_end_offset
+            and future.log_start_offset >= current.log_start_offset
+            and future.log_end_offset == self._common_offset()
+        )
+
+    def copy(self, max_bytes: int, *, wall_ms: int) -> int:
+        """Truncate the future log or append to it; return the number of bytes appended.
+
+        At least one batch is copied where there is one. Raises CorruptBatchError, StorageError, or
+        ProducerError.
+        """
+        current, future = self.partition.log, self.log
+        common = self._common_offset()
+        if common < future.log_end_offset:
+            future.truncate_to(common, now_ms=wall_ms)
+            return 0
+        if common > future.log_end_offset:
+            future.truncate_fully_and_start_at(common, now_ms=wall_ms)
+        end = current.log_end_offset
+        read = current.read_range(future.log_end_offset, max_bytes, end_offset=end)
+        records = bytes(read.records)
+        if records:
+            self.partition.append_records_to_future_replica(records, wall_ms=wall_ms)
+        self.partition.update_future_replica(wall_ms=wall_ms)
+        return len(records)
+
+    def take_over_epoch(self) -> None:
+        """Know the leader epoch that has begun at the end of the log, as the current log does."""
+        epoch, known = self.partition.log.latest_epoch, self.log.latest_epoch
+        if epoch is not None and (known is None or known < epoch):
+            self.log.assign_epoch_start_offset(epoch)
+
+    def _common_offset(self) -> int:
+        """Return where the next copy begins: the end of the future log if it agrees so far.
+
+        Below it is where the two logs part; above it is the start of the current log.
+        """
+        current, future = self.partition.log, self.log
+        start, end = current.log_start_offset, future.log_end_offset
+        if end < start:
+            return start
+        if future.latest_epoch is None:
+            # There is no record yet.
+            return min(end, current.log_end_offset)
+        last = self.partition.last_offset_for_epoch(future.latest_epoch)
+        # An epoch that the current log does not know: nothing says how far they agree.
+        return truncation_offset(last, self, fallback=start)

@@ -1,0 +1,204 @@
+"""The bytes a second that replicas are copied with (KIP-73): Kafka's ReplicationQuotaManager.
+
+Pure: the time is an argument. A quota is a bound on the rate of what is recorded; nothing keeps a
+recording from going beyond it. Each copier asks before, and holds back replicas that are
+throttled and not in sync while the rate is above the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, NamedTuple, Protocol
+
+from kvorum.broker.partition import Partition
+from kvorum.metadata.configs_image import ConfigsImage, ResourceType
+from kvorum.storage.topic_partition import TopicPartition
+
+LEADER_RATE: Final = "leader.replication.throttled.rate"
+FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
+ALTER_LOG_DIRS_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
+LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
+UNLIMITED: Final = 2**63 - 1
+"""Kafka's QUOTA_BYTES_PER_SECOND_DEFAULT."""
+_MS_PER_S: Final = 1000.0
+_ALL_REPLICAS: Final = "*"
+
+
+class ReplicationQuotaManagerConfig(NamedTuple):
+    """``replication.quota.window.*``: how many windows are measured, and their length."""
+
+    quota_sample_count: int = 11
+    window_ms: float = 1000.0
+
+
+class QuotaSettings(NamedTuple):
+    """``replication.quota.window.*`` and ``alter.log.dirs.replication.quota.window.*``."""
+
+    replication: ReplicationQuotaManagerConfig
+    alter_log_dirs: ReplicationQuotaManagerConfig
+
+
+@dataclass(slots=True)
+class _Sample:
+    start_ms: float
+    last_event_ms: float
+    value: float = 0.0
+
+
+@dataclass(slots=True)
+class SimpleRate:
+    """A rate per second since the oldest sample, but over one window at least (Kafka's SimpleRate).
+
+    A sample collects what is recorded within a window from its first event on; one more sample than
+    `quota_sample_count` is kept, because the oldest may overlap the time that is measured.
+    """
+
+    config: ReplicationQuotaManagerConfig
+    _samples: list[_Sample] = field(default_factory=list[_Sample])
+    _current: int = 0
+
+    def record(self, value: float, now_ms: float) -> None:
+        """Add a value."""
+        self._demand_sample(now_ms)
+        sample = self._samples[self._current]
+        if now_ms - sample.start_ms >= self.config.window_ms:
+            sample = self._advance(now_ms)
+        sample.value += value
+        sample.last_event_ms = now_ms
+
+    def measure(self, now_ms: float) -> float:
+        """Return the rate."""
+        self._demand_sample(now_ms)
+        expire_ms = self.config.quota_sample_count * self.config.window_ms
+        for slot, sample in enumerate(self._samples):
+            if now_ms - sample.last_event_ms >= expire_ms:
+                self._samples[slot] = _Sample(now_ms, now_ms)
+        elapsed_ms = now_ms - min(sample.start_ms for sample in self._samples)
+        total = sum(sample.value for sample in self._samples)
+        return total / (max(elapsed_ms, self.config.window_ms) / _MS_PER_S)
+
+    def _demand_sample(self, now_ms: float) -> None:
+        if not self._samples:
+            self._samples.append(_Sample(now_ms, now_ms))
+
+    def _advance(self, now_ms: float) -> _Sample:
+        self._current = (self._current + 1) % (self.config.quota_sample_count + 1)
+        sample = _Sample(now_ms, now_ms)
+        if self._current == len(self._samples):
+            self._samples.append(sample)
+        else:
+            self._samples[self._current] = sample
+        return sample
+
+
+class ReplicationQuotaManager:
+    """One bound, the rate that counts against it, and the replicas that it is for.
+
+    `throttled_replicas` returns the text of a topic's setting: ``*``, or ``partition:broker``
+    pairs.
+    """
+
+    def __init__(
+        self,
+        config: ReplicationQuotaManagerConfig,
+        broker_id: int,
+        throttled_replicas: Callable[[str], str],
+    ) -> None:
+        self._broker_id = broker_id
+        self._throttled_replicas = throttled_replicas
+        self._rate = SimpleRate(config)
+        self._bound = UNLIMITED
+
+    def update_quota(self, bound: int) -> None:
+        """Use another bound, in bytes a second, from now on."""
+        self._bound = bound
+
+    def is_quota_exceeded(self, now_ms: float) -> bool:
+        """Return whether the rate is above the bound."""
+        return self._rate.measure(now_ms) > self._bound
+
+    def is_throttled(self, topic_partition: TopicPartition) -> bool:
+        """Return whether the replica of a partition on this broker is throttled."""
+        text = self._throttled_replicas(topic_partition.topic)
+        if not text:
+            return False
+        partitions = parse_throttled_partitions(text, self._broker_id)
+        return partitions is None or topic_partition.partition in partitions
+
+    def record(self, byte_count: int, now_ms: float) -> None:
+        """Count bytes that were copied."""
+        self._rate.record(byte_count, now_ms)
+
+    def should_leader_throttle(self, partition: Partition, replica_id: int, now_ms: float) -> bool:
+        """Return whether a follower gets no records now: never one that is in sync."""
+        return (
+            replica_id not in partition.in_sync_replica_ids
+            and self.is_throttled(partition.topic_partition)
+            and self.is_quota_exceeded(now_ms)
+        )
+
+
+class FollowerQuota(Protocol):
+    """What a fetcher asks of the quota of followers."""
+
+    def is_throttled(self, topic_partition: TopicPartition) -> bool:
+        """Return whether the replica of a partition on this broker is throttled."""
+        ...
+
+    def is_quota_exceeded(self, now_ms: float) -> bool:
+        """Return whether the rate is above the bound."""
+        ...
+
+    def record(self, byte_count: int, now_ms: float) -> None:
+        """Count bytes that were copied."""
+        ...
+
+
+class QuotaManagers(NamedTuple):
+    """The quotas of what is copied to other brokers, from them, and between log directories."""
+
+    leader: ReplicationQuotaManager
+    follower: ReplicationQuotaManager
+    alter_log_dirs: ReplicationQuotaManager
+
+    def update(self, configs: ConfigsImage, broker_id: int) -> None:
+        """Take over the bounds: this broker's, or those of all brokers."""
+        own = configs.of(ResourceType.BROKER, str(broker_id))
+        of_all = configs.of_cluster()
+        for manager, key in zip(
+            self, (LEADER_RATE, FOLLOWER_RATE, ALTER_LOG_DIRS_RATE), strict=True
+        ):
+            manager.update_quota(_bound(key, own, of_all))
+
+
+def new_quota_managers(
+    configs: Callable[[], ConfigsImage],
+    broker_id: int,
+    settings: QuotaSettings,
+) -> QuotaManagers:
+    """Return the quotas of a broker; `configs` returns the configuration as of now."""
+
+    def of_topics(key: str) -> ReplicationQuotaManager:
+        return ReplicationQuotaManager(
+            settings.replication, broker_id, lambda topic: configs().of_topic(topic).get(key, "")
+        )
+
+    # Every move between directories counts.
+    moves = ReplicationQuotaManager(settings.alter_log_dirs, broker_id, lambda _: _ALL_REPLICAS)
+    return QuotaManagers(of_topics(LEADER_REPLICAS), of_topics(FOLLOWER_REPLICAS), moves)
+
+
+@lru_cache(maxsize=1024)
+def parse_throttled_partitions(text: str, broker_id: int) -> frozenset[int] | None:
+    """Return the partitions whose replica on a broker is throttled; None for all of them."""
+    if text.strip() == _ALL_REPLICAS:
+        return None
+    pairs = (pair.split(":") for pair in text.strip().split(",") if pair.strip())
+    return frozenset(int(partition) for partition, broker in pairs if int(broker) == broker_id)
+
+
+def _bound(key: str, *layers: Mapping[str, str]) -> int:
+    return next((int(layer[key]) for layer in layers if key in layer), UNLIMITED)

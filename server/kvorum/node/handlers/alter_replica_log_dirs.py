@@ -1,0 +1,69 @@
+"""AlterReplicaLogDirs (34): replicas move between the log directories of this broker (KIP-113)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult,
+)
+from kvorum.wire.primitives import Message
+
+
+async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    """Begin each move; a replica that is asked for twice goes to the directory named last."""
+    body = request.body
+    assert isinstance(body, AlterReplicaLogDirsRequest)
+    wishes = {
+        TopicPartition(topic.name, index): directory.path
+        for directory in body.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
+    codes = await broker.replicas.alter_replica_log_dirs(wishes)
+    results: dict[str, AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult] = {}
+    for (name, index), code in codes.items():
+        result = results.setdefault(
+            name, AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult(name)
+        )
+        result.partitions.append(
+            AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult(index, code)
+        )
+    return AlterReplicaLogDirsResponse(results=list(results.values()))
+
+
+def _refuse(body: Message, error: RequestError, _version: int) -> AlterReplicaLogDirsResponse:
+    """Return the refusal: the code for each partition, as often as it is asked for."""
+    assert isinstance(body, AlterReplicaLogDirsRequest)
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult(
+                topic.name,
+                [
+                    AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult(index, error.code)
+                    for index in topic.partitions
+                ],
+            )
+            for directory in body.dirs
+            for topic in directory.topics
+        ]
+    )
+
+
+API: Final = BrokerApi(
+    key=ApiKey.ALTER_REPLICA_LOG_DIRS,
+    request=AlterReplicaLogDirsRequest,
+    permission=AclOperation.ALTER,
+    answer=answer,
+    refuse=_refuse,
+)

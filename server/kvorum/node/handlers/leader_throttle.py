@@ -1,0 +1,69 @@
+"""What a leader holds back from its followers (KIP-73): Kafka's KafkaApis, ReplicaManager.
+
+Only followers that are not in sync are throttled; what the others get counts against the quota too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Final
+
+from kvorum.broker.partition import Partition
+from kvorum.node.broker.delayed_fetch import FetchingReplica
+from kvorum.node.services import BrokerServices
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.wire.messages.fetch import (
+    FetchResponse,
+    FetchResponseFetchableTopicResponse,
+    FetchResponsePartitionData,
+)
+
+SIZE_BYTES: Final = 4
+"""The size before a response, which counts against a quota too."""
+
+
+def throttle(
+    replica: FetchingReplica | None, broker: BrokerServices
+) -> Callable[[Partition], bool]:
+    """Return what says of a partition whether its records are held back; never from a consumer."""
+    if replica is None:
+        return lambda _: False
+    quota, clock = broker.replicas.quotas.leader, broker.clock
+    return lambda partition: quota.should_leader_throttle(
+        partition, replica.broker_id, clock.monotonic_ms()
+    )
+
+
+def record_throttled(response: FetchResponse, version: int, broker: BrokerServices) -> None:
+    """Count the throttled part of a follower's response, as long as it is on the wire."""
+    quota = broker.replicas.quotas.leader
+    by_id = broker.loader.published.topics.by_id
+    records_size = 0
+    throttled: list[FetchResponseFetchableTopicResponse] = []
+    for topic in response.responses:
+        known = by_id.get(topic.topic_id)
+        name = topic.topic or ("" if known is None else known.name)
+        partitions = [
+            one
+            for one in topic.partitions
+            if quota.is_throttled(TopicPartition(name, one.partition_index))
+        ]
+        records_size += sum(len(one.records or b"") for one in partitions)
+        if partitions:
+            throttled.append(
+                FetchResponseFetchableTopicResponse(
+                    topic=topic.topic,
+                    topic_id=topic.topic_id,
+                    partitions=[_without_records(one) for one in partitions],
+                )
+            )
+    if throttled:
+        rest = FetchResponse(responses=throttled).encode(version)
+        quota.record(SIZE_BYTES + len(rest) + records_size, broker.clock.monotonic_ms())
+
+
+def _without_records(data: FetchResponsePartitionData) -> FetchResponsePartitionData:
+    bare = copy(data)
+    bare.records = b""
+    return bare
