@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
+from kvorum.broker.quota.client_quota_manager import ClientQuotaManagerConfig
+from kvorum.broker.quota.quota_managers import QuotaManagers
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
@@ -21,6 +23,7 @@ from kvorum.node.broker.replica_manager import (
     ReplicaManager,
     ReplicaManagerSettings,
 )
+from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
 from kvorum.node.config import NodeConfig
 from kvorum.node.directories import clean_shutdowns, common_epoch, open_log_directories
 from kvorum.node.endpoints import advertised_endpoints
@@ -93,6 +96,12 @@ class BrokerServer:
             broker_id=config.node_id,
             broker_epoch=lambda: self._lifecycle_manager.epoch,
         )
+        network = config.network
+        quota_config = ClientQuotaManagerConfig(
+            network.quota_window_count, network.quota_window_seconds
+        )
+        quotas = QuotaManagers(quota_config, lambda: shared.loader.published.client_quotas)
+        throttling = RequestHandlerHelper(quotas, shared.clock)
         apis = broker_apis()
         services = BrokerServices(
             config=config,
@@ -106,12 +115,19 @@ class BrokerServer:
             producer_ids=self._producer_ids,
             fetch_sessions=FetchManager(config.logs.fetch_session_slots, shared.random),
             group_coordination=self._groups,
+            throttling=throttling,
             clock=shared.clock,
             random=shared.random,
             served=lambda: self._served(apis),
         )
         authorizer = Authorizer(config.security.authorizer, loader=shared.loader, raft=shared.raft)
-        dispatcher = RequestHandler(apis, services, authorizer.access)
+        dispatcher = RequestHandler(
+            apis,
+            services,
+            authorizer.access,
+            clock=shared.clock,
+            throttle=throttling.throttle,
+        )
         self._servers = {
             listener.name: shared.server(listener.name, dispatcher)
             for listener in config.listeners.brokers

@@ -62,6 +62,7 @@ class ControllerServer:
         services = ControllerServices(
             config=shared.config,
             cluster_id=shared.directories.cluster_id,
+            clock=shared.clock,
             raft=shared.raft,
             loader=shared.loader,
             shell=self._controller,
@@ -71,7 +72,7 @@ class ControllerServer:
             ),
             give_access=authorizer.access,
         )
-        dispatcher = RequestHandler(apis, services, authorizer.access)
+        dispatcher = RequestHandler(apis, services, authorizer.access, clock=shared.clock)
         self._servers = {
             listener.name: shared.server(listener.name, dispatcher)
             for listener in shared.config.listeners.controllers

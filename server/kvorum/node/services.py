@@ -14,6 +14,7 @@ from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordin
 from kvorum.node.broker.hosting import Hosting
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
@@ -50,6 +51,7 @@ class BrokerServices:
     producer_ids: ProducerIdManager
     fetch_sessions: FetchManager
     group_coordination: GroupCoordination
+    throttling: RequestHandlerHelper
     clock: Clock
     random: Random
     served: Callable[[], VersionRanges]
@@ -71,6 +73,7 @@ class ControllerServices:
 
     config: NodeConfig
     cluster_id: str
+    clock: Clock
     raft: RaftNode
     loader: MetadataLoader
     shell: QuorumController

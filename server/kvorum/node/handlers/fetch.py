@@ -74,10 +74,19 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
         responses.append(await _metadata(asked, request, served, may_wait=not others))
     if others:
         responses += await _records(others, request, broker, may_wait=not asked)
+    if _replica(body) is not None:
+        # What a follower fetches counts for no client.
+        request.progress.throttle_time_ms = 0
+        return context.response(responses, now_ms=broker.clock.monotonic_ms())
     endpoints = _name_leaders(responses, request, broker)
-    response = context.response(responses, now_ms=broker.clock.monotonic_ms())
-    if _replica(body) is None:
-        response.node_endpoints = endpoints
+    throttle_time_ms = broker.throttling.throttle_fetch(
+        request, lambda: context.response_size(responses, version=request.version)
+    )
+    if throttle_time_ms > 0:
+        response = context.throttled_response(throttle_time_ms)
+    else:
+        response = context.response(responses, now_ms=broker.clock.monotonic_ms())
+    response.node_endpoints = endpoints
     return response
 
 
@@ -119,12 +128,16 @@ async def _records(
     everything = [fetch for _, fetches in admitted for fetch in fetches]
     if everything and body.isolation_level not in {READ_UNCOMMITTED, READ_COMMITTED}:
         raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
+    replica = _replica(body)
+    max_bytes = min(body.max_bytes, broker.config.logs.fetch_bytes_max)
+    if replica is None:
+        max_bytes = min(max_bytes, broker.throttling.fetch_bytes_max(request))
     params = FetchParams(
         max_wait_ms=body.max_wait_ms if may_wait and not refused else 0,
-        min_bytes=body.min_bytes,
-        max_bytes=min(body.max_bytes, broker.config.logs.fetch_bytes_max),
+        min_bytes=min(body.min_bytes, max_bytes),
+        max_bytes=max_bytes,
         isolation=IsolationLevel(body.isolation_level) if everything else _DEFAULT_ISOLATION,
-        replica=_replica(body),
+        replica=replica,
         is_leader_needed=request.version < FIRST_VERSION_FROM_FOLLOWERS,
         now_ms=broker.clock.monotonic_ms(),
     )

@@ -86,12 +86,15 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message | 
     appended: list[_Appended] = []
     responses = [_topic(topic, request, broker, appended) for topic in body.topic_data]
     if body.acks == NO_ACKNOWLEDGEMENT:
+        broker.throttling.throttle_produce(request, is_acknowledged=False)
         _demand_no_error(responses)
         return None
     if body.acks == ALL_IN_SYNC and appended:
         await _wait_for_replicas(appended, body.timeout_ms)
     return ProduceResponse(
-        responses=responses, node_endpoints=_name_leaders(responses, request, broker)
+        responses=responses,
+        throttle_time_ms=broker.throttling.throttle_produce(request, is_acknowledged=True),
+        node_endpoints=_name_leaders(responses, request, broker),
     )
 
 

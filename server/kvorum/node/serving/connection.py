@@ -6,7 +6,7 @@ import asyncio
 import logging
 import struct
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from kvorum.node.clock import Clock
 from kvorum.node.errors import CloseConnectionError
@@ -38,15 +38,12 @@ class ResponseFrame(NamedTuple):
 
     There is no response if `parts` is None.
 
-    Kafka mutes the channel of a client that exceeded its quota for the throttle time of the
-    response, so that clients that ignore the throttle time are slowed down as well.
+    Kafka mutes the channel of a client that exceeded its quota for the throttle time, so that
+    clients that ignore it, or get no response, are slowed down as well (KIP-219).
     """
 
     parts: Sequence[FramePart] | None
     pause_ms: int = 0
-
-
-NO_RESPONSE: Final = ResponseFrame(None)
 
 
 class ConnectionRules(NamedTuple):
@@ -227,8 +224,8 @@ class ServerConnection(asyncio.Protocol):
                 if self._is_finishing:
                     self.finish()
                     return
-                if response.pause_ms > 0:
-                    await asyncio.sleep(response.pause_ms / 1000)
+            if response.pause_ms > 0:
+                await asyncio.sleep(response.pause_ms / 1000)
         except CloseConnectionError as error:
             self.close(str(error))
         except ConnectionError:

@@ -1,0 +1,58 @@
+"""How far a request is: how long the event loop worked on it, how long its client has to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Generator
+from functools import partial
+from types import coroutine
+from typing import Any, TypeVar
+
+from kvorum.node.clock import Clock
+
+Result = TypeVar("Result")
+
+
+class RequestProgress:
+    """The times of one request, from its frame to its response; in milliseconds.
+
+    `throttle_time_ms` is None until somebody has decided about the client's quotas.
+    """
+
+    __slots__ = ("_clock", "_resumed_ms", "_worked_ms", "started_ms", "throttle_time_ms")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.started_ms = clock.monotonic_ms()
+        self._resumed_ms: float | None = self.started_ms
+        self._worked_ms = 0.0
+        self.throttle_time_ms: int | None = None
+
+    @property
+    def local_time_ms(self) -> float:
+        """The time that the event loop has worked on the request; what it waited for is not in."""
+        if self._resumed_ms is None:
+            return self._worked_ms
+        return self._worked_ms + self._clock.monotonic_ms() - self._resumed_ms
+
+    @coroutine
+    def measured(self, work: Coroutine[Any, Any, Result]) -> Generator[Any, Any, Result]:
+        """Do `work`, and count the time of its steps."""
+        step = partial(work.send, None)
+        while True:
+            if self._resumed_ms is None:
+                self._resumed_ms = self._clock.monotonic_ms()
+            try:
+                awaited = step()
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            finally:
+                self._pause()
+            try:
+                yield awaited
+                step = partial(work.send, None)
+            except BaseException as error:  # noqa: BLE001 - the work's own affair
+                step = partial(work.throw, error)
+
+    def _pause(self) -> None:
+        self._worked_ms, self._resumed_ms = self.local_time_ms, None
