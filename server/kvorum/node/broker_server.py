@@ -14,6 +14,7 @@ from kvorum.broker.quota.quota_managers import QuotaManagers
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
+from kvorum.node.broker.delayed_operation import Purgatories
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
@@ -96,37 +97,16 @@ class BrokerServer:
             broker_id=config.node_id,
             broker_epoch=lambda: self._lifecycle_manager.epoch,
         )
-        network = config.network
-        quota_config = ClientQuotaManagerConfig(
-            network.quota_window_count, network.quota_window_seconds
-        )
-        quotas = QuotaManagers(quota_config, lambda: shared.loader.published.client_quotas)
-        throttling = RequestHandlerHelper(quotas, shared.clock)
         apis = broker_apis()
-        services = BrokerServices(
-            config=config,
-            cluster_id=shared.directories.cluster_id,
-            raft=shared.raft,
-            loader=shared.loader,
-            forwarder=self._forwarder,
-            topic_creator=self._topic_creator,
-            metadata_topic=_metadata_topic(shared),
-            replicas=self._replicas,
-            producer_ids=self._producer_ids,
-            fetch_sessions=FetchManager(config.logs.fetch_session_slots, shared.random),
-            group_coordination=self._groups,
-            throttling=throttling,
-            clock=shared.clock,
-            random=shared.random,
-            served=lambda: self._served(apis),
-        )
+        self._services = self._broker_services(apis)
         authorizer = Authorizer(config.security.authorizer, loader=shared.loader, raft=shared.raft)
         dispatcher = RequestHandler(
             apis,
-            services,
+            self._services,
             authorizer.access,
             clock=shared.clock,
-            throttle=throttling.throttle,
+            metrics=shared.request_metrics,
+            throttle=self._services.throttling.throttle,
         )
         self._servers = {
             listener.name: shared.server(listener.name, dispatcher)
@@ -137,6 +117,11 @@ class BrokerServer:
     def state(self) -> BrokerState:
         """The state of the broker."""
         return self._lifecycle_manager.state
+
+    @property
+    def services(self) -> BrokerServices:
+        """The parts that handlers use."""
+        return self._services
 
     @property
     def is_unfenced(self) -> bool:
@@ -232,6 +217,27 @@ class BrokerServer:
             if path in cordoned
         )
 
+    def _broker_services(self, apis: ServedApis[BrokerServices]) -> BrokerServices:
+        shared, config = self._shared, self._shared.config
+        return BrokerServices(
+            config=config,
+            cluster_id=shared.directories.cluster_id,
+            raft=shared.raft,
+            loader=shared.loader,
+            forwarder=self._forwarder,
+            topic_creator=self._topic_creator,
+            metadata_topic=_metadata_topic(shared),
+            replicas=self._replicas,
+            producer_ids=self._producer_ids,
+            fetch_sessions=FetchManager(config.logs.fetch_session_slots, shared.random),
+            group_coordination=self._groups,
+            throttling=_request_handler_helper(shared),
+            purgatories=Purgatories(),
+            clock=shared.clock,
+            random=shared.random,
+            served=lambda: self._served(apis),
+        )
+
     def _served(self, apis: ServedApis[BrokerServices]) -> VersionRanges:
         """Return the APIs served now, forwarded ones in the versions that the controller serves."""
         offered = self._forwarder.channel.controller_versions
@@ -263,6 +269,15 @@ def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
         retention_check_ms=config.logs.retention_check_ms,
         cleaner=config.logs.cleaner,
     )
+
+
+def _request_handler_helper(shared: SharedServer) -> RequestHandlerHelper:
+    network = shared.config.network
+    quotas = QuotaManagers(
+        ClientQuotaManagerConfig(network.quota_window_count, network.quota_window_seconds),
+        lambda: shared.loader.published.client_quotas,
+    )
+    return RequestHandlerHelper(quotas, shared.clock)
 
 
 def _fetcher_settings(config: NodeConfig) -> ReplicaFetcherSettings:

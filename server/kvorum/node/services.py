@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
+from kvorum.node.broker.delayed_operation import Purgatories
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.hosting import Hosting
@@ -22,6 +24,7 @@ from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmen
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
 from kvorum.node.serving.request_handler import GiveAccess
+from kvorum.node.serving.request_metrics import RequestChannelMetrics
 
 if TYPE_CHECKING:
     from kvorum.node.broker.group_coordinator.group_coordinator_service import (
@@ -52,6 +55,7 @@ class BrokerServices:
     fetch_sessions: FetchManager
     group_coordination: GroupCoordination
     throttling: RequestHandlerHelper
+    purgatories: Purgatories
     clock: Clock
     random: Random
     served: Callable[[], VersionRanges]
@@ -60,6 +64,11 @@ class BrokerServices:
     def groups(self) -> GroupCoordinatorService:
         """The group coordinator."""
         return self.group_coordination.service
+
+    @property
+    def topic_stats(self) -> BrokerTopicStats:
+        """The counts of records, by topic."""
+        return self.replicas.stats.topics
 
     @property
     def hosting(self) -> Hosting:
@@ -74,6 +83,7 @@ class ControllerServices:
     config: NodeConfig
     cluster_id: str
     clock: Clock
+    request_metrics: RequestChannelMetrics
     raft: RaftNode
     loader: MetadataLoader
     shell: QuorumController

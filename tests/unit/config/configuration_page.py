@@ -55,11 +55,11 @@ a user's client id, a user, then client ids; names before defaults, as in Kafka.
 
 | key | of | meaning |
 |---|---|---|
-| `producer_byte_rate` | users, client ids, both | Bytes of Produce requests per second and broker. |
-| `consumer_byte_rate` | users, client ids, both | Bytes of Fetch responses per second and broker. |
+| `producer_byte_rate` | users, client ids, both | Bytes of Produce requests a second and broker. |
+| `consumer_byte_rate` | users, client ids, both | Bytes of Fetch responses a second and broker. |
 | `request_percentage` | users, client ids, both | Share of the process's one event loop. |
-| `controller_mutation_rate` | users, client ids, both | Partitions created and deleted per second. |
-| `connection_creation_rate` | addresses | New connections per second and node. |
+| `controller_mutation_rate` | users, client ids, both | Partitions created and deleted a second. |
+| `connection_creation_rate` | addresses | New connections a second and node. |
 """
 
 

@@ -51,6 +51,7 @@ class ReplicaFetcher:
         self._settings = settings
         self._on_problem = on_problem
         self._states: dict[Key, PartitionFetchState] = {}
+        self._lags: dict[Key, int] = {}
         self.failed: set[Key] = set()
         """Partitions that wait for another leader epoch, after an error that would come again."""
 
@@ -58,6 +59,11 @@ class ReplicaFetcher:
     def keys(self) -> frozenset[Key]:
         """The partitions that are fetched."""
         return frozenset(self._states)
+
+    @property
+    def max_lag(self) -> int:
+        """How many records the partition is behind that is furthest behind its high watermark."""
+        return max(self._lags.values(), default=0)
 
     def add(self, partition: FetchedPartition, leader_epoch: int) -> None:
         """Fetch a partition in a leader epoch; in the epoch that is known it goes on as before."""
@@ -69,6 +75,7 @@ class ReplicaFetcher:
     def remove(self, key: Key) -> None:
         """Fetch a partition no longer."""
         self._states.pop(key, None)
+        self._lags.pop(key, None)
         self.failed.discard(key)
 
     def fetch(self, now_ms: float, *, version: int, broker_epoch: int) -> Fetch | None:
@@ -186,11 +193,14 @@ class ReplicaFetcher:
         except (StorageError, ProducerError) as error:
             self._fail(state, f"Records cannot be appended: {error}")
         else:
+            lag = data.high_watermark - replica.log_end_offset
+            self._lags[state.partition.key] = max(lag, 0)
             if last_epoch is not None:
                 self._put_last(state.behind(last_epoch))
 
     def _fail(self, state: PartitionFetchState, problem: str) -> None:
         self._states.pop(state.partition.key, None)
+        self._lags.pop(state.partition.key, None)
         self.failed.add(state.partition.key)
         self._on_problem(state.partition, problem)
 

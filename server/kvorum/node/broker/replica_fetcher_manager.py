@@ -47,6 +47,16 @@ class ReplicaFetcherManager:
         self._threads: dict[tuple[int, int], ReplicaFetcherThread] = {}
         self._of_partition: dict[Key, tuple[int, int]] = {}
 
+    @property
+    def max_lag(self) -> int:
+        """How many records the partition is behind that is furthest behind its leader."""
+        return max((thread.max_lag for thread in self._threads.values()), default=0)
+
+    @property
+    def failed_partition_count(self) -> int:
+        """How many partitions wait for another leader epoch after an error."""
+        return sum(thread.failed_partition_count for thread in self._threads.values())
+
     def add_fetcher_for_partition(self, partition: Partition, leader_id: int) -> None:
         """Fetch a partition from its leader, in the leader epoch that the partition has."""
         topic_partition = partition.topic_partition

@@ -49,6 +49,16 @@ class ReplicaFetcherThread:
         """Whether there is no partition to fetch, and none that waits for another leader epoch."""
         return not self._fetcher.keys and not self._fetcher.failed
 
+    @property
+    def max_lag(self) -> int:
+        """How many records the partition is behind that is furthest behind."""
+        return self._fetcher.max_lag
+
+    @property
+    def failed_partition_count(self) -> int:
+        """How many partitions wait for another leader epoch after an error."""
+        return len(self._fetcher.failed)
+
     def add(self, partition: FetchedPartition, leader_epoch: int) -> None:
         """Fetch a partition from the next request on."""
         self._fetcher.add(partition, leader_epoch)

@@ -28,6 +28,7 @@ from kvorum.broker.local_replica_changes import (
 from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.outcomes import Answer
 from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.partition_stats import PartitionStats
 from kvorum.broker.topic_log_configs import min_insync_replicas, topic_log_config
 from kvorum.metadata import directory_ids
 from kvorum.metadata.image import MetadataImage
@@ -115,6 +116,7 @@ class ReplicaManager:
         self._on_failure = environment.on_failure
         self._on_directory_offline = environment.on_directory_offline
         self._directory_failures = LogDirFailureHandler()
+        self.stats = PartitionStats()
         self._alter_partition = DefaultAlterPartitionManager(
             settings.broker_id,
             environment.alter_partition_channel,
@@ -147,6 +149,7 @@ class ReplicaManager:
             self._alter_partition.submit,
             self._flusher.schedule,
             settings.lag_max_ms,
+            self.stats,
         )
         self._configs = TopicConfigs(settings.broker_id, settings.texts)
         self._partitions: dict[tuple[bytes, int], Partition] = {}
@@ -169,6 +172,16 @@ class ReplicaManager:
     def failure_channel(self) -> LogDirFailureChannel:
         """Where the failures of log directories go."""
         return self._directory_failures.channel
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """Every partition that this broker hosts, those of failed directories too."""
+        return tuple(self._partitions.values())
+
+    @property
+    def fetchers(self) -> ReplicaFetcherManager:
+        """What fetches the partitions that other brokers lead."""
+        return self._fetchers
 
     def partition(self, topic_id: bytes, index: int) -> Partition | None:
         """Return a partition that this broker hosts; None for any other."""
@@ -288,6 +301,8 @@ class ReplicaManager:
         changes = local_changes(before.topics, image.topics, self._settings.broker_id)
         for info in changes.deletes:
             await self._delete(info)
+        if changes.deletes:
+            self.stats.topics.retain(one.topic_partition.topic for one in self.partitions)
         await self._take_roles(changes)
         self._update_configs(before, image)
         for follower in self._followers:

@@ -1,4 +1,4 @@
-"""What a request costs its client in quotas, and its response tells of it (RequestHandlerHelper).
+"""What a request costs its client in quotas, and how long that is to wait (RequestHandlerHelper).
 
 Produce and Fetch decide for themselves, about bytes too; every other API when it is answered.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import IsolationLevel
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
@@ -11,6 +12,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.delayed_fetch import (
+    FetchEnvironment,
     FetchingReplica,
     FetchParams,
     FetchResult,
@@ -31,6 +33,7 @@ from kvorum.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
+    FetchResponse,
     FetchResponseAbortedTransaction,
     FetchResponseEpochEndOffset,
     FetchResponseFetchableTopicResponse,
@@ -77,7 +80,9 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     if _replica(body) is not None:
         # What a follower fetches counts for no client.
         request.progress.throttle_time_ms = 0
-        return context.response(responses, now_ms=broker.clock.monotonic_ms())
+        response = context.response(responses, now_ms=broker.clock.monotonic_ms())
+        _count_bytes_out(response, broker.topic_stats, is_follower=True)
+        return response
     endpoints = _name_leaders(responses, request, broker)
     throttle_time_ms = broker.throttling.throttle_fetch(
         request, lambda: context.response_size(responses, version=request.version)
@@ -87,7 +92,17 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     else:
         response = context.response(responses, now_ms=broker.clock.monotonic_ms())
     response.node_endpoints = endpoints
+    _count_bytes_out(response, broker.topic_stats, is_follower=False)
     return response
+
+
+def _count_bytes_out(
+    response: FetchResponse, stats: BrokerTopicStats, *, is_follower: bool
+) -> None:
+    for topic in response.responses:
+        size = sum(len(one.records or b"") for one in topic.partitions)
+        if topic.topic:
+            stats.on_bytes_out(topic.topic, size_bytes=size, is_follower=is_follower)
 
 
 def _name_leaders(
@@ -141,7 +156,8 @@ async def _records(
         is_leader_needed=request.version < FIRST_VERSION_FROM_FOLLOWERS,
         now_ms=broker.clock.monotonic_ms(),
     )
-    results = iter(await fetch_messages(everything, params))
+    environment = FetchEnvironment(broker.purgatories.fetch, broker.topic_stats)
+    results = iter(await fetch_messages(everything, params, environment))
     read = [
         _of_topic(
             topic,

@@ -36,7 +36,7 @@ class Peer(NamedTuple):
 class ResponseFrame(NamedTuple):
     """The response to a request, in parts, and the time for which nothing is read after it.
 
-    There is no response if `parts` is None.
+    There is no response if `parts` is None. `on_sent` is called once the response has left.
 
     Kafka mutes the channel of a client that exceeded its quota for the throttle time, so that
     clients that ignore it, or get no response, are slowed down as well (KIP-219).
@@ -44,6 +44,7 @@ class ResponseFrame(NamedTuple):
 
     parts: Sequence[FramePart] | None
     pause_ms: int = 0
+    on_sent: Callable[[], None] | None = None
 
 
 class ConnectionRules(NamedTuple):
@@ -221,9 +222,11 @@ class ServerConnection(asyncio.Protocol):
             response = await self._rules.answer(frame, self._peer)
             if response.parts is not None and self._writer is not None:
                 await self._writer.send(response.parts)
-                if self._is_finishing:
-                    self.finish()
-                    return
+            if response.on_sent is not None:
+                response.on_sent()
+            if self._is_finishing:
+                self.finish()
+                return
             if response.pause_ms > 0:
                 await asyncio.sleep(response.pause_ms / 1000)
         except CloseConnectionError as error:

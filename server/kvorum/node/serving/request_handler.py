@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, NamedTuple, TypeAlias
 
 from kvorum.metadata.acl_codes import AclOperation
@@ -14,6 +15,7 @@ from kvorum.node.clock import Clock
 from kvorum.node.errors import CloseConnectionError, NotControllerError
 from kvorum.node.serving.answer_frame import encode_answer_parts
 from kvorum.node.serving.connection import Peer, ResponseFrame
+from kvorum.node.serving.error_counts import error_counts
 from kvorum.node.serving.listener_api import (
     ForwardedResponse,
     HandlerResponse,
@@ -22,6 +24,7 @@ from kvorum.node.serving.listener_api import (
     Services,
 )
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.node.serving.request_progress import RequestProgress
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
@@ -66,12 +69,14 @@ class RequestHandler(Generic[Services]):
         give_access: GiveAccess,
         *,
         clock: Clock,
+        metrics: RequestChannelMetrics,
         throttle: Throttle = _unthrottled,
     ) -> None:
         self._apis = apis
         self._node = node
         self._give_access = give_access
         self._clock = clock
+        self._metrics = metrics
         self._throttle = throttle
 
     async def answer(self, frame: bytes, peer: Peer) -> ResponseFrame:
@@ -89,16 +94,25 @@ class RequestHandler(Generic[Services]):
             refusal = RequestError(ErrorCode.NOT_CONTROLLER, str(error))
             response = api.refuse(request.body, refusal, request.version)
         response = self._throttle(request, response)
+        progress.has_response(self._clock.monotonic_ms())
+        on_sent = partial(self._record, request, len(frame) - body_start)
         pause_ms = progress.throttle_time_ms or 0
         if response is None:
-            return ResponseFrame(None, pause_ms)
+            return ResponseFrame(None, pause_ms, on_sent)
         if isinstance(response, ForwardedResponse):
-            return ResponseFrame((response.frame,), max(pause_ms, response.throttle_time_ms))
+            pause_ms = max(pause_ms, response.throttle_time_ms)
+            return ResponseFrame((response.frame,), pause_ms, on_sent)
+        self._metrics.update_errors(api.key, error_counts(response))
         parts = encode_answer_parts(
             response, version=request.version, correlation_id=header.correlation_id
         )
         own_pause_ms = 0 if api.throttle_time_ms is None else api.throttle_time_ms(response)
-        return ResponseFrame(parts, max(pause_ms, own_pause_ms))
+        return ResponseFrame(parts, max(pause_ms, own_pause_ms), on_sent)
+
+    def _record(self, request: IncomingRequest, body_bytes: int) -> None:
+        key, body = request.header.request_api_key, request.body
+        times = request.progress.times(self._clock.monotonic_ms(), body_bytes)
+        self._metrics.update(key, request.version, body, times)
 
     def read(self, frame: bytes, origin: Origin) -> IncomingRequest:
         """Return the request in a frame that a broker forwarded; raises CloseConnectionError."""

@@ -8,6 +8,7 @@ from types import coroutine
 from typing import Any, TypeVar
 
 from kvorum.node.clock import Clock
+from kvorum.node.serving.request_metrics import RequestTimes
 
 Result = TypeVar("Result")
 
@@ -18,12 +19,20 @@ class RequestProgress:
     `throttle_time_ms` is None until somebody has decided about the client's quotas.
     """
 
-    __slots__ = ("_clock", "_resumed_ms", "_worked_ms", "started_ms", "throttle_time_ms")
+    __slots__ = (
+        "_clock",
+        "_responded_ms",
+        "_resumed_ms",
+        "_started_ms",
+        "_worked_ms",
+        "throttle_time_ms",
+    )
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.started_ms = clock.monotonic_ms()
-        self._resumed_ms: float | None = self.started_ms
+        self._started_ms = clock.monotonic_ms()
+        self._resumed_ms: float | None = self._started_ms
+        self._responded_ms = self._started_ms
         self._worked_ms = 0.0
         self.throttle_time_ms: int | None = None
 
@@ -33,6 +42,22 @@ class RequestProgress:
         if self._resumed_ms is None:
             return self._worked_ms
         return self._worked_ms + self._clock.monotonic_ms() - self._resumed_ms
+
+    def has_response(self, now_ms: float) -> None:
+        """Take note that there is a response, which is to be sent."""
+        self._responded_ms = now_ms
+
+    def times(self, now_ms: float, body_bytes: int) -> RequestTimes:
+        """Return all times of a request whose response is sent now."""
+        remote_ms = self._responded_ms - self._started_ms - self._worked_ms
+        return RequestTimes(
+            total_time=now_ms - self._started_ms,
+            local_time=self._worked_ms,
+            remote_time=max(remote_ms, 0.0),
+            send_time=now_ms - self._responded_ms,
+            throttle_time=self.throttle_time_ms or 0,
+            request_bytes=body_bytes,
+        )
 
     @coroutine
     def measured(self, work: Coroutine[Any, Any, Result]) -> Generator[Any, Any, Result]:

@@ -17,6 +17,7 @@ from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
+from kvorum.broker.partition_stats import PartitionStats
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.log_directory import LogDirectory
@@ -54,6 +55,7 @@ class Replica:
         self.manager = managed([directory])
         log = self.manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=None, now_ms=WALL_MS)
         self.proposals: list[IsrProposal] = []
+        self.stats = PartitionStats()
         context = PartitionContext(
             broker_id,
             lambda: self.epoch,
@@ -61,6 +63,7 @@ class Replica:
             self.proposals.append,
             flush,
             LAG_MAX_MS,
+            self.stats,
         )
         self.partition = Partition(PARTITION, TOPIC_ID, log, context)
         self.problems: list[str] = []

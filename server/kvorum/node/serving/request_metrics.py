@@ -1,0 +1,84 @@
+"""How many requests there were, how long they took, how they ended (Kafka's RequestMetrics)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from kvorum.node.metrics.sensors import LatestRows
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.apis import API_SPECS
+from kvorum.wire.primitives import Message
+
+if TYPE_CHECKING:
+    # A start does not need the message.
+    from kvorum.wire.messages.fetch import FetchRequest
+
+
+class RequestTimes(NamedTuple):
+    """The times of a request in milliseconds, and its size without header.
+
+    `local_time` is the event loop's, `remote_time` what the request waited for, `send_time` that of
+    encoding and sending its response, and `throttle_time` how long its client has to wait.
+    """
+
+    total_time: float
+    local_time: float
+    remote_time: float
+    send_time: float
+    throttle_time: float
+    request_bytes: float
+
+
+@dataclass(slots=True)
+class RequestMetrics:
+    """The requests of one API since the start."""
+
+    by_version: Counter[int] = field(default_factory=Counter[int])
+    errors: Counter[int] = field(default_factory=Counter[int])
+    times: LatestRows = field(default_factory=lambda: LatestRows(len(RequestTimes._fields)))
+
+
+class RequestChannelMetrics:
+    """The requests of a process, by the names that Kafka gives them."""
+
+    def __init__(self) -> None:
+        self._of_names: dict[str, RequestMetrics] = {}
+
+    @property
+    def by_name(self) -> Mapping[str, RequestMetrics]:
+        """What is known of each kind of requests."""
+        return MappingProxyType(self._of_names)
+
+    def update(self, key: int, version: int, body: Message, times: RequestTimes) -> None:
+        """Count a request whose response is sent."""
+        for name in _names(key, body):
+            metrics = self._of(name)
+            metrics.by_version[version] += 1
+            metrics.times.record(times)
+
+    def update_errors(self, key: int, counts: Counter[int]) -> None:
+        """Count the error codes of a response."""
+        self._of(API_SPECS[key].name).errors.update(counts)
+
+    def _of(self, name: str) -> RequestMetrics:
+        metrics = self._of_names.get(name)
+        if metrics is None:
+            metrics = self._of_names[name] = RequestMetrics()
+        return metrics
+
+
+FETCH_CONSUMER: Final = "FetchConsumer"
+FETCH_FOLLOWER: Final = "FetchFollower"
+
+
+def _names(key: int, body: Message) -> tuple[str, ...]:
+    name = API_SPECS[key].name
+    if key != ApiKey.FETCH:
+        return (name,)
+    fetch = cast("FetchRequest", body)
+    is_follower = max(fetch.replica_id, fetch.replica_state.replica_id) >= 0
+    return (FETCH_FOLLOWER if is_follower else FETCH_CONSUMER, name)
