@@ -100,7 +100,7 @@ class RequestHandler(Generic[Services]):
         if response is None:
             return ResponseFrame(None, pause_ms, on_sent)
         if isinstance(response, ForwardedResponse):
-            pause_ms = max(pause_ms, response.throttle_time_ms)
+            pause_ms = progress.throttle_time_ms = max(pause_ms, response.throttle_time_ms)
             return ResponseFrame((response.frame,), pause_ms, on_sent)
         self._metrics.update_errors(api.key, error_counts(response))
         parts = encode_answer_parts(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Generator
-from functools import partial
 from types import coroutine
 from typing import Any, TypeVar
 
@@ -62,22 +61,23 @@ class RequestProgress:
     @coroutine
     def measured(self, work: Coroutine[Any, Any, Result]) -> Generator[Any, Any, Result]:
         """Do `work`, and count the time of its steps."""
-        step = partial(work.send, None)
+        thrown: BaseException | None = None
         while True:
             if self._resumed_ms is None:
                 self._resumed_ms = self._clock.monotonic_ms()
             try:
-                awaited = step()
+                awaited = work.send(None) if thrown is None else work.throw(thrown)
             except StopIteration as end:
                 result: Result = end.value
                 return result
             finally:
+                # A frame that keeps the error that passes through it lives on with it.
+                thrown = None
                 self._pause()
             try:
                 yield awaited
-                step = partial(work.send, None)
             except BaseException as error:  # noqa: BLE001 - the work's own affair
-                step = partial(work.throw, error)
+                thrown = error
 
     def _pause(self) -> None:
         self._worked_ms, self._resumed_ms = self.local_time_ms, None
