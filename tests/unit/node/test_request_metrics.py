@@ -112,7 +112,7 @@ def test_every_error_code_of_a_response_counts() -> None:
 
 def test_fetches_of_consumers_and_followers_have_names_of_their_own() -> None:
     metrics = RequestChannelMetrics()
-    times = RequestTimes(1, 1, 0, 0, 0, 9)
+    times = RequestTimes(1.0, 1.0, 0.0, 0.0, 0.0, 9.0)
     metrics.update(ApiKey.FETCH, 12, FetchRequest(), times)
     metrics.update(ApiKey.FETCH, 12, FetchRequest(replica_id=3), times)
     metrics.update(ApiKey.FETCH, 17, FetchRequest(replica_state=FetchRequestReplicaState(4)), times)
@@ -123,5 +123,5 @@ def test_fetches_of_consumers_and_followers_have_names_of_their_own() -> None:
         "Fetch": {12: 2, 17: 1},
         "ApiVersions": {4: 1},
     }
-    (total, *_, size) = metrics.by_name["Fetch"].times.distributions()
-    assert (total.count, size.total) == (3, 27)
+    known = metrics.by_name["Fetch"].times
+    assert (known.total_time.count, known.request_bytes.total) == (3, 27)

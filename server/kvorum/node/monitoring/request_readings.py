@@ -10,15 +10,6 @@ from kvorum.node.metrics.names import Reading
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, RequestMetrics
 from kvorum.wire.error_codes import ErrorCode
 
-_TIMES: Final = (
-    "TotalTimeMs",
-    "LocalTimeMs",
-    "RemoteTimeMs",
-    "ResponseSendTimeMs",
-    "ThrottleTimeMs",
-    "RequestBytes",
-)
-"""The metrics of `RequestTimes`, in the order of its fields."""
 _ERROR_NAMES: Final = {int(code): code.name for code in ErrorCode}
 
 
@@ -34,5 +25,10 @@ def _of(name: str, requests: RequestMetrics) -> Iterator[Reading]:
     for code, count in requests.errors.items():
         error = _ERROR_NAMES.get(code, str(code))
         yield catalogue.REQUEST_ERRORS.reading("ErrorsPerSec", count, name, error)
-    for time, distribution in zip(_TIMES, requests.times.distributions(), strict=True):
-        yield catalogue.REQUEST_TIMES.reading(time, distribution, name)
+    group, times = catalogue.REQUEST_TIMES, requests.times
+    yield group.reading("TotalTimeMs", times.total_time, name)
+    yield group.reading("LocalTimeMs", times.local_time, name)
+    yield group.reading("RemoteTimeMs", times.remote_time, name)
+    yield group.reading("ResponseSendTimeMs", times.send_time, name)
+    yield group.reading("ThrottleTimeMs", times.throttle_time, name)
+    yield group.reading("RequestBytes", times.request_bytes, name)

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
 
-from kvorum.node.metrics.sensors import LatestRows
+from kvorum.node.metrics.sensors import Distribution, LatestRows
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.primitives import Message
@@ -17,20 +17,22 @@ if TYPE_CHECKING:
     # A start does not need the message.
     from kvorum.wire.messages.fetch import FetchRequest
 
+Value = TypeVar("Value")
 
-class RequestTimes(NamedTuple):
-    """The times of a request in milliseconds, and its size without header.
+
+class RequestTimes(NamedTuple, Generic[Value]):
+    """The times of a request in milliseconds, and its size without header; or what is known of all.
 
     `local_time` is the event loop's, `remote_time` what the request waited for, `send_time` that of
     encoding and sending its response, and `throttle_time` how long its client has to wait.
     """
 
-    total_time: float
-    local_time: float
-    remote_time: float
-    send_time: float
-    throttle_time: float
-    request_bytes: float
+    total_time: Value
+    local_time: Value
+    remote_time: Value
+    send_time: Value
+    throttle_time: Value
+    request_bytes: Value
 
 
 @dataclass(slots=True)
@@ -39,7 +41,12 @@ class RequestMetrics:
 
     by_version: Counter[int] = field(default_factory=Counter[int])
     errors: Counter[int] = field(default_factory=Counter[int])
-    times: LatestRows = field(default_factory=lambda: LatestRows(len(RequestTimes._fields)))
+    rows: LatestRows = field(default_factory=lambda: LatestRows(len(RequestTimes._fields)))
+
+    @property
+    def times(self) -> RequestTimes[Distribution]:
+        """The distributions of the times and sizes."""
+        return RequestTimes(*self.rows.distributions())
 
 
 class RequestChannelMetrics:
@@ -53,12 +60,12 @@ class RequestChannelMetrics:
         """What is known of each kind of requests."""
         return MappingProxyType(self._of_names)
 
-    def update(self, key: int, version: int, body: Message, times: RequestTimes) -> None:
+    def update(self, key: int, version: int, body: Message, times: RequestTimes[float]) -> None:
         """Count a request whose response is sent."""
         for name in _names(key, body):
             metrics = self._of(name)
             metrics.by_version[version] += 1
-            metrics.times.record(times)
+            metrics.rows.record(times)
 
     def update_errors(self, key: int, counts: Counter[int]) -> None:
         """Count the error codes of a response."""

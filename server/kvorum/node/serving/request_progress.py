@@ -46,7 +46,7 @@ class RequestProgress:
         """Take note that there is a response, which is to be sent."""
         self._responded_ms = now_ms
 
-    def times(self, now_ms: float, body_bytes: int) -> RequestTimes:
+    def times(self, now_ms: float, body_bytes: int) -> RequestTimes[float]:
         """Return all times of a request whose response is sent now."""
         remote_ms = self._responded_ms - self._started_ms - self._worked_ms
         return RequestTimes(
