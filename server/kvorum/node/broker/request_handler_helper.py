@@ -6,6 +6,7 @@ Produce and Fetch decide for themselves, about bytes too; every other API when i
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from kvorum.broker.quota.client_quota_manager import UNLIMITED, QuotaClient
 from kvorum.broker.quota.quota_managers import QuotaManagers
@@ -15,6 +16,13 @@ from kvorum.node.serving.listener_api import ForwardedResponse, HandlerResponse
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.headers import encode_response_frame
 from kvorum.wire.primitives import Message
+
+
+@runtime_checkable
+class _Throttled(Protocol):
+    """A response with a throttle time."""
+
+    throttle_time_ms: int
 
 
 class RequestHandlerHelper:
@@ -98,5 +106,5 @@ def client_of(request: IncomingRequest) -> QuotaClient:
 
 def set_throttle_time(response: Message, throttle_time_ms: int) -> None:
     """Set the throttle time of a response; some classes of responses have none."""
-    if hasattr(response, "throttle_time_ms"):
+    if isinstance(response, _Throttled):
         response.throttle_time_ms = max(response.throttle_time_ms, throttle_time_ms)
