@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cache
 from typing import Final, NamedTuple
 
 from kvorum.wire.json_form import element_class, fields_of
-from kvorum.wire.primitives import Message, Struct
+from kvorum.wire.primitives import Struct
 
 ERROR_CODE: Final = "error_code"
 
@@ -19,22 +18,19 @@ class _Places(NamedTuple):
     inside: tuple[str, ...]
 
 
-def error_counts(response: Message) -> Counter[int]:
-    """Return how often each error code is in `response`, 0 for what went well included."""
-    counts: Counter[int] = Counter()
-    _count(response, counts)
-    return counts
-
-
-def _count(value: Struct, counts: Counter[int]) -> None:
+def count_errors(value: Struct, counts: dict[int, int]) -> None:
+    """Add to `counts` how often each error code is in `value`, 0 for what went well included."""
     places = _places(type(value))  # type: ignore[arg-type] # classes can be hashed
     if places.is_here:
-        counts[getattr(value, ERROR_CODE)] += 1
+        code: int = getattr(value, ERROR_CODE)
+        counts[code] = counts.get(code, 0) + 1
     for attribute in places.inside:
         found: Struct | list[Struct] | None = getattr(value, attribute)
-        for one in found if isinstance(found, list) else (found,):
-            if one is not None:
-                _count(one, counts)
+        if isinstance(found, list):
+            for one in found:
+                count_errors(one, counts)
+        elif found is not None:
+            count_errors(found, counts)
 
 
 @cache

@@ -15,7 +15,6 @@ from kvorum.node.clock import Clock
 from kvorum.node.errors import CloseConnectionError, NotControllerError
 from kvorum.node.serving.answer_frame import encode_answer_parts
 from kvorum.node.serving.connection import Peer, ResponseFrame
-from kvorum.node.serving.error_counts import error_counts
 from kvorum.node.serving.listener_api import (
     ForwardedResponse,
     HandlerResponse,
@@ -102,7 +101,7 @@ class RequestHandler(Generic[Services]):
         if isinstance(response, ForwardedResponse):
             pause_ms = progress.throttle_time_ms = max(pause_ms, response.throttle_time_ms)
             return ResponseFrame((response.frame,), pause_ms, on_sent)
-        self._metrics.update_errors(api.key, error_counts(response))
+        self._metrics.update_errors(api.key, response)
         parts = encode_answer_parts(
             response, version=request.version, correlation_id=header.correlation_id
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
 
 from kvorum.node.metrics.sensors import Distribution, LatestRows
+from kvorum.node.serving.error_counts import count_errors
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.primitives import Message
@@ -39,8 +39,8 @@ class RequestTimes(NamedTuple, Generic[Value]):
 class RequestMetrics:
     """The requests of one API since the start."""
 
-    by_version: Counter[int] = field(default_factory=Counter[int])
-    errors: Counter[int] = field(default_factory=Counter[int])
+    by_version: dict[int, int] = field(default_factory=dict[int, int])
+    errors: dict[int, int] = field(default_factory=dict[int, int])
     rows: LatestRows = field(default_factory=lambda: LatestRows(len(RequestTimes._fields)))
 
     @property
@@ -64,12 +64,12 @@ class RequestChannelMetrics:
         """Count a request whose response is sent."""
         for name in _names(key, body):
             metrics = self._of(name)
-            metrics.by_version[version] += 1
+            metrics.by_version[version] = metrics.by_version.get(version, 0) + 1
             metrics.rows.record(times)
 
-    def update_errors(self, key: int, counts: Counter[int]) -> None:
+    def update_errors(self, key: int, response: Message) -> None:
         """Count the error codes of a response."""
-        self._of(API_SPECS[key].name).errors.update(counts)
+        count_errors(response, self._of(API_SPECS[key].name).errors)
 
     def _of(self, name: str) -> RequestMetrics:
         metrics = self._of_names.get(name)
