@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -214,6 +215,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     folder = tmp_path_factory.mktemp("our-metrics")
     with KvorumNode(folder, {**OFTEN, "kvorum.metrics.listener": address}) as node:
         live_through(node.controller_servers, node.bootstrap_servers, node.cluster_id)
+        time.sleep(SETTLING_MS / 1000)
         return scrape(address)
 
 

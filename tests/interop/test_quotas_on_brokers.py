@@ -32,7 +32,7 @@ PRODUCE_VERSION: Final = 9
 FETCH_VERSION: Final = 12
 VALUE: Final = batch(b"x" * 50_000)
 WINDOWS: Final = {"quota.window.num": "2", "quota.window.size.seconds": "1"}
-RATE: Final = 200_000
+RATE: Final = 220_000
 CLOSE_MS: Final = 150
 """How far times may differ: requests do not come at the same moments."""
 Node = RealKafka | KvorumNode
@@ -97,8 +97,7 @@ def test_producers_wait_alike(nodes: tuple[Node, Node], kafka_tools: ToolRunner)
             waits.append([client.produce().throttle_time_ms for _ in range(7)])
     real, ours = waits
     # Four batches are within the quota of a second.
-    assert [wait > 0 for wait in real[:5]] == [wait > 0 for wait in ours[:5]]
-    assert any(real)
+    assert [wait > 0 for wait in real[:5]] == [False, False, False, False, True]
     assert ours == pytest.approx(real, abs=CLOSE_MS)
 
 
@@ -109,11 +108,13 @@ def test_consumers_wait_alike_and_get_nothing_meanwhile(
     for node in nodes:
         set_quota(kafka_tools, node, f"consumer_byte_rate={RATE}", *client_entity("consumer"))
         with Client(node, "consumer") as client:
-            facts.append([fact_of(client.fetch()) for _ in range(4)])
+            facts.append([fact_of(client.fetch()) for _ in range(2)])
     real, ours = facts
-    assert [size for size, _ in ours] == [size for size, _ in real]
-    assert [size > 0 for size, _ in real] == [True, False, True, False]
+    # As much as the quota allows in a second, then nothing.
+    assert [size for size, _ in real] == [RATE, 0]
+    assert [size for size, _ in ours] == [RATE, 0]
     waits = [wait for _, wait in real]
+    assert waits[1] > 0
     assert [wait for _, wait in ours] == pytest.approx(waits, abs=CLOSE_MS)
 
 
@@ -123,7 +124,7 @@ def fact_of(response: FetchResponse) -> tuple[int, int]:
     return sum(len(one.records or b"") for one in read), response.throttle_time_ms
 
 
-def test_a_users_default_quota_counts_before_a_client_ids(
+def test_a_users_quota_counts_before_a_client_ids(
     nodes: tuple[Node, Node], kafka_tools: ToolRunner
 ) -> None:
     waits: list[int] = []
@@ -158,7 +159,7 @@ def test_the_perf_tool_is_held_to_the_quota(
         assert found is not None, done.stdout
         speeds.append(float(found[1]) * 1000)
     real, ours = speeds
-    assert RATE * 0.7 < real < RATE * 1.5
+    assert RATE * 0.7 < real < RATE * 1.8
     assert ours == pytest.approx(real, rel=0.25)
 
 
