@@ -52,6 +52,8 @@ def nodes(
                 assert driver.create_topics([TopicWish(TOPIC)])[TOPIC].code == 0
             with Client(node, "warm") as client:
                 wait_for(lambda: client.produces() or None, lambda: "the partition is led")
+                # As much as a consumer may fetch in a second, and more.
+                assert all(client.produces() for _ in range(5))
         yield real, ours
 
 
