@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.interop.controller_quorum import wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import HEAP_MB, NodeFiles, free_ports, write_settings
 from tests.interop.kafka.tools import ToolRunner
@@ -21,10 +23,12 @@ from tests.process.played_broker import (
     registration,
 )
 from tests.unit.node.raw_client import RawClient
+from tests.unit.node.record_requests import batch, fetch, produce, values
 
 from kvorum.node.metrics.absent import ABSENT
 from kvorum.node.metrics.catalogue import KIP_853, all_metrics
 from kvorum.node.metrics.names import OWN_DOMAIN, Kind, Metric
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 from kvorum.wire.messages.create_topics import (
@@ -40,12 +44,21 @@ from kvorum.wire.messages.create_topics import (
 from kvorum.wire.messages.create_topics import (
     CreateTopicsRequestCreatableTopicConfig as Config,
 )
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+    ListOffsetsResponse,
+)
+from kvorum.wire.records import RecordData, build_batch
 
 pytestmark = pytest.mark.interop
 SOURCE = Path(__file__).parent / "java" / "MetricNames.java"
 SETTLING_MS = 1_000
 READY = "ready"
 TIMEOUT_S = 120
+TOPIC = "lone"
+"""The topic whose first partition is on the node's own broker."""
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 PLAYED = (100, 101, 102)
 """The last of them is never unfenced."""
@@ -92,8 +105,8 @@ def read(line: str) -> Attribute:
     return Attribute(domain, tuple((key, value) for key, _, value in pairs), name, kind, text)
 
 
-def live_through(controller: str, cluster_id: str) -> None:
-    """Have played brokers come and go, and leaders be elected in all the ways there are."""
+def live_through(controller: str, broker: str, cluster_id: str) -> None:
+    """Have played brokers come and go, leaders be elected in all ways, and records sent."""
     with RawClient(controller) as client:
         epochs = {
             broker_id: client.ask(
@@ -119,6 +132,27 @@ def live_through(controller: str, cluster_id: str) -> None:
         beat(first, want_fence=True)
         beat(second, want_fence=False)
         assert never in epochs
+    with RawClient(broker) as client:
+        wait_for(lambda: leads(client) or None, lambda: f"the broker leads {TOPIC}")
+        send_records(client)
+
+
+def leads(client: RawClient) -> bool:
+    """Return whether the broker leads the partition that it has."""
+    wish = ListOffsetsRequestListOffsetsPartition(0, -1, -1)
+    topics = [ListOffsetsRequestListOffsetsTopic(TOPIC, [wish])]
+    (topic,) = client.ask(ListOffsetsRequest(topics=topics), ListOffsetsResponse, 5).topics
+    return topic.partitions[0].error_code == 0
+
+
+def send_records(client: RawClient) -> None:
+    """Send records that are taken, that are too large, and that are wrong; fetch the first."""
+    late = build_batch([RecordData(b"late", None, 2**61, ())])
+    assert produce(client, TOPIC, batch(b"x" * 1000)).error_code == ErrorCode.NONE
+    assert produce(client, TOPIC, batch(b"y")).error_code == ErrorCode.NONE
+    assert produce(client, TOPIC, batch(b"z" * 2**21)).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert produce(client, TOPIC, bytes(late)).error_code == ErrorCode.INVALID_TIMESTAMP
+    assert len(values(fetch(client, TOPIC, 0))) == 2
 
 
 def topics_on(first: int, second: int) -> CreateTopicsRequest:
@@ -165,7 +199,8 @@ def beans(
         try:
             assert process.stdout is not None
             assert process.stdout.readline().strip() == READY
-            live_through(f"127.0.0.1:{controller_port}", CLUSTER_ID)
+            addresses = (f"127.0.0.1:{controller_port}", f"127.0.0.1:{broker_port}")
+            live_through(*addresses, CLUSTER_ID)
             said, _ = process.communicate("\n", timeout=TIMEOUT_S)
         finally:
             process.kill()
@@ -179,7 +214,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     address = f"127.0.0.1:{port}"
     folder = tmp_path_factory.mktemp("our-metrics")
     with KvorumNode(folder, {**OFTEN, "kvorum.metrics.listener": address}) as node:
-        live_through(node.controller_servers, node.cluster_id)
+        live_through(node.controller_servers, node.bootstrap_servers, node.cluster_id)
+        time.sleep(SETTLING_MS / 1000)
         return scrape(address)
 
 
@@ -287,6 +323,95 @@ def test_nodes_with_the_same_past_have_the_same_values(
     assert {key: str(value) for key, value in ours.items()} == {
         key: str(value) for key, value in theirs.items()
     }
+
+
+LONE = {"topic": TOPIC}
+LONE_LOG = {"topic": TOPIC, "partition": "0"}
+# What is counted of the same records on both sides.
+COUNTED: list[tuple[str, dict[str, str]]] = [
+    *(
+        (f"kafka_server_BrokerTopicMetrics_{name}", labels)
+        for name in (
+            "MessagesIn",
+            "BytesIn",
+            "BytesOut",
+            "BytesRejected",
+            "FailedProduceRequests",
+            "TotalProduceRequests",
+            "TotalFetchRequests",
+        )
+        for labels in ({}, LONE)
+    ),
+    ("kafka_server_BrokerTopicMetrics_FailedFetchRequests", {}),
+    ("kafka_server_BrokerTopicMetrics_ReplicationBytesIn", {}),
+    ("kafka_server_BrokerTopicMetrics_ReplicationBytesOut", {}),
+    ("kafka_network_RequestMetrics_Requests", {"request": "Produce", "version": "9"}),
+    ("kafka_network_RequestMetrics_Requests", {"request": "Fetch", "version": "12"}),
+    ("kafka_network_RequestMetrics_Requests", {"request": "FetchConsumer", "version": "12"}),
+    ("kafka_network_RequestMetrics_Errors", {"request": "Produce", "error": "NONE"}),
+    ("kafka_network_RequestMetrics_Errors", {"request": "Produce", "error": "INVALID_TIMESTAMP"}),
+    ("kafka_network_RequestMetrics_Errors", {"request": "Produce", "error": "MESSAGE_TOO_LARGE"}),
+    ("kafka_network_RequestMetrics_Errors", {"request": "Fetch", "error": "NONE"}),
+    *(
+        (f"kafka_server_ReplicaManager_{name}", {})
+        for name in (
+            "LeaderCount",
+            "PartitionCount",
+            "OfflineReplicaCount",
+            "UnderReplicatedPartitions",
+            "UnderMinIsrPartitionCount",
+            "AtMinIsrPartitionCount",
+            "ReassigningPartitions",
+            "IsrShrinks",
+            "IsrExpands",
+            "FailedIsrUpdates",
+        )
+    ),
+    ("kafka_server_ReplicaFetcherManager_MaxLag", {"clientId": "Replica"}),
+    ("kafka_server_ReplicaFetcherManager_FailedPartitionsCount", {"clientId": "Replica"}),
+    *(
+        (f"kafka_server_DelayedOperationPurgatory_{name}", {"delayedOperation": kind})
+        for name in ("NumDelayedOperations", "PurgatorySize")
+        for kind in ("Produce", "Fetch", "DeleteRecords")
+    ),
+    ("kafka_server_FetchSessionCache_NumIncrementalFetchSessions", {}),
+    ("kafka_server_FetchSessionCache_NumIncrementalFetchPartitionsCached", {}),
+    ("kafka_server_FetchSessionCache_IncrementalFetchSessionEvictions", {}),
+    *(
+        (f"kafka_log_Log_{name}", LONE_LOG)
+        for name in ("Size", "NumLogSegments", "LogStartOffset", "LogEndOffset")
+    ),
+    ("kafka_log_LogManager_OfflineLogDirectoryCount", {}),
+    *(
+        (f"kafka_coordinator_group_GroupMetadataManager_Num{name}", {})
+        for name in ("Offsets", "Groups")
+    ),
+    ("kafka_server_group_coordinator_metrics_group_count", {"protocol": "classic"}),
+]
+
+
+@pytest.mark.parametrize(("name", "labels"), COUNTED, ids=str)
+def test_the_same_records_and_requests_are_counted_alike(
+    beans: list[Attribute], page: Page, name: str, labels: dict[str, str]
+) -> None:
+    (metric,) = [
+        one for one in METRICS if one.exported_name == name and set(one.labels) == set(labels)
+    ]
+    sample = f"{name}_total" if metric.kind is Kind.METER else name
+    ours = page.samples[sample, frozenset(labels.items())]
+    assert ours == theirs_of(beans, metric)[frozenset(labels.items())]
+
+
+def test_requests_took_time(page: Page) -> None:
+    name = "kafka_network_RequestMetrics_"
+    total = page.value(f"{name}TotalTimeMs_sum", request="Produce")
+    local, remote, sent = (
+        page.value(f"{name}{part}TimeMs_sum", request="Produce")
+        for part in ("Local", "Remote", "ResponseSend")
+    )
+    assert min(local, sent) > 0
+    assert local + remote + sent == pytest.approx(total, rel=0.01)
+    assert page.value(f"{name}RequestBytes_sum", request="Produce") > 2**21
 
 
 @pytest.mark.parametrize(

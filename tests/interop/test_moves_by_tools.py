@@ -28,7 +28,7 @@ from tests.unit.node.test_alter_replica_log_dirs import (
     wait_until_moved,
 )
 
-from kvorum.broker.replication_quota_manager import (
+from kvorum.broker.quota.replication_quota_manager import (
     ALTER_LOG_DIRS_RATE,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

@@ -12,9 +12,14 @@ from typing import NamedTuple
 
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.partition_leader.leader import LeaderSettings, PartitionLeader
-from kvorum.broker.partition_leader.outcomes import Answer
-from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.partition_leader.outcomes import Accepted, Answer
+from kvorum.broker.partition_leader.partition_state import (
+    CommittedPartitionState,
+    IsrProposal,
+    PendingExpandIsr,
+)
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
+from kvorum.broker.partition_stats import PartitionStats
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.append_origin import AppendOrigin
@@ -43,6 +48,7 @@ class PartitionContext(NamedTuple):
 
     `alter_partition` passes a change of the ISR on to the controller; `flush_log` has finished
     segments made durable, without waiting for it; `lag_max_ms` is ``replica.lag.time.max.ms``.
+    `stats` are what all partitions count.
     """
 
     broker_id: int
@@ -51,6 +57,7 @@ class PartitionContext(NamedTuple):
     alter_partition: Callable[[IsrProposal], None]
     flush_log: Callable[[UnifiedLog], None]
     lag_max_ms: float
+    stats: PartitionStats
 
 
 class EpochEndOffset(NamedTuple):
@@ -192,6 +199,11 @@ class Partition:
         info = self.log.append_as_leader(
             batch, leader_epoch=leader.leader_epoch, now_ms=wall_ms, origin=origin
         )
+        self._context.stats.topics.on_append(
+            self.topic_partition.topic,
+            size_bytes=batch.size,
+            message_count=info.last_offset - info.first_offset + 1,
+        )
         self._flush_finished_segments()
         leader.on_append(self.log.log_end_offset, now_ms)
         if not self._follow_high_watermark(leader):
@@ -207,6 +219,7 @@ class Partition:
         Raises CorruptBatchError, or StorageError.
         """
         last = self.log.append_as_follower(records, leader_epoch=leader_epoch, now_ms=wall_ms)
+        self._context.stats.topics.replication_bytes_in += len(records)
         self._flush_finished_segments()
         return last
 
@@ -341,9 +354,21 @@ class Partition:
         """Take in the controller's answer to a proposal."""
         leader = self._leader
         if leader is not None:
+            self._count_answer(leader, proposal, answer)
             again = leader.on_answer(proposal, answer, now_ms)
             self._follow_high_watermark(leader)
             self._propose(again)
+
+    def _count_answer(self, leader: PartitionLeader, proposal: IsrProposal, answer: Answer) -> None:
+        state, stats = leader.state, self._context.stats
+        if isinstance(state, CommittedPartitionState) or state.proposal is not proposal:
+            return
+        if not isinstance(answer, Accepted):
+            stats.failed_isr_updates += 1
+        elif isinstance(state, PendingExpandIsr):
+            stats.isr_expands += 1
+        else:
+            stats.isr_shrinks += 1
 
     def _propose(self, proposal: IsrProposal | None) -> None:
         if proposal is not None:

@@ -9,23 +9,21 @@ from typing import TYPE_CHECKING
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
-from kvorum.broker.replication_quota_manager import (
-    QuotaSettings,
-    ReplicationQuotaManagerConfig,
-)
+from kvorum.broker.quota.quota_managers import QuotaManagers
+from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaSettings
+from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
+from kvorum.node.broker.delayed_operation import Purgatories
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_alter_log_dirs_manager import MoveSettings
 from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherSettings
-from kvorum.node.broker.replica_manager import (
-    ReplicaEnvironment,
-    ReplicaManager,
-    ReplicaManagerSettings,
-)
+from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.replica_manager_settings import ReplicaEnvironment, ReplicaManagerSettings
+from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
 from kvorum.node.config import NodeConfig
 from kvorum.node.directories import clean_shutdowns, common_epoch, open_log_directories
 from kvorum.node.endpoints import advertised_endpoints
@@ -100,24 +98,16 @@ class BrokerServer:
             broker_epoch=lambda: self._lifecycle_manager.epoch,
         )
         apis = broker_apis()
-        services = BrokerServices(
-            config=config,
-            cluster_id=shared.directories.cluster_id,
-            raft=shared.raft,
-            loader=shared.loader,
-            forwarder=self._forwarder,
-            topic_creator=self._topic_creator,
-            metadata_topic=_metadata_topic(shared),
-            replicas=self._replicas,
-            producer_ids=self._producer_ids,
-            fetch_sessions=FetchManager(config.logs.fetch_session_slots, shared.random),
-            group_coordination=self._groups,
-            clock=shared.clock,
-            random=shared.random,
-            served=lambda: self._served(apis),
-        )
+        self._services = self._broker_services(apis)
         authorizer = Authorizer(config.security.authorizer, loader=shared.loader, raft=shared.raft)
-        dispatcher = RequestHandler(apis, services, authorizer.access)
+        dispatcher = RequestHandler(
+            apis,
+            self._services,
+            authorizer.access,
+            clock=shared.clock,
+            metrics=shared.request_metrics,
+            throttle=self._services.throttling.throttle,
+        )
         self._servers = {
             listener.name: shared.server(listener.name, dispatcher)
             for listener in config.listeners.brokers
@@ -127,6 +117,11 @@ class BrokerServer:
     def state(self) -> BrokerState:
         """The state of the broker."""
         return self._lifecycle_manager.state
+
+    @property
+    def services(self) -> BrokerServices:
+        """The parts that handlers use."""
+        return self._services
 
     @property
     def is_unfenced(self) -> bool:
@@ -222,6 +217,27 @@ class BrokerServer:
             if path in cordoned
         )
 
+    def _broker_services(self, apis: ServedApis[BrokerServices]) -> BrokerServices:
+        shared, config = self._shared, self._shared.config
+        return BrokerServices(
+            config=config,
+            cluster_id=shared.directories.cluster_id,
+            raft=shared.raft,
+            loader=shared.loader,
+            forwarder=self._forwarder,
+            topic_creator=self._topic_creator,
+            metadata_topic=_metadata_topic(shared),
+            replicas=self._replicas,
+            producer_ids=self._producer_ids,
+            fetch_sessions=FetchManager(config.logs.fetch_session_slots, shared.random),
+            group_coordination=self._groups,
+            throttling=_request_handler_helper(shared),
+            purgatories=Purgatories(),
+            clock=shared.clock,
+            random=shared.random,
+            served=lambda: self._served(apis),
+        )
+
     def _served(self, apis: ServedApis[BrokerServices]) -> VersionRanges:
         """Return the APIs served now, forwarded ones in the versions that the controller serves."""
         offered = self._forwarder.channel.controller_versions
@@ -262,17 +278,26 @@ def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
     )
 
 
-def _quota_settings(config: NodeConfig) -> QuotaSettings:
+def _quota_settings(config: NodeConfig) -> ReplicationQuotaSettings:
     replication = config.replication
-    return QuotaSettings(
-        replication=ReplicationQuotaManagerConfig(
+    return ReplicationQuotaSettings(
+        replication=MetricConfig(
             replication.quota_sample_count, replication.quota_window_seconds * MS_PER_S
         ),
-        alter_log_dirs=ReplicationQuotaManagerConfig(
+        alter_log_dirs=MetricConfig(
             replication.alter_log_dirs_quota_sample_count,
             replication.alter_log_dirs_quota_window_seconds * MS_PER_S,
         ),
     )
+
+
+def _request_handler_helper(shared: SharedServer) -> RequestHandlerHelper:
+    network = shared.config.network
+    quotas = QuotaManagers(
+        MetricConfig(network.quota_window_count, network.quota_window_seconds * MS_PER_S),
+        lambda: shared.loader.published.client_quotas,
+    )
+    return RequestHandlerHelper(quotas, shared.clock)
 
 
 def _fetcher_settings(config: NodeConfig) -> ReplicaFetcherSettings:

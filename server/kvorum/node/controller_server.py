@@ -62,6 +62,8 @@ class ControllerServer:
         services = ControllerServices(
             config=shared.config,
             cluster_id=shared.directories.cluster_id,
+            clock=shared.clock,
+            request_metrics=shared.request_metrics,
             raft=shared.raft,
             loader=shared.loader,
             shell=self._controller,
@@ -71,7 +73,13 @@ class ControllerServer:
             ),
             give_access=authorizer.access,
         )
-        dispatcher = RequestHandler(apis, services, authorizer.access)
+        dispatcher = RequestHandler(
+            apis,
+            services,
+            authorizer.access,
+            clock=shared.clock,
+            metrics=shared.request_metrics,
+        )
         self._servers = {
             listener.name: shared.server(listener.name, dispatcher)
             for listener in shared.config.listeners.controllers

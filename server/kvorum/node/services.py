@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
+from kvorum.node.broker.delayed_operation import Purgatories
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.hosting import Hosting
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
@@ -21,6 +24,7 @@ from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmen
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
 from kvorum.node.serving.request_handler import GiveAccess
+from kvorum.node.serving.request_metrics import RequestChannelMetrics
 
 if TYPE_CHECKING:
     from kvorum.node.broker.group_coordinator.group_coordinator_service import (
@@ -50,6 +54,8 @@ class BrokerServices:
     producer_ids: ProducerIdManager
     fetch_sessions: FetchManager
     group_coordination: GroupCoordination
+    throttling: RequestHandlerHelper
+    purgatories: Purgatories
     clock: Clock
     random: Random
     served: Callable[[], VersionRanges]
@@ -58,6 +64,11 @@ class BrokerServices:
     def groups(self) -> GroupCoordinatorService:
         """The group coordinator."""
         return self.group_coordination.service
+
+    @property
+    def topic_stats(self) -> BrokerTopicStats:
+        """The counts of records, by topic."""
+        return self.replicas.stats.topics
 
     @property
     def hosting(self) -> Hosting:
@@ -71,6 +82,8 @@ class ControllerServices:
 
     config: NodeConfig
     cluster_id: str
+    clock: Clock
+    request_metrics: RequestChannelMetrics
     raft: RaftNode
     loader: MetadataLoader
     shell: QuorumController

@@ -26,6 +26,7 @@ from kvorum.node.serving.connection import ConnectionRules
 from kvorum.node.serving.connection_quotas import ConnectionQuotas, rate_limits, usable_limits
 from kvorum.node.serving.connection_rates import ConnectionRates
 from kvorum.node.serving.request_handler import RequestHandler
+from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.node.serving.socket_server import SocketServer
 from kvorum.storage.files import FileSystem
 
@@ -63,6 +64,7 @@ class SharedServer:
     raft: RaftNode
     outgoing: Outgoing
     limits: ConnectionQuotas
+    request_metrics: RequestChannelMetrics
 
     @property
     def supported_features(self) -> Mapping[str, VersionRange]:
@@ -135,4 +137,5 @@ async def open_shared_server(
         raft=raft,
         outgoing=environment.outgoing,
         limits=ConnectionQuotas(limits, clock, rates),
+        request_metrics=RequestChannelMetrics(),
     )

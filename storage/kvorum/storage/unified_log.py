@@ -139,6 +139,11 @@ class UnifiedLog:
         return self._log.size_bytes
 
     @property
+    def segment_count(self) -> int:
+        """The number of segments."""
+        return len(self._log.segments)
+
+    @property
     def latest_epoch(self) -> int | None:
         """The highest leader epoch among the records, or assigned; None while there is none."""
         return self._log.latest_epoch

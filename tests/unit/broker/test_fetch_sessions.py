@@ -108,15 +108,18 @@ class Client:
         self.session_id = 0
         self.epoch = 0
 
-    def fetch(self, *read: FetchResponsePartitionData) -> FetchResponse:
+    def fetch(self, *read: FetchResponsePartitionData, throttle_time_ms: int = 0) -> FetchResponse:
         wishes = [FetchRequestFetchPartition(one.partition_index) for one in read]
         topics = [] if self.epoch else [FetchRequestFetchTopic("t", partitions=wishes)]
         request = FetchRequest(session_id=self.session_id, session_epoch=self.epoch, topics=topics)
         context = self.manager.new_context(request, version=12, names=no_name, now_ms=0)
         self.asked = [one.partition for topic in context.topics for one in topic.partitions]
-        answer = context.response(
-            [FetchResponseFetchableTopicResponse("t", partitions=list(read))], now_ms=0
-        )
+        topic = FetchResponseFetchableTopicResponse("t", partitions=list(read))
+        self.size = context.response_size([topic], version=12)
+        if throttle_time_ms > 0:
+            answer = context.throttled_response(throttle_time_ms)
+        else:
+            answer = context.response([topic], now_ms=0)
         self.session_id, self.epoch = answer.session_id, self.epoch + 1
         return answer
 
@@ -185,3 +188,35 @@ def test_an_id_outside_of_every_shard_is_an_error_as_in_kafka() -> None:
         request = FetchRequest(session_id=session_id, session_epoch=1)
         with pytest.raises(RequestError):
             manager.new_context(request, version=12, names=no_name, now_ms=0)
+
+
+def test_a_throttled_client_gets_what_is_news_with_its_next_request() -> None:
+    client = Client()
+    client.fetch(data(0), data(1))
+    read = (data(0, 6, records=b"abc"), data(1))
+    answer = client.fetch(*read, throttle_time_ms=70)
+    assert (answer.throttle_time_ms, answer.session_id) == (70, client.session_id)
+    assert answer.responses == []
+    # What it would have got counts: here one of two partitions.
+    assert client.size == 4 + len(FetchResponse(responses=[topic_of(read[0])]).encode(12))
+    assert listed(client.fetch(*read)) == [0]
+
+
+def test_a_throttled_client_begins_no_session() -> None:
+    client = Client()
+    assert client.fetch(data(0), throttle_time_ms=1).session_id == 0
+    assert client.size == 4 + len(FetchResponse(responses=[topic_of(data(0))]).encode(12))
+
+
+def test_a_throttled_client_hears_of_a_lost_session_later() -> None:
+    client = Client()
+    client.session_id, client.epoch = 9, 5
+    answer = client.fetch(throttle_time_ms=8)
+    assert (answer.error_code, answer.throttle_time_ms) == (ErrorCode.NONE, 8)
+    client.session_id, client.epoch = 9, 5
+    assert client.fetch().error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert client.size == 4 + len(FetchResponse().encode(12))
+
+
+def topic_of(one: FetchResponsePartitionData) -> FetchResponseFetchableTopicResponse:
+    return FetchResponseFetchableTopicResponse("t", partitions=[one])

@@ -7,24 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.broker.fetcher.replicas import Replicas
 
-from kvorum.broker.replication_quota_manager import (
+from kvorum.broker.quota.rate import SimpleRate
+from kvorum.broker.quota.replication_quota_manager import (
     ALTER_LOG_DIRS_RATE,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
-    QuotaSettings,
     ReplicationQuotaManager,
-    ReplicationQuotaManagerConfig,
-    SimpleRate,
-    new_quota_managers,
+    ReplicationQuotaSettings,
+    new_replication_quota_managers,
     parse_throttled_partitions,
 )
+from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType, replay_config
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.config_record import ConfigRecord
 
-CONFIG = ReplicationQuotaManagerConfig(quota_sample_count=10, window_ms=1000.0)
+CONFIG = MetricConfig(sample_count=10, window_ms=1000.0)
 TOPIC = TopicPartition("topic", 0)
 
 
@@ -80,13 +80,13 @@ def test_who_asks_before_each_copy_exceeds_the_bound_by_one_copy_at_most(
             copied += chunk
         elapsed_s = max(now_ms, CONFIG.window_ms) / 1000
         # Samples forget what is older than the windows; until then the sum is exact.
-        if now_ms < CONFIG.quota_sample_count * CONFIG.window_ms:
+        if now_ms < CONFIG.sample_count * CONFIG.window_ms:
             assert copied <= bound * elapsed_s + chunk
         now_ms += step_ms
 
 
 def test_one_more_sample_than_windows_is_kept() -> None:
-    rate = SimpleRate(ReplicationQuotaManagerConfig(2, 1000.0))
+    rate = SimpleRate(MetricConfig(2, 1000.0))
     for now_ms in (0.0, 1000.0, 1500.0, 2000.0, 3000.0):
         rate.record(10, now_ms)
     # Samples that began at 1,000, 2,000 and 3,000; that of 0 was used again.
@@ -132,7 +132,9 @@ def test_bounds_and_replicas_are_those_of_the_configuration() -> None:
         (ResourceType.TOPIC, "topic", LEADER_REPLICAS, "0:1"),
         (ResourceType.TOPIC, "other", FOLLOWER_REPLICAS, "*"),
     )
-    quotas = new_quota_managers(lambda: configs, 1, QuotaSettings(CONFIG, CONFIG))
+    quotas = new_replication_quota_managers(
+        lambda: configs, 1, ReplicationQuotaSettings(CONFIG, CONFIG)
+    )
     quotas.update(configs, 1)
     for quota in quotas:
         quota.record(80, 0.0)

@@ -46,6 +46,23 @@ This page is written from the tables in `kvorum.metadata.config_definitions` by
 """
 
 
+QUOTAS = """\
+## Client quotas
+
+Set while the nodes run (`kafka-configs.sh --alter --entity-type users|clients|ips`), kept in the
+metadata, and in force on every broker once it has read the change. The most specific entity counts:
+a user's client id, a user, then client ids; names before defaults, as in Kafka.
+
+| key | of | meaning |
+|---|---|---|
+| `producer_byte_rate` | users, client ids, both | Bytes of Produce requests a second and broker. |
+| `consumer_byte_rate` | users, client ids, both | Bytes of Fetch responses a second and broker. |
+| `request_percentage` | users, client ids, both | Share of the process's one event loop. |
+| `controller_mutation_rate` | users, client ids, both | Partitions created and deleted a second. |
+| `connection_creation_rate` | addresses | New connections a second and node. |
+"""
+
+
 def node_rows() -> Iterator[str]:
     topic_defaults = set(topic_default_keys())
     for name in sorted(KEYS_IN_USE - topic_defaults):
@@ -106,6 +123,8 @@ def page() -> str:
             "| key | default | topic key | meaning |",
             "|---|---|---|---|",
             *topic_rows(),
+            "",
+            QUOTAS.rstrip(),
             "",
         )
     )

@@ -15,6 +15,7 @@ from tests.unit.storage.topic_logs import flush, managed
 
 from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.partition_stats import PartitionStats
 from kvorum.groups.records import decode_record
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
 from kvorum.metadata.cluster_image import ClusterImage
@@ -96,7 +97,7 @@ class Coordinated:
         where = TopicPartition(OFFSETS, index)
         log = self.logs.get_or_create_log(where, OFFSETS_ID, directory_id=None, now_ms=0)
         context = PartitionContext(
-            ME, lambda: 1, ClusterImage, self.proposals.append, flush, LAG_MAX_MS
+            ME, lambda: 1, ClusterImage, self.proposals.append, flush, LAG_MAX_MS, PartitionStats()
         )
         return Partition(where, OFFSETS_ID, log, context)
 

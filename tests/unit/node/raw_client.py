@@ -15,11 +15,12 @@ Response = TypeVar("Response", bound=Message)
 class RawClient:
     """One connection; `address` is ``host:port``, `source_host` the own address if it matters."""
 
-    def __init__(self, address: str, *, source_host: str = "") -> None:
+    def __init__(self, address: str, *, source_host: str = "", client_id: str = "raw") -> None:
         host, _, port = address.partition(":")
         self.socket = socket.create_connection(
             (host, int(port)), timeout=TIMEOUT_SECONDS, source_address=(source_host, 0)
         )
+        self.client_id = client_id
         self._correlation_id = 0
 
     def __enter__(self) -> Self:
@@ -55,7 +56,10 @@ class RawClient:
         self._correlation_id += 1
         self.send_frame(
             encode_request_frame(
-                request, version=version, correlation_id=self._correlation_id, client_id="raw"
+                request,
+                version=version,
+                correlation_id=self._correlation_id,
+                client_id=self.client_id,
             )
         )
         return self._correlation_id

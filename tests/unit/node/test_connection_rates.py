@@ -9,6 +9,9 @@ import pytest
 from immutables import Map
 from tests.unit.node.raw_client import RawClient
 
+from kvorum.broker.quota.quota_utils import throttle_time_ms
+from kvorum.broker.quota.rate import Rate
+from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.metadata.client_quotas_image import IP, ClientQuotasImage, QuotaEntity
 from kvorum.node.serving.connection_rates import (
     AT_ONCE,
@@ -16,7 +19,6 @@ from kvorum.node.serving.connection_rates import (
     Admission,
     ConnectionRates,
     RateLimits,
-    SampledRate,
     normalized,
 )
 from kvorum.testing import Cluster
@@ -47,21 +49,21 @@ def rates_of(image: ClientQuotasImage, limits: RateLimits | None = None) -> Conn
 
 def test_a_rate_counts_windows_that_are_not_there_as_empty_ones() -> None:
     """Ten full windows and what has passed of the eleventh, as Kafka's Rate has it."""
-    rate = SampledRate(1000.0, 11)
+    rate = Rate(MetricConfig(11, 1000.0))
     for _ in range(20):
         rate.record(1.0, 0.0)
-    assert rate.throttle_ms(2, 0.0) == 0
+    assert throttle_time_ms(rate, 2, 0.0) == 0
     rate.record(1.0, 0.0)
     # 21 in 10 s are 2.1 a second: 5 % too many of 10 s.
-    assert rate.throttle_ms(2, 0.0) == pytest.approx(500.0)
-    assert rate.throttle_ms(2, 500.0) == 0
+    assert throttle_time_ms(rate, 2, 0.0) == pytest.approx(500.0)
+    assert throttle_time_ms(rate, 2, 500.0) == 0
 
 
 def test_a_rate_forgets_what_lies_before_its_windows() -> None:
-    rate = SampledRate(1000.0, 2)
+    rate = Rate(MetricConfig(2, 1000.0))
     rate.record(10.0, 0.0)
-    assert rate.throttle_ms(1, 1999.0) > 0
-    assert rate.throttle_ms(1, 2000.0) == 0
+    assert throttle_time_ms(rate, 1, 1999.0) > 0
+    assert throttle_time_ms(rate, 1, 2000.0) == 0
 
 
 def test_without_a_limit_every_connection_is_served_at_once() -> None:

@@ -48,9 +48,12 @@ def test_a_bean_has_one_name(reading: Reading, name: str, bean: str) -> None:
     assert (reading.metric.exported_name, reading.metric.bean) == (name, bean)
 
 
-def test_no_two_metrics_share_a_name_and_each_tells_its_bean() -> None:
-    counts = Counter(metric.exported_name for metric in METRICS)
+def test_no_two_beans_share_a_name_and_each_metric_tells_its_bean() -> None:
+    # A bean may be there with more keys as well: of one topic, and of all of them.
+    beans = {(one.exported_name, one.domain, one.type, one.name, one.kind) for one in METRICS}
+    counts = Counter(name for name, *_ in beans)
     assert [name for name, count in counts.items() if count > 1] == []
+    assert len({(one.exported_name, one.labels) for one in METRICS}) == len(METRICS)
     for metric in METRICS:
         assert NAME.fullmatch(metric.exported_name)
         assert metric.domain == "kvorum" or metric.bean in metric.help
@@ -101,14 +104,14 @@ def test_prometheus_reads_the_page_back(accept: str) -> None:
             case Kind.GAUGE:
                 assert samples[name, *sorted(labels)] == 7
             case Kind.METER:
-                assert samples[f"{name}_total", *labels] == 7
+                assert samples[f"{name}_total", *sorted(labels)] == 7
             case Kind.TEXT:
                 text = (metric.name.replace("-", "_"), 'a "text"\nof two lines \\')
                 assert samples[f"{name}_info", text] == 1
             case Kind.HISTOGRAM:
-                assert samples[f"{name}_count",] == 3
-                assert samples[f"{name}_sum",] == 4.5
-                assert samples[name, ("quantile", "0.99")] == 2.5
+                assert samples[f"{name}_count", *labels] == 3
+                assert samples[f"{name}_sum", *labels] == 4.5
+                assert samples[name, *sorted([*labels, ("quantile", "0.99")])] == 2.5
 
 
 def test_a_page_holds_what_is_known_of_the_process_too() -> None:

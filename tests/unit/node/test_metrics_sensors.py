@@ -4,7 +4,13 @@ import math
 
 import pytest
 
-from kvorum.node.metrics.sensors import LATEST_COUNT, WINDOW_MS, LatestValues, WindowedSensor
+from kvorum.node.metrics.sensors import (
+    LATEST_COUNT,
+    WINDOW_MS,
+    LatestRows,
+    LatestValues,
+    WindowedSensor,
+)
 
 
 def test_a_window_knows_mean_and_maximum() -> None:
@@ -71,3 +77,17 @@ def test_quantiles_are_of_the_latest_values_but_the_count_is_of_all() -> None:
 
 def test_no_values_have_no_quantiles() -> None:
     assert LatestValues().distribution().quantiles == ()
+
+
+def test_rows_have_a_distribution_of_each_column() -> None:
+    rows = LatestRows(2)
+    assert [each.count for each in rows.distributions()] == [0, 0]
+    for value in range(1, 100):
+        rows.record((value, 7))
+    first, second = rows.distributions()
+    assert (first.count, first.total, dict(first.quantiles)[0.5]) == (99, 4950, 50)
+    assert (second.count, second.total, dict(second.quantiles)[0.5]) == (99, 693, 7)
+    for _ in range(LATEST_COUNT + 5):
+        rows.record((3, 4))
+    first, _ = rows.distributions()
+    assert (first.count, {quantile for _, quantile in first.quantiles}) == (LATEST_COUNT + 104, {3})

@@ -30,7 +30,7 @@ from tests.unit.node.test_alter_replica_log_dirs import (
 )
 from tests.unit.node.test_broker_records import set_config
 
-from kvorum.broker.replication_quota_manager import (
+from kvorum.broker.quota.replication_quota_manager import (
     ALTER_LOG_DIRS_RATE,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

@@ -57,6 +57,12 @@ class FetchSessionCacheShard:
         self._entries_max = entries_max
         self._random = random
         self._entries: dict[int, _Entry] = {}
+        self.eviction_count = 0
+
+    @property
+    def partition_count(self) -> int:
+        """The partitions of all sessions, as of their last use."""
+        return sum(entry.size for entry in self._entries.values())
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -86,6 +92,7 @@ class FetchSessionCacheShard:
             if victim is None:
                 return None
             self.remove(victim)
+            self.eviction_count += 1
         session = FetchSession(self._unused_id(), is_privileged, uses_topic_ids, now_ms)
         self._entries[session.id] = _Entry(session)
         return session
@@ -125,6 +132,16 @@ class FetchSessionCache:
 
     def __len__(self) -> int:
         return sum(map(len, self._shards))
+
+    @property
+    def partition_count(self) -> int:
+        """The partitions of all sessions, as of their last use."""
+        return sum(shard.partition_count for shard in self._shards)
+
+    @property
+    def eviction_count(self) -> int:
+        """How many sessions have made room for others."""
+        return sum(shard.eviction_count for shard in self._shards)
 
     def shard_of(self, session_id: int) -> FetchSessionCacheShard | None:
         """Return the shard of an id; None for an id that no shard has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kvorum.broker.fetch_session.cache import FetchSessionCache
 from kvorum.broker.fetch_session.session import (
@@ -20,6 +20,9 @@ from kvorum.wire.messages.fetch import (
     FetchResponseFetchableTopicResponse,
     FetchResponsePartitionData,
 )
+
+SIZE_BYTES: Final = 4
+"""What stands before a frame."""
 
 
 class ReadPartition(NamedTuple):
@@ -44,6 +47,16 @@ class FetchContext(Protocol):
         """Return the response; `topics` are what was read and what is refused, in that order."""
         ...
 
+    def response_size(
+        self, topics: Iterable[FetchResponseFetchableTopicResponse], *, version: int
+    ) -> int:
+        """Return the bytes that the response would have, as Kafka counts them; change nothing."""
+        ...
+
+    def throttled_response(self, throttle_time_ms: int) -> FetchResponse:
+        """Return the response of a client beyond its quota, in place of what was read."""
+        ...
+
 
 class SessionErrorContext(NamedTuple):
     """A request for a session that is not there, or not as the client thinks."""
@@ -64,6 +77,19 @@ class SessionErrorContext(NamedTuple):
         """Return the error."""
         return FetchResponse(error_code=self.error)
 
+    def response_size(
+        self,
+        topics: Iterable[FetchResponseFetchableTopicResponse],  # noqa: ARG002 - there are none
+        *,
+        version: int,
+    ) -> int:
+        """Return the size of a response without partitions."""
+        return response_size((), version)
+
+    def throttled_response(self, throttle_time_ms: int) -> FetchResponse:
+        """Return nothing; as in Kafka, the error waits for the next request."""
+        return FetchResponse(throttle_time_ms=throttle_time_ms)
+
 
 class SessionlessFetchContext(NamedTuple):
     """A full request of a client that wants no session."""
@@ -83,6 +109,16 @@ class SessionlessFetchContext(NamedTuple):
     ) -> FetchResponse:
         """Return everything that was read."""
         return FetchResponse(responses=response_topics(_each(topics)))
+
+    def response_size(
+        self, topics: Iterable[FetchResponseFetchableTopicResponse], *, version: int
+    ) -> int:
+        """Return the size of everything that was read."""
+        return response_size(_each(topics), version)
+
+    def throttled_response(self, throttle_time_ms: int) -> FetchResponse:
+        """Return nothing."""
+        return FetchResponse(throttle_time_ms=throttle_time_ms)
 
 
 class FullFetchContext(NamedTuple):
@@ -123,6 +159,16 @@ class FullFetchContext(NamedTuple):
         shard.touch(session, now_ms)
         return FetchResponse(session_id=session.id, responses=responses)
 
+    def response_size(
+        self, topics: Iterable[FetchResponseFetchableTopicResponse], *, version: int
+    ) -> int:
+        """Return the size of everything that was read."""
+        return response_size(_each(topics), version)
+
+    def throttled_response(self, throttle_time_ms: int) -> FetchResponse:
+        """Return nothing, and begin no session."""
+        return FetchResponse(throttle_time_ms=throttle_time_ms)
+
 
 class IncrementalFetchContext(NamedTuple):
     """A request that names what has changed since the last one of its session."""
@@ -151,6 +197,29 @@ class IncrementalFetchContext(NamedTuple):
         return FetchResponse(
             session_id=session.id, responses=response_topics(self._news(_each(topics)))
         )
+
+    def response_size(
+        self, topics: Iterable[FetchResponseFetchableTopicResponse], *, version: int
+    ) -> int:
+        """Return the size of what is news to the client."""
+        if self.session.epoch != self.expected_epoch:
+            return response_size((), version)
+        partitions = self.session.partitions
+        news = (
+            one
+            for one in _each(topics)
+            if partitions[key_of(one.topic, one.topic_id, one.data.partition_index)].is_news(
+                one.data
+            )
+        )
+        return response_size(news, version)
+
+    def throttled_response(self, throttle_time_ms: int) -> FetchResponse:
+        """Return nothing, and keep the news for the next request."""
+        response = FetchResponse(session_id=self.session.id, throttle_time_ms=throttle_time_ms)
+        if self.session.epoch != self.expected_epoch:
+            response.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        return response
 
     def _news(self, read: Iterable[ReadPartition]) -> Iterator[ReadPartition]:
         for one in read:
@@ -181,6 +250,12 @@ def response_topics(
             partitions, key=lambda one: (one.topic, one.topic_id)
         )
     ]
+
+
+def response_size(partitions: Iterable[ReadPartition], version: int) -> int:
+    """Return the size of a response with `partitions` (Kafka's FetchResponse.sizeOf)."""
+    response = FetchResponse(responses=response_topics(partitions))
+    return SIZE_BYTES + sum(map(len, response.encode_parts(version)))
 
 
 def _each(topics: Iterable[FetchResponseFetchableTopicResponse]) -> Iterator[ReadPartition]:

@@ -53,9 +53,9 @@ class CachedPartition:
         if not self.name and self.topic_id != ZERO_UUID:
             self.name = names(self.topic_id) or ""
 
-    def note_sent(self, data: FetchResponsePartitionData) -> bool:
-        """Take note of what was read; return whether it has to be sent."""
-        is_news = (
+    def is_news(self, data: FetchResponsePartitionData) -> bool:
+        """Return whether what was read has to be sent."""
+        return (
             len(data.records or b"") > 0
             or data.high_watermark != self.high_watermark
             or data.log_start_offset != self.log_start_offset
@@ -63,6 +63,10 @@ class CachedPartition:
             or data.error_code != ErrorCode.NONE
             or data.maybe_diverging_epoch is not None
         )
+
+    def note_sent(self, data: FetchResponsePartitionData) -> bool:
+        """Take note of what was read; return whether it has to be sent."""
+        is_news = self.is_news(data)
         # Upon an error the next response has the partition again, so that its end is noticed.
         is_error = data.error_code != ErrorCode.NONE
         self.high_watermark = NOTHING_SENT if is_error else data.high_watermark

@@ -19,7 +19,7 @@ from kvorum.broker.fetcher.partition_fetch_state import (
 )
 from kvorum.broker.fetcher.truncation import truncation_offset
 from kvorum.broker.partition import EpochEndOffset
-from kvorum.broker.replication_quota_manager import FollowerQuota
+from kvorum.broker.quota.replication_quota_manager import FollowerQuota
 from kvorum.storage.errors import StorageError
 from kvorum.storage.producer_state import ProducerError
 from kvorum.wire.error_codes import ErrorCode
@@ -57,6 +57,7 @@ class ReplicaFetcher:
         self._on_problem = on_problem
         self._quota = quota
         self._states: dict[Key, PartitionFetchState] = {}
+        self._lags: dict[Key, int] = {}
         self.failed: set[Key] = set()
         """Partitions that wait for another leader epoch, after an error that would come again."""
 
@@ -64,6 +65,11 @@ class ReplicaFetcher:
     def keys(self) -> frozenset[Key]:
         """The partitions that are fetched."""
         return frozenset(self._states)
+
+    @property
+    def max_lag(self) -> int:
+        """How many records the partition is behind that is furthest behind its high watermark."""
+        return max(self._lags.values(), default=0)
 
     def add(self, partition: FetchedPartition, leader_epoch: int) -> None:
         """Fetch a partition in a leader epoch; in the epoch that is known it goes on as before."""
@@ -75,6 +81,7 @@ class ReplicaFetcher:
     def remove(self, key: Key) -> None:
         """Fetch a partition no longer."""
         self._states.pop(key, None)
+        self._lags.pop(key, None)
         self.failed.discard(key)
 
     def fetch(self, now_ms: float, *, version: int, broker_epoch: int) -> Fetch | None:
@@ -209,6 +216,7 @@ class ReplicaFetcher:
         else:
             if last_epoch is not None or state.lag is None:
                 self._put_last(state.behind(last_epoch, data.high_watermark))
+            self._lags[state.partition.key] = max(data.high_watermark - replica.log_end_offset, 0)
             # As in Kafka, what replicas in sync get counts too.
             quota = self._quota
             if quota is not None and quota.is_throttled(state.partition.topic_partition):
@@ -216,6 +224,7 @@ class ReplicaFetcher:
 
     def _fail(self, state: PartitionFetchState, problem: str) -> None:
         self._states.pop(state.partition.key, None)
+        self._lags.pop(state.partition.key, None)
         self.failed.add(state.partition.key)
         self._on_problem(state.partition, problem)
 

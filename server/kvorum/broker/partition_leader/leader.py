@@ -83,6 +83,16 @@ class PartitionLeader:
         return min(self._min_insync_replicas, len(self._followers) + 1)
 
     @property
+    def is_under_replicated(self) -> bool:
+        """Whether a replica is not in sync."""
+        return len(self.state.members) < len(self._followers) + 1
+
+    @property
+    def is_at_min_isr(self) -> bool:
+        """Whether just as many replicas are in sync as a write with ``acks=all`` needs."""
+        return len(self.state.members) == self.min_insync_replicas
+
+    @property
     def is_under_min_isr(self) -> bool:
         """Whether fewer replicas than `min_insync_replicas` are in sync."""
         return len(self.state.members) < self.min_insync_replicas

@@ -35,6 +35,11 @@ class OffsetTable(Generic[Value]):
         """Return what a group has; None if it has nothing."""
         return self._groups.get(group_id, epoch)
 
+    @property
+    def count(self) -> int:
+        """The number of values of all groups."""
+        return sum(len(self.entries(group_id)) for group_id in self.groups())
+
     def groups(self) -> Iterator[str]:
         """Yield the groups that have something."""
         return (group_id for group_id, _ in self._groups.items())

@@ -171,7 +171,7 @@ _BROKER = {
     "node.id": "Id of this node in the cluster.",
     "num.partitions": "Partitions of a topic that is created without a number.",
     "process.roles": "Roles of this process: broker, controller or both.",
-    "quota.window.num": "Windows that the rate of new connections is counted in.",
+    "quota.window.num": "Windows that rates under client quotas, and of new connections, count in.",
     "quota.window.size.seconds": "Length of one of those windows.",
     "request.timeout.ms": "How long a request to another node may take.",
     "security.inter.broker.protocol": "Protocol between brokers, where no listener is named.",

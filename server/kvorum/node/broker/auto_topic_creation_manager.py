@@ -125,6 +125,7 @@ class AutoTopicCreationManager:
             frame=b"",  # encoded when it is sent
             listener=request.listener,
             client_host=request.client_host,
+            progress=request.progress,
             principal=request.principal,
         )
 

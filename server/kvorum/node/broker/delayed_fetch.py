@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo, Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
-from kvorum.node.broker.delayed_operation import wait_until
+from kvorum.node.broker.delayed_operation import DelayedOperationPurgatory
 from kvorum.storage.errors import CorruptLogError, OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
@@ -75,10 +76,30 @@ class FetchResult(NamedTuple):
         return is_diverging or self.error is not ErrorCode.NONE
 
 
+class FetchEnvironment(NamedTuple):
+    """Where fetches wait, and what counts them."""
+
+    purgatory: DelayedOperationPurgatory
+    stats: BrokerTopicStats
+
+
 async def fetch_messages(
-    fetches: Sequence[PartitionFetch], params: FetchParams
+    fetches: Sequence[PartitionFetch], params: FetchParams, environment: FetchEnvironment
 ) -> list[FetchResult]:
     """Return the results in the order of `fetches`, once there is enough or time is up."""
+    stats = environment.stats
+    for fetch in fetches:
+        stats.on_fetch_request(fetch.partition.topic_partition.topic)
+    results = await _fetch_messages(fetches, params, environment.purgatory)
+    stats.failed_fetch_requests += sum(
+        result.error is ErrorCode.CORRUPT_MESSAGE for result in results
+    )
+    return results
+
+
+async def _fetch_messages(
+    fetches: Sequence[PartitionFetch], params: FetchParams, purgatory: DelayedOperationPurgatory
+) -> list[FetchResult]:
     results = _read_all(fetches, params, is_first=True)
     wanted = min(params.min_bytes, params.max_bytes)
     missing = wanted - sum(len(result.read.records) for result in results if result.read)
@@ -100,7 +121,7 @@ async def fetch_messages(
                 available += _available(fetch, end_offset, wanted)
         return available >= wanted
 
-    await wait_until(is_complete, partitions, timeout_ms=params.max_wait_ms)
+    await purgatory.wait_until(is_complete, partitions, timeout_ms=params.max_wait_ms)
     return _read_all(fetches, params, is_first=False)
 
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from kvorum.broker.assignments import PartitionKey
 from kvorum.broker.partition import Partition
-from kvorum.broker.replication_quota_manager import ReplicationQuotaManager
+from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.broker.cleaner_thread import CleanerThread
 from kvorum.node.broker.replica_alter_log_dirs_thread import Move, ReplicaAlterLogDirsThread

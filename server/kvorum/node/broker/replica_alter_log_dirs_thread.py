@@ -12,7 +12,7 @@ from typing import Final
 from kvorum.broker.assignments import PartitionKey
 from kvorum.broker.fetcher.future_replica import FutureReplica, ReassignmentState
 from kvorum.broker.partition import Partition
-from kvorum.broker.replication_quota_manager import ReplicationQuotaManager
+from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.clock import Clock
 from kvorum.node.events.log_event import LogEvent

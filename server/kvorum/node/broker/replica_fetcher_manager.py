@@ -10,7 +10,7 @@ from kvorum.broker.fetcher.follower_replica import PartitionReplica
 from kvorum.broker.fetcher.partition_fetch_state import FetchedPartition
 from kvorum.broker.fetcher.replica_fetcher import Key
 from kvorum.broker.partition import Partition
-from kvorum.broker.replication_quota_manager import FollowerQuota
+from kvorum.broker.quota.replication_quota_manager import FollowerQuota
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.java_hash import string_hash
 from kvorum.node.broker.remote_leader_endpoint import RemoteLeaderEndpoint
@@ -48,6 +48,16 @@ class ReplicaFetcherManager:
         self._environment = environment
         self._threads: dict[tuple[int, int], ReplicaFetcherThread] = {}
         self._of_partition: dict[Key, tuple[int, int]] = {}
+
+    @property
+    def max_lag(self) -> int:
+        """How many records the partition is behind that is furthest behind its leader."""
+        return max((thread.max_lag for thread in self._threads.values()), default=0)
+
+    @property
+    def failed_partition_count(self) -> int:
+        """How many partitions wait for another leader epoch after an error."""
+        return sum(thread.failed_partition_count for thread in self._threads.values())
 
     def add_fetcher_for_partition(self, partition: Partition, leader_id: int) -> None:
         """Fetch a partition from its leader, in the leader epoch that the partition has."""

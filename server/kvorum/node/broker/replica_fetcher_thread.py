@@ -12,7 +12,7 @@ from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.out_of_range import OffsetSearch
 from kvorum.broker.fetcher.partition_fetch_state import FetchedPartition
 from kvorum.broker.fetcher.replica_fetcher import Key, ReplicaFetcher
-from kvorum.broker.replication_quota_manager import FollowerQuota
+from kvorum.broker.quota.replication_quota_manager import FollowerQuota
 from kvorum.node.broker.remote_leader_endpoint import RemoteLeaderEndpoint
 from kvorum.node.clock import Clock
 from kvorum.node.events.log_event import LogEvent
@@ -50,6 +50,16 @@ class ReplicaFetcherThread:
     def is_idle(self) -> bool:
         """Whether there is no partition to fetch, and none that waits for another leader epoch."""
         return not self._fetcher.keys and not self._fetcher.failed
+
+    @property
+    def max_lag(self) -> int:
+        """How many records the partition is behind that is furthest behind."""
+        return self._fetcher.max_lag
+
+    @property
+    def failed_partition_count(self) -> int:
+        """How many partitions wait for another leader epoch after an error."""
+        return len(self._fetcher.failed)
 
     def add(self, partition: FetchedPartition, leader_epoch: int) -> None:
         """Fetch a partition from the next request on."""

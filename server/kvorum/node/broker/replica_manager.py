@@ -15,9 +15,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from typing import Final, TypeAlias, TypeVar
 
 from kvorum.broker.local_replica_changes import (
@@ -28,7 +26,10 @@ from kvorum.broker.local_replica_changes import (
 from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.outcomes import Answer
 from kvorum.broker.partition_leader.partition_state import IsrProposal
-from kvorum.broker.replication_quota_manager import QuotaSettings, new_quota_managers
+from kvorum.broker.partition_stats import PartitionStats
+from kvorum.broker.quota.replication_quota_manager import (
+    new_replication_quota_managers,
+)
 from kvorum.broker.topic_log_configs import min_insync_replicas, topic_log_config
 from kvorum.metadata import directory_ids
 from kvorum.metadata.image import MetadataImage
@@ -40,26 +41,20 @@ from kvorum.node.broker.log_dir_failure_handler import LogDirFailureHandler
 from kvorum.node.broker.log_flusher import LogFlusher
 from kvorum.node.broker.replica_alter_log_dirs_manager import (
     MoveEnvironment,
-    MoveSettings,
     ReplicaAlterLogDirsManager,
 )
 from kvorum.node.broker.replica_fetcher_manager import (
     FetcherEnvironment,
     ReplicaFetcherManager,
-    ReplicaFetcherSettings,
 )
+from kvorum.node.broker.replica_manager_settings import ReplicaEnvironment, ReplicaManagerSettings
 from kvorum.node.broker.topic_configs import TopicConfigs
-from kvorum.node.clock import Clock
-from kvorum.node.config.settings import CleanerSettings
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
-from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.storage.errors import DiskError, StorageError
 from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.log_directory import LogDirectory
-from kvorum.storage.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.log_manager import LogManager
 from kvorum.storage.topic_log_config import TopicLogConfig
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.unified_log import UnifiedLog
@@ -70,48 +65,6 @@ ImageFollower: TypeAlias = Callable[[MetadataImage, MetadataImage], None]
 """Takes note of a change from one image to the next; it may raise nothing."""
 _log = logging.getLogger(__name__)
 _MS_PER_S: Final = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaManagerSettings:
-    """The broker's id, its properties, and how often checkpoints are written, in milliseconds.
-
-    `metadata_directory` is the log directory of the metadata log, without which nothing goes on.
-    `lag_max_ms` is ``replica.lag.time.max.ms``.
-    """
-
-    broker_id: int
-    metadata_directory: Path
-    texts: Mapping[str, str]
-    logs: LogManagerSettings
-    fetchers: ReplicaFetcherSettings
-    moves: MoveSettings
-    quotas: QuotaSettings
-    lag_max_ms: int = 30_000
-    high_watermark_checkpoint_ms: int = 5_000
-    recovery_point_checkpoint_ms: int = 60_000
-    retention_check_ms: int = 300_000
-    cleaner: CleanerSettings | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaEnvironment:
-    """What the replicas of a broker live on; `on_failure` ends a broker that cannot continue.
-
-    Changes of ISRs are sent over `alter_partition_channel`, directories of replicas over
-    `assignments_channel`, fetches over connections of `outgoing`.
-    `on_directory_offline` is called with a log directory that has failed.
-    """
-
-    loader: MetadataLoader
-    clock: Clock
-    random: Random
-    broker_epoch: Callable[[], int]
-    alter_partition_channel: NodeToControllerChannelManager
-    assignments_channel: NodeToControllerChannelManager
-    outgoing: Outgoing
-    on_failure: Callable[[Exception], None]
-    on_directory_offline: Callable[[Path], None]
 
 
 class ReplicaManager:
@@ -125,6 +78,7 @@ class ReplicaManager:
         self._on_failure = environment.on_failure
         self._on_directory_offline = environment.on_directory_offline
         self._directory_failures = LogDirFailureHandler()
+        self.stats = PartitionStats()
         self._alter_partition = DefaultAlterPartitionManager(
             settings.broker_id,
             environment.alter_partition_channel,
@@ -139,7 +93,7 @@ class ReplicaManager:
             topics=lambda: self._loader.published.topics,
             clock=environment.clock,
         )
-        self.quotas = new_quota_managers(
+        self.quotas = new_replication_quota_managers(
             lambda: self._loader.published.configs, settings.broker_id, settings.quotas
         )
         """The quotas of what is copied; the bounds are those of the image that is followed."""
@@ -162,6 +116,7 @@ class ReplicaManager:
             self._alter_partition.submit,
             self._flusher.schedule,
             settings.lag_max_ms,
+            self.stats,
         )
         self._configs = TopicConfigs(settings.broker_id, settings.texts)
         self._partitions: dict[tuple[bytes, int], Partition] = {}
@@ -191,6 +146,16 @@ class ReplicaManager:
     def failure_channel(self) -> LogDirFailureChannel:
         """Where the failures of log directories go."""
         return self._directory_failures.channel
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """Every partition that this broker hosts, those of failed directories too."""
+        return tuple(self._partitions.values())
+
+    @property
+    def fetchers(self) -> ReplicaFetcherManager:
+        """What fetches the partitions that other brokers lead."""
+        return self._fetchers
 
     def partition(self, topic_id: bytes, index: int) -> Partition | None:
         """Return a partition that this broker hosts; None for any other."""
@@ -362,6 +327,8 @@ class ReplicaManager:
         changes = local_changes(before.topics, image.topics, self._settings.broker_id)
         for info in changes.deletes:
             await self._delete(info)
+        if changes.deletes:
+            self.stats.topics.retain(one.topic_partition.topic for one in self.partitions)
         await self._take_roles(changes)
         self._update_configs(before, image)
         for follower in self._followers:

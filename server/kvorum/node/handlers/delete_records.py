@@ -12,7 +12,6 @@ from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.node.broker.delayed_operation import wait_until
 from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
@@ -58,7 +57,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
             for topic in body.topics
         ]
     )
-    await wait_until(
+    await broker.purgatories.delete_records.wait_until(
         lambda: all(map(_is_complete, deletions)),
         [one.partition for one in deletions],
         timeout_ms=body.timeout_ms,

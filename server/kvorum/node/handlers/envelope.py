@@ -84,7 +84,13 @@ async def _answer(inner: IncomingRequest, controller: ControllerServices) -> Han
 
 def _dispatcher(controller: ControllerServices) -> RequestHandler[ControllerServices]:
     """Return the handler of the request inside, which treats it as one of this listener."""
-    return RequestHandler(controller_apis(), controller, controller.give_access)
+    return RequestHandler(
+        controller_apis(),
+        controller,
+        controller.give_access,
+        clock=controller.clock,
+        metrics=controller.request_metrics,
+    )
 
 
 def _says_not_leader(response: DescribeQuorumResponse) -> bool:

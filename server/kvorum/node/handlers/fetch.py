@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import IsolationLevel
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
@@ -11,6 +12,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.delayed_fetch import (
+    FetchEnvironment,
     FetchingReplica,
     FetchParams,
     FetchResult,
@@ -32,6 +34,7 @@ from kvorum.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
+    FetchResponse,
     FetchResponseAbortedTransaction,
     FetchResponseEpochEndOffset,
     FetchResponseFetchableTopicResponse,
@@ -75,13 +78,33 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
         responses.append(await _metadata(asked, request, served, may_wait=not others))
     if others:
         responses += await _records(others, request, broker, may_wait=not asked)
-    endpoints = _name_leaders(responses, request, broker)
-    response = context.response(responses, now_ms=broker.clock.monotonic_ms())
-    if _replica(body) is None:
-        response.node_endpoints = endpoints
-    else:
+    if _replica(body) is not None:
+        # What a follower fetches counts for no client.
+        request.progress.throttle_time_ms = 0
+        response = context.response(responses, now_ms=broker.clock.monotonic_ms())
         record_throttled(response, request.version, broker)
+        _count_bytes_out(response, broker.topic_stats, is_follower=True)
+        return response
+    endpoints = _name_leaders(responses, request, broker)
+    throttle_time_ms = broker.throttling.throttle_fetch(
+        request, lambda: context.response_size(responses, version=request.version)
+    )
+    if throttle_time_ms > 0:
+        response = context.throttled_response(throttle_time_ms)
+    else:
+        response = context.response(responses, now_ms=broker.clock.monotonic_ms())
+    response.node_endpoints = endpoints
+    _count_bytes_out(response, broker.topic_stats, is_follower=False)
     return response
+
+
+def _count_bytes_out(
+    response: FetchResponse, stats: BrokerTopicStats, *, is_follower: bool
+) -> None:
+    for topic in response.responses:
+        size = sum(len(one.records or b"") for one in topic.partitions)
+        if topic.topic:
+            stats.on_bytes_out(topic.topic, size_bytes=size, is_follower=is_follower)
 
 
 def _name_leaders(
@@ -122,17 +145,22 @@ async def _records(
     everything = [fetch for _, fetches in admitted for fetch in fetches]
     if everything and body.isolation_level not in {READ_UNCOMMITTED, READ_COMMITTED}:
         raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
+    replica = _replica(body)
+    max_bytes = min(body.max_bytes, broker.config.logs.fetch_bytes_max)
+    if replica is None:
+        max_bytes = min(max_bytes, broker.throttling.fetch_bytes_max(request))
     params = FetchParams(
         max_wait_ms=body.max_wait_ms if may_wait and not refused else 0,
-        min_bytes=body.min_bytes,
-        max_bytes=min(body.max_bytes, broker.config.logs.fetch_bytes_max),
+        min_bytes=min(body.min_bytes, max_bytes),
+        max_bytes=max_bytes,
         isolation=IsolationLevel(body.isolation_level) if everything else _DEFAULT_ISOLATION,
-        replica=_replica(body),
+        replica=replica,
         is_leader_needed=request.version < FIRST_VERSION_FROM_FOLLOWERS,
         now_ms=broker.clock.monotonic_ms(),
-        is_throttled=throttle(_replica(body), broker),
+        is_throttled=throttle(replica, broker),
     )
-    results = iter(await fetch_messages(everything, params))
+    environment = FetchEnvironment(broker.purgatories.fetch, broker.topic_stats)
+    results = iter(await fetch_messages(everything, params, environment))
     read = [
         _of_topic(
             topic,

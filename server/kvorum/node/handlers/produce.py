@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import ALL_IN_SYNC, Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.produced_batch import first_batch, produced_batch
@@ -17,7 +18,7 @@ from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.node.broker.delayed_operation import wait_until
+from kvorum.node.broker.delayed_operation import DelayedOperationPurgatory
 from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.current_leader import CurrentLeaders
@@ -49,7 +50,7 @@ FIRST_VERSION_WITH_LEADERS: Final = 10
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id with which records may be written to internal topics."""
 NOT_COORDINATED: Final = "Transactions are not coordinated by this broker."
-_WITHOUT_LOG_START: Final = frozenset(
+_USUAL: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -60,7 +61,7 @@ _WITHOUT_LOG_START: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     }
 )
-"""The codes of an append upon which Kafka does not name the log's start."""
+"""The codes of an append that Kafka counts as no failure; with them it names no log start."""
 _log = logging.getLogger(__name__)
 
 
@@ -86,12 +87,15 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message | 
     appended: list[_Appended] = []
     responses = [_topic(topic, request, broker, appended) for topic in body.topic_data]
     if body.acks == NO_ACKNOWLEDGEMENT:
+        broker.throttling.throttle_produce(request, is_acknowledged=False)
         _demand_no_error(responses)
         return None
     if body.acks == ALL_IN_SYNC and appended:
-        await _wait_for_replicas(appended, body.timeout_ms)
+        await _wait_for_replicas(appended, body.timeout_ms, broker.purgatories.produce)
     return ProduceResponse(
-        responses=responses, node_endpoints=_name_leaders(responses, request, broker)
+        responses=responses,
+        throttle_time_ms=broker.throttling.throttle_produce(request, is_acknowledged=True),
+        node_endpoints=_name_leaders(responses, request, broker),
     )
 
 
@@ -156,10 +160,11 @@ def _partition(
         batch = produced_batch(memoryview(data.records), request.version)
         if batch.is_transactional:
             raise RequestError(ErrorCode.INVALID_TXN_STATE, NOT_COORDINATED)
-        if topic.name in INTERNAL_TOPICS and request.header.client_id != ADMIN_CLIENT_ID:
-            raise RequestError.with_default_message(ErrorCode.INVALID_TOPIC_EXCEPTION)
         if body.acks not in {ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, LEADER_ONLY}:
             raise RequestError.with_default_message(ErrorCode.INVALID_REQUIRED_ACKS)
+        broker.topic_stats.on_produce_request(topic.name)
+        if topic.name in INTERNAL_TOPICS and request.header.client_id != ADMIN_CLIENT_ID:
+            raise RequestError.with_default_message(ErrorCode.INVALID_TOPIC_EXCEPTION)
         partition = hosting.partition(topic, data.index)
     except RequestError as error:
         return _refusal(data.index, error.code, _own_text(error))
@@ -172,8 +177,10 @@ def _partition(
             now_ms=clock.monotonic_ms(),
         )
     except RecordValidationError as error:
+        _count_refusal(broker.topic_stats, topic.name, error.code, len(data.records))
         return _invalid(data.index, error, partition)
     except (ProducerError, LeaderRefusesError) as error:
+        _count_refusal(broker.topic_stats, topic.name, error.code, len(data.records))
         return _refused_by_log(data.index, error.code, partition)
     except StorageError as error:
         _log.error("%s", error)
@@ -187,7 +194,16 @@ def _partition(
     return _Appended(partition, info, response)
 
 
-async def _wait_for_replicas(appended: list[_Appended], timeout_ms: int) -> None:
+def _count_refusal(stats: BrokerTopicStats, topic: str, code: ErrorCode, size_bytes: int) -> None:
+    if code is ErrorCode.MESSAGE_TOO_LARGE:
+        stats.on_rejected(topic, size_bytes=size_bytes)
+    if code not in _USUAL:
+        stats.on_failed_produce_request(topic)
+
+
+async def _wait_for_replicas(
+    appended: list[_Appended], timeout_ms: int, purgatory: DelayedOperationPurgatory
+) -> None:
     """Set the final code of every batch: NONE, an error, or REQUEST_TIMED_OUT."""
 
     def codes() -> Iterator[ErrorCode | None]:
@@ -195,7 +211,7 @@ async def _wait_for_replicas(appended: list[_Appended], timeout_ms: int) -> None
             required = one.info.last_offset + 1
             yield one.partition.check_enough_replicas_reach_offset(required)
 
-    await wait_until(
+    await purgatory.wait_until(
         lambda: None not in codes(),
         [one.partition for one in appended],
         timeout_ms=timeout_ms,
@@ -221,7 +237,7 @@ def _refused_by_log(
     index: int, code: ErrorCode, partition: Partition
 ) -> ProduceResponsePartitionProduceResponse:
     response = _refusal(index, code)
-    if code not in _WITHOUT_LOG_START:
+    if code not in _USUAL:
         response.log_start_offset = partition.log.log_start_offset
     return response
 

@@ -24,9 +24,11 @@ def _absent(domain: str, types: str, reason: str, *, names: str = EVERY) -> tupl
     )
 
 
-_NO_PARTITIONS: Final = "the partitions of brokers are not measured yet"
-_NO_COORDINATOR: Final = "coordinators are not measured yet; there is none but that of groups"
-_NOT_BY_REQUEST: Final = "requests are not timed one by one"
+_NOT_OF_RECORDS: Final = "not measured yet"
+_NOT_BY_QUOTA: Final = "what single clients use of their quotas is not shown"
+_NO_COORDINATOR: Final = "not measured yet; there is no coordinator but that of classic groups"
+_NOT_BY_CONNECTION: Final = "connections are counted, and not measured one by one"
+_NO_QUEUES: Final = "requests do not go from thread to thread here, so that there are no queues"
 _NOT_BY_CLIENT: Final = "requests to other nodes are not counted"
 _OF_THE_JVM: Final = "internal to Kafka's process; process_… and python_… describe this one"
 
@@ -55,8 +57,20 @@ ABSENT: Final[tuple[Absent, ...]] = (
         _OF_THE_JVM,
         names="linux-disk-read-bytes linux-disk-write-bytes yammer-metrics-count",
     ),
-    *_absent("kafka.server", "socket-server-metrics", _NOT_BY_REQUEST),
-    *_absent("kafka.network", "RequestMetrics RequestChannel", _NOT_BY_REQUEST),
+    *_absent("kafka.server", "socket-server-metrics", _NOT_BY_CONNECTION),
+    *_absent(
+        "kafka.network",
+        "RequestMetrics",
+        _NO_QUEUES,
+        names="RequestQueueTimeMs ResponseQueueTimeMs",
+    ),
+    *_absent(
+        "kafka.network",
+        "RequestMetrics",
+        "records are not converted, and a request's memory is not counted",
+        names="MessageConversionsTimeMs TemporaryMemoryBytes",
+    ),
+    *_absent("kafka.network", "RequestChannel", _NO_QUEUES),
     *_absent("kafka.network", "Acceptor Processor SocketServer", _OF_THE_JVM),
     *_absent("kafka.server", "KafkaRequestHandlerPool app-info kafka-metrics-count", _OF_THE_JVM),
     *_absent("kafka", "kafka.Log4jController", _OF_THE_JVM),
@@ -71,23 +85,21 @@ ABSENT: Final[tuple[Absent, ...]] = (
     *_absent(
         "kafka.server",
         "ReplicaManager ReplicaFetcherManager ReplicaAlterLogDirsManager BrokerTopicMetrics "
-        "AssignmentsManager DelayedOperationPurgatory DelayedProduceMetrics "
-        "DelayedRemoteListOffsetsMetrics FetchSessionCache Fetch Produce Request "
-        "ControllerMutation client-metrics",
-        _NO_PARTITIONS,
+        "AssignmentsManager DelayedProduceMetrics DelayedRemoteListOffsetsMetrics client-metrics",
+        _NOT_OF_RECORDS,
     ),
-    *_absent("org.apache.kafka.server", "AssignmentsManager", _NO_PARTITIONS),
+    *_absent("kafka.server", "Fetch Produce Request ControllerMutation", _NOT_BY_QUOTA),
+    *_absent("org.apache.kafka.server", "AssignmentsManager", _NOT_OF_RECORDS),
     *_absent(
-        "kafka.log", "Log LogCleaner LogCleanerManager LogFlushStats LogManager", _NO_PARTITIONS
+        "kafka.log", "Log LogCleaner LogCleanerManager LogFlushStats LogManager", _NOT_OF_RECORDS
     ),
-    *_absent("kafka.cluster", "Partition", _NO_PARTITIONS),
-    *_absent("kafka.utils", "Throttler", _NO_PARTITIONS),
+    *_absent("kafka.cluster", "Partition", _NOT_OF_RECORDS),
+    *_absent("kafka.utils", "Throttler", _NOT_OF_RECORDS),
     *_absent(
         "kafka.server",
         "group-coordinator-metrics share-coordinator-metrics transaction-coordinator-metrics "
         "ShareGroupMetrics ShareSessionCache AddPartitionsToTxnManager",
         _NO_COORDINATOR,
     ),
-    *_absent("kafka.coordinator.group", "GroupMetadataManager", _NO_COORDINATOR),
     *_absent("kafka.coordinator.transaction", "TransactionMarkerChannelManager", _NO_COORDINATOR),
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from kvorum.node.metrics.broker_catalogue import BROKER_GROUPS, SERVER_DOMAIN
 from kvorum.node.metrics.names import OWN_DOMAIN, Kind, Metric, MetricGroup
 
 CONTROLLER_DOMAIN: Final = "kafka.controller"
-SERVER_DOMAIN: Final = "kafka.server"
 
 KAFKA_CONTROLLER: Final = MetricGroup(
     CONTROLLER_DOMAIN,
@@ -238,6 +238,7 @@ GROUPS: Final = (
     RAFT_TEXTS,
     KIP_853,
     CONNECTIONS,
+    *BROKER_GROUPS,
     OWN,
     OWN_REASSIGNMENT,
     OWN_COUNTS,

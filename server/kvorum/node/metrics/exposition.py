@@ -26,12 +26,13 @@ class Exposition:
 
     def collect(self) -> Iterator[Family]:
         """Yield the metric families of the current readings."""
-        families: dict[Metric, Family] = {}
+        # Beans that differ only in their other keys, as of a topic and of all, share a name.
+        families: dict[str, Family] = {}
         for reading in self._readings:
-            metric = reading.metric
-            if metric not in families:
-                families[metric] = _family(metric)
-            _add(families[metric], reading)
+            name = reading.metric.exported_name
+            if name not in families:
+                families[name] = _family(reading.metric)
+            _add(families[name], reading)
         yield from families.values()
 
     def render(self, readings: Iterable[Reading], accept: str) -> tuple[bytes, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 WINDOW_MS = 30_000
@@ -101,9 +102,58 @@ class LatestValues:
 
     def distribution(self) -> Distribution:
         """Return the distribution; without values it has no quantiles."""
-        values = sorted(self._latest)
-        quantiles = tuple((share, _quantile(values, share)) for share in QUANTILES if values)
-        return Distribution(self.count, self.total, quantiles)
+        return Distribution(self.count, self.total, _quantiles(sorted(self._latest)))
+
+
+class LatestRows:
+    """Counts rows of values and keeps the latest ones, for a distribution of each column.
+
+    A row costs one append; columns are made of many rows at a time.
+    """
+
+    __slots__ = ("_columns", "_rows", "count")
+
+    def __init__(self, width: int) -> None:
+        self.count = 0
+        self._rows: list[tuple[float, ...]] = []
+        self._columns = tuple(_Column() for _ in range(width))
+
+    def record(self, row: tuple[float, ...]) -> None:
+        """Record a value of each column."""
+        self._rows.append(row)
+        if len(self._rows) >= LATEST_COUNT:
+            self._fold()
+
+    def distributions(self) -> tuple[Distribution, ...]:
+        """Return the distribution of each column."""
+        self._fold()
+        return tuple(column.distribution(self.count) for column in self._columns)
+
+    def _fold(self) -> None:
+        rows, self._rows = self._rows, []
+        self.count += len(rows)
+        for column, values in zip(self._columns, zip(*rows, strict=True), strict=False):
+            column.extend(values)
+
+
+class _Column:
+    __slots__ = ("_latest", "_total")
+
+    def __init__(self) -> None:
+        self._latest = array("d")
+        self._total = 0.0
+
+    def extend(self, values: Sequence[float]) -> None:
+        self._total += sum(values)
+        self._latest.extend(values)
+        del self._latest[:-LATEST_COUNT]
+
+    def distribution(self, count: int) -> Distribution:
+        return Distribution(count, self._total, _quantiles(sorted(self._latest)))
+
+
+def _quantiles(values: list[float]) -> tuple[tuple[float, float], ...]:
+    return tuple((share, _quantile(values, share)) for share in QUANTILES if values)
 
 
 def _quantile(values: list[float], share: float) -> float:

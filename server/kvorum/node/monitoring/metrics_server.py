@@ -14,6 +14,7 @@ from kvorum.node.metrics import catalogue
 from kvorum.node.metrics.http_request import HttpAnswer, HttpRequest
 from kvorum.node.metrics.http_server import Answerer, HttpServer
 from kvorum.node.metrics.names import Reading
+from kvorum.node.monitoring.broker_readings import record_readings
 from kvorum.node.monitoring.health import Health, facts, liveness, readiness
 from kvorum.node.monitoring.readings import (
     batch_readings,
@@ -22,6 +23,7 @@ from kvorum.node.monitoring.readings import (
     stall_readings,
     supported_readings,
 )
+from kvorum.node.monitoring.request_readings import request_readings
 from kvorum.node.monitoring.role_readings import (
     broker_readings,
     controller_readings,
@@ -81,12 +83,14 @@ class MetricsServer:
             *supported_readings(shared.supported_features),
             *stall_readings(shared.raft),
             *snapshot_readings(shared, roles.snapshots),
+            *request_readings(shared.request_metrics),
         ]
         if roles.controller is not None:
             readings.extend(controller_readings(shared, roles.controller))
         if roles.broker is not None:
             readings.extend(batch_readings(shared.loader))
             readings.extend(broker_readings(shared, roles.broker))
+            readings.extend(record_readings(shared, roles.broker))
         is_ready = readiness(roles).is_good
         readings += _state_readings(is_alive=liveness(shared).is_good, is_ready=is_ready)
         return readings

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import struct
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from kvorum.node.clock import Clock
 from kvorum.node.errors import CloseConnectionError
@@ -36,17 +36,15 @@ class Peer(NamedTuple):
 class ResponseFrame(NamedTuple):
     """The response to a request, in parts, and the time for which nothing is read after it.
 
-    There is no response if `parts` is None.
+    There is no response if `parts` is None. `on_sent` is called once the response has left.
 
-    Kafka mutes the channel of a client that exceeded its quota for the throttle time of the
-    response, so that clients that ignore the throttle time are slowed down as well.
+    Kafka mutes the channel of a client that exceeded its quota for the throttle time, so that
+    clients that ignore it, or get no response, are slowed down as well (KIP-219).
     """
 
     parts: Sequence[FramePart] | None
     pause_ms: int = 0
-
-
-NO_RESPONSE: Final = ResponseFrame(None)
+    on_sent: Callable[[], None] | None = None
 
 
 class ConnectionRules(NamedTuple):
@@ -224,11 +222,13 @@ class ServerConnection(asyncio.Protocol):
             response = await self._rules.answer(frame, self._peer)
             if response.parts is not None and self._writer is not None:
                 await self._writer.send(response.parts)
-                if self._is_finishing:
-                    self.finish()
-                    return
-                if response.pause_ms > 0:
-                    await asyncio.sleep(response.pause_ms / 1000)
+            if response.on_sent is not None:
+                response.on_sent()
+            if self._is_finishing:
+                self.finish()
+                return
+            if response.pause_ms > 0:
+                await asyncio.sleep(response.pause_ms / 1000)
         except CloseConnectionError as error:
             self.close(str(error))
         except ConnectionError:

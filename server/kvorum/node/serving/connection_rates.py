@@ -9,14 +9,15 @@ unserved, so that the client does not connect again at once.
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from kvorum.broker.quota.quota_utils import bounded_throttle_time_ms
+from kvorum.broker.quota.rate import Rate
+from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.metadata.client_quotas_image import IP, ClientQuotasImage
 
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
@@ -24,58 +25,6 @@ UNLIMITED: Final = 2**31 - 1
 """The rate that means no limit, the default of every limit."""
 FORGET_AFTER_MS: Final = 3_600_000.0
 """An address without a connection for this time is forgotten, as in Kafka."""
-
-
-@dataclass(slots=True)
-class _Sample:
-    started_ms: float
-    last_ms: float
-    value: float = 0.0
-
-
-@dataclass(slots=True)
-class SampledRate:
-    """Events per second over the latest `sample_count` windows, as in Kafka's Rate.
-
-    Windows before the first event count as empty ones. Times must not go back.
-    """
-
-    window_ms: float
-    sample_count: int
-    _samples: deque[_Sample] = field(default_factory=deque[_Sample])
-
-    @property
-    def last_ms(self) -> float:
-        """The time of the last counted event."""
-        return self._samples[-1].last_ms if self._samples else 0.0
-
-    def record(self, value: float, now_ms: float) -> None:
-        """Count `value` events."""
-        if not self._samples or now_ms - self._samples[-1].started_ms >= self.window_ms:
-            self._samples.append(_Sample(now_ms, now_ms))
-        self._samples[-1].value += value
-        self._samples[-1].last_ms = now_ms
-
-    def throttle_ms(self, limit: float, now_ms: float) -> float:
-        """Return the pause after which the rate is down to `limit`; 0 if it is not exceeded."""
-        self._forget(now_ms)
-        if limit <= 0:
-            return math.inf
-        total = sum(sample.value for sample in self._samples)
-        width_ms = self._width_ms(now_ms)
-        rate = total * 1000.0 / width_ms
-        # Java rounds half up.
-        return 0.0 if rate <= limit else math.floor((rate - limit) / limit * width_ms + 0.5)
-
-    def _width_ms(self, now_ms: float) -> float:
-        elapsed_ms = now_ms - self._samples[0].started_ms if self._samples else 0.0
-        missing = self.sample_count - 1 - int(elapsed_ms // self.window_ms)
-        return max(1.0, elapsed_ms + max(0, missing) * self.window_ms)
-
-    def _forget(self, now_ms: float) -> None:
-        oldest_ms = now_ms - self.sample_count * self.window_ms
-        while self._samples and self._samples[0].last_ms <= oldest_ms:
-            self._samples.popleft()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +60,7 @@ class ConnectionRates:
         self._quotas = quotas
         self._of_node = self._new_rate()
         self._of_listeners = {name: self._new_rate() for name in limits.of_listeners}
-        self._of_addresses: dict[str, SampledRate] = {}
+        self._of_addresses: dict[str, Rate] = {}
         self._free_at_ms: dict[str, float] = {}
         self._address_limits = AddressLimits.of(quotas())
 
@@ -133,8 +82,8 @@ class ConnectionRates:
         for rate, limit in self._shared(listener):
             at_ms = max(now_ms, rate.last_ms)
             rate.record(1.0, at_ms)
-            throttle_ms = max(throttle_ms, rate.throttle_ms(limit, at_ms))
-        return min(throttle_ms, self._limits.window_ms)
+            throttle_ms = max(throttle_ms, self._throttle_ms(rate, limit, at_ms))
+        return throttle_ms
 
     def _address_throttle_ms(self, address: str, now_ms: float) -> float:
         """Count a connection for its address unless it exceeds the rate; return its wait."""
@@ -147,18 +96,21 @@ class ConnectionRates:
             rate = self._of_addresses[address] = self._new_rate()
         at_ms = max(now_ms, rate.last_ms)
         rate.record(1.0, at_ms)
-        throttle_ms = min(rate.throttle_ms(limit, at_ms), self._limits.window_ms)
+        throttle_ms = self._throttle_ms(rate, limit, at_ms)
         if throttle_ms > 0:
             rate.record(-1.0, at_ms)
         return throttle_ms
+
+    def _throttle_ms(self, rate: Rate, limit: int, now_ms: float) -> float:
+        return bounded_throttle_time_ms(rate, limit, now_ms, max_ms=self._limits.window_ms)
 
     def _take_back(self, listener: str, now_ms: float) -> None:
         for rate, _ in self._shared(listener):
             rate.record(-1.0, max(now_ms, rate.last_ms))
 
-    def _shared(self, listener: str) -> list[tuple[SampledRate, int]]:
+    def _shared(self, listener: str) -> list[tuple[Rate, int]]:
         """Return the limits that all clients of a listener share."""
-        shared: list[tuple[SampledRate, int]] = []
+        shared: list[tuple[Rate, int]] = []
         if self._limits.of_node != UNLIMITED and listener != self._limits.protected_listener:
             shared.append((self._of_node, self._limits.of_node))
         if listener in self._of_listeners:
@@ -176,8 +128,8 @@ class ConnectionRates:
             if now_ms - rate.last_ms > FORGET_AFTER_MS:
                 del self._of_addresses[address]
 
-    def _new_rate(self) -> SampledRate:
-        return SampledRate(self._limits.window_ms, self._limits.sample_count)
+    def _new_rate(self) -> Rate:
+        return Rate(MetricConfig(self._limits.sample_count, self._limits.window_ms))
 
 
 class AddressLimits(NamedTuple):

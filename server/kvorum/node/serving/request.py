@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kvorum.metadata.principal import ANONYMOUS, Principal
 from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
+from kvorum.node.serving.request_progress import RequestProgress
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
@@ -23,6 +24,7 @@ class IncomingRequest:
     frame: bytes
     listener: str
     client_host: str
+    progress: RequestProgress
     principal: Principal = ANONYMOUS
     is_forwarded: bool = False
     access: Access = UNRESTRICTED

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, NamedTuple, TypeAlias
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.principal import ANONYMOUS, Principal
 from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
+from kvorum.metadata.standard_authorizer import Access
+from kvorum.node.clock import Clock
 from kvorum.node.errors import CloseConnectionError, NotControllerError
 from kvorum.node.serving.answer_frame import encode_answer_parts
-from kvorum.node.serving.connection import NO_RESPONSE, Peer, ResponseFrame
+from kvorum.node.serving.connection import Peer, ResponseFrame
 from kvorum.node.serving.listener_api import (
     ForwardedResponse,
     HandlerResponse,
@@ -21,6 +23,8 @@ from kvorum.node.serving.listener_api import (
     Services,
 )
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.request_metrics import RequestChannelMetrics
+from kvorum.node.serving.request_progress import RequestProgress
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.error_codes import ErrorCode
@@ -35,6 +39,8 @@ from kvorum.wire.primitives import Message
 
 GiveAccess: TypeAlias = Callable[[Principal, str], Access]
 """Returns the access of a principal at a host."""
+Throttle: TypeAlias = Callable[[IncomingRequest, HandlerResponse], HandlerResponse]
+"""Decides about the client's quotas: returns the response, with the time to wait set."""
 _log = logging.getLogger(__name__)
 
 
@@ -47,47 +53,71 @@ class Origin(NamedTuple):
     is_forwarded: bool = False
 
 
-def _everything(principal: Principal, host: str) -> Access:
-    del principal, host
-    return UNRESTRICTED
+def _unthrottled(request: IncomingRequest, response: HandlerResponse) -> HandlerResponse:
+    del request
+    return response
 
 
 class RequestHandler(Generic[Services]):
     """Answers the requests of one listener; `node` has the services that handlers use."""
 
     def __init__(
-        self, apis: ServedApis[Services], node: Services, give_access: GiveAccess = _everything
+        self,
+        apis: ServedApis[Services],
+        node: Services,
+        give_access: GiveAccess,
+        *,
+        clock: Clock,
+        metrics: RequestChannelMetrics,
+        throttle: Throttle = _unthrottled,
     ) -> None:
         self._apis = apis
         self._node = node
         self._give_access = give_access
+        self._clock = clock
+        self._metrics = metrics
+        self._throttle = throttle
 
     async def answer(self, frame: bytes, peer: Peer) -> ResponseFrame:
         """Return the response frame; raises CloseConnectionError."""
+        progress = RequestProgress(self._clock)
         header, body_start = self._read_header(frame)
         if header.request_api_key == ApiKey.API_VERSIONS and not self._serves(header):
             return ResponseFrame((self._unknown_api_versions(header),))
-        request = self._read_request(frame, header, body_start, Origin(peer.listener, peer.host))
+        origin = Origin(peer.listener, peer.host)
+        request = self._read_request(frame, header, body_start, (origin, progress))
         api = self._api_of(request)
         try:
-            response = await self.handle(request)
+            response = await progress.measured(self.handle(request))
         except NotControllerError as error:
             refusal = RequestError(ErrorCode.NOT_CONTROLLER, str(error))
             response = api.refuse(request.body, refusal, request.version)
+        response = self._throttle(request, response)
+        progress.has_response(self._clock.monotonic_ms())
+        on_sent = partial(self._record, request, len(frame) - body_start)
+        pause_ms = progress.throttle_time_ms or 0
         if response is None:
-            return NO_RESPONSE
+            return ResponseFrame(None, pause_ms, on_sent)
         if isinstance(response, ForwardedResponse):
-            return ResponseFrame((response.frame,), pause_ms=response.throttle_time_ms)
+            pause_ms = progress.throttle_time_ms = max(pause_ms, response.throttle_time_ms)
+            return ResponseFrame((response.frame,), pause_ms, on_sent)
+        self._metrics.update_errors(api.key, response)
         parts = encode_answer_parts(
             response, version=request.version, correlation_id=header.correlation_id
         )
-        pause_ms = 0 if api.throttle_time_ms is None else api.throttle_time_ms(response)
-        return ResponseFrame(parts, pause_ms=pause_ms)
+        own_pause_ms = 0 if api.throttle_time_ms is None else api.throttle_time_ms(response)
+        return ResponseFrame(parts, max(pause_ms, own_pause_ms), on_sent)
+
+    def _record(self, request: IncomingRequest, body_bytes: int) -> None:
+        key, body = request.header.request_api_key, request.body
+        times = request.progress.times(self._clock.monotonic_ms(), body_bytes)
+        self._metrics.update(key, request.version, body, times)
 
     def read(self, frame: bytes, origin: Origin) -> IncomingRequest:
         """Return the request in a frame that a broker forwarded; raises CloseConnectionError."""
         header, body_start = self._read_header(frame)
-        return self._read_request(frame, header, body_start, origin)
+        progress = RequestProgress(self._clock)
+        return self._read_request(frame, header, body_start, (origin, progress))
 
     async def handle(self, request: IncomingRequest) -> HandlerResponse:
         """Return the response of the API; an unexpected error of a handler is logged and answered.
@@ -129,8 +159,13 @@ class RequestHandler(Generic[Services]):
             raise CloseConnectionError(f"no request header: {error}") from error
 
     def _read_request(
-        self, frame: bytes, header: RequestHeader, body_start: int, origin: Origin
+        self,
+        frame: bytes,
+        header: RequestHeader,
+        body_start: int,
+        arrival: tuple[Origin, RequestProgress],
     ) -> IncomingRequest:
+        origin, progress = arrival
         key, version = header.request_api_key, header.request_api_version
         if not self._serves(header):
             raise CloseConnectionError(
@@ -150,6 +185,7 @@ class RequestHandler(Generic[Services]):
             frame=frame,
             listener=origin.listener,
             client_host=origin.client_host,
+            progress=progress,
             principal=origin.principal,
             is_forwarded=origin.is_forwarded,
             access=self._give_access(origin.principal, origin.client_host),

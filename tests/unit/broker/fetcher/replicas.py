@@ -17,7 +17,8 @@ from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
-from kvorum.broker.replication_quota_manager import FollowerQuota
+from kvorum.broker.partition_stats import PartitionStats
+from kvorum.broker.quota.replication_quota_manager import FollowerQuota
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.log_directory import LogDirectory
@@ -55,6 +56,7 @@ class Replica:
         self.manager = managed([directory])
         log = self.manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=None, now_ms=WALL_MS)
         self.proposals: list[IsrProposal] = []
+        self.stats = PartitionStats()
         context = PartitionContext(
             broker_id,
             lambda: self.epoch,
@@ -62,6 +64,7 @@ class Replica:
             self.proposals.append,
             flush,
             LAG_MAX_MS,
+            self.stats,
         )
         self.partition = Partition(PARTITION, TOPIC_ID, log, context)
         self.problems: list[str] = []

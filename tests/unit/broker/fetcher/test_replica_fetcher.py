@@ -9,7 +9,7 @@ from tests.unit.broker.fetcher.replicas import BACKOFF_MS, KEY, LAG_MAX_MS, Repl
 from tests.unit.storage.topic_logs import NOW_MS, sent
 
 from kvorum.broker.fetcher.out_of_range import OffsetSearch
-from kvorum.broker.partition_leader.outcomes import Accepted
+from kvorum.broker.partition_leader.outcomes import Accepted, Refused
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
@@ -361,6 +361,18 @@ def test_a_follower_that_catches_up_is_proposed_for_the_isr(world: Replicas) -> 
     two.fetch_from(one)
     (proposal,) = one.proposals
     assert [member for member, _ in proposal.isr] == [1, 2, 3]
+    leader = one.partition.demand_leader()
+    assert (leader.is_under_replicated, leader.is_at_min_isr) == (True, True)
+    one.partition.on_altered(proposal, Refused(ErrorCode.NOT_CONTROLLER), world.now_ms)
+    answer = Accepted(
+        leader_epoch=0,
+        partition_epoch=proposal.partition_epoch + 1,
+        isr=(1, 2, 3),
+        recovery_state=0,
+    )
+    one.partition.on_altered(proposal, answer, world.now_ms)
+    assert (one.stats.failed_isr_updates, one.stats.isr_expands) == (1, 1)
+    assert (leader.is_under_replicated, leader.is_at_min_isr) == (False, False)
 
 
 def test_an_unanswered_offset_search_is_made_again_later(world: Replicas) -> None:
@@ -410,6 +422,8 @@ def test_the_high_watermark_moves_when_a_lagging_follower_leaves_the_isr(world: 
     )
     one.partition.on_altered(proposal, answer, world.now_ms)
     assert one.partition.log.high_watermark == 1
+    one.partition.on_altered(proposal, answer, world.now_ms)
+    assert (one.stats.isr_shrinks, one.stats.isr_expands) == (1, 0)
 
 
 def test_a_follower_of_another_leader_epoch_gets_nothing(world: Replicas) -> None:
@@ -469,3 +483,18 @@ def test_those_who_wait_are_called_in_the_order_in_which_they_came() -> None:
         world.all[1].partition.watch(partial(called.append, number))
     world.all[1].write(b"a")
     assert called == list(range(50))
+
+
+def test_the_lag_is_that_behind_the_leaders_high_watermark(world: Replicas) -> None:
+    one, two, _ = world.all.values()
+    one.write(b"a")
+    one.write(b"b")
+    fetch = two.ask()
+    response = one.serve(fetch.request)
+    data_of(response).high_watermark = 5
+    two.take(fetch, response, one)
+    assert two.fetcher.max_lag == 3
+    assert two.stats.topics.replication_bytes_in == len(data_of(response).records or b"")
+    for key in two.fetcher.keys:
+        two.fetcher.remove(key)
+    assert two.fetcher.max_lag == 0

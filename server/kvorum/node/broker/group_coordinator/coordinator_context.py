@@ -90,6 +90,11 @@ class CoordinatorContext:
         self._deleted_topics: list[DeletedTopic] = []
         self._is_writing = False
 
+    @property
+    def active_shard(self) -> GroupCoordinatorShard | None:
+        """The shard, to be read only; None unless it is loaded."""
+        return self._shard if self.state is CoordinatorState.ACTIVE else None
+
     def load(self) -> None:
         """Begin to load the shard."""
         self.state = CoordinatorState.LOADING

@@ -5,7 +5,7 @@ Its code is a good part of what a broker imports, and many brokers in tests neve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
@@ -13,6 +13,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.replica_manager import ReplicaManager
 
 if TYPE_CHECKING:
+    from kvorum.groups.shard import GroupCoordinatorShard
     from kvorum.node.broker.group_coordinator.group_coordinator_service import (
         GroupCoordinatorService,
     )
@@ -40,6 +41,11 @@ class GroupCoordination:
             if self._is_closed:
                 self._made.close()
         return self._made
+
+    def active_shards(self) -> Iterator[GroupCoordinatorShard]:
+        """Yield the shards that are loaded; to be read only."""
+        if self._made is not None:
+            yield from self._made.active_shards()
 
     def close(self) -> None:
         """Answer all who wait, and coordinate no more."""

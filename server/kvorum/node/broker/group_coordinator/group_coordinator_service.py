@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -91,6 +91,12 @@ class GroupCoordinatorService:
             self._partition_count = count
         if self._is_active:
             self._runtime.on_image(before, after)
+
+    def active_shards(self) -> Iterator[GroupCoordinatorShard]:
+        """Yield the shards that are loaded; to be read only."""
+        for context in self._runtime.contexts():
+            if context.active_shard is not None:
+                yield context.active_shard
 
     def close(self) -> None:
         """Answer all who wait, and coordinate no more."""

@@ -8,11 +8,12 @@ throttled and not in sync while the rate is above the bound.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 from kvorum.broker.partition import Partition
+from kvorum.broker.quota.rate import SimpleRate
+from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.storage.topic_partition import TopicPartition
 
@@ -23,75 +24,14 @@ LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 UNLIMITED: Final = 2**63 - 1
 """Kafka's QUOTA_BYTES_PER_SECOND_DEFAULT."""
-_MS_PER_S: Final = 1000.0
 _ALL_REPLICAS: Final = "*"
 
 
-class ReplicationQuotaManagerConfig(NamedTuple):
-    """``replication.quota.window.*``: how many windows are measured, and their length."""
-
-    quota_sample_count: int = 11
-    window_ms: float = 1000.0
-
-
-class QuotaSettings(NamedTuple):
+class ReplicationQuotaSettings(NamedTuple):
     """``replication.quota.window.*`` and ``alter.log.dirs.replication.quota.window.*``."""
 
-    replication: ReplicationQuotaManagerConfig
-    alter_log_dirs: ReplicationQuotaManagerConfig
-
-
-@dataclass(slots=True)
-class _Sample:
-    start_ms: float
-    last_event_ms: float
-    value: float = 0.0
-
-
-@dataclass(slots=True)
-class SimpleRate:
-    """A rate per second since the oldest sample, but over one window at least (Kafka's SimpleRate).
-
-    A sample collects what is recorded within a window from its first event on; one more sample than
-    `quota_sample_count` is kept, because the oldest may overlap the time that is measured.
-    """
-
-    config: ReplicationQuotaManagerConfig
-    _samples: list[_Sample] = field(default_factory=list[_Sample])
-    _current: int = 0
-
-    def record(self, value: float, now_ms: float) -> None:
-        """Add a value."""
-        self._demand_sample(now_ms)
-        sample = self._samples[self._current]
-        if now_ms - sample.start_ms >= self.config.window_ms:
-            sample = self._advance(now_ms)
-        sample.value += value
-        sample.last_event_ms = now_ms
-
-    def measure(self, now_ms: float) -> float:
-        """Return the rate."""
-        self._demand_sample(now_ms)
-        expire_ms = self.config.quota_sample_count * self.config.window_ms
-        for slot, sample in enumerate(self._samples):
-            if now_ms - sample.last_event_ms >= expire_ms:
-                self._samples[slot] = _Sample(now_ms, now_ms)
-        elapsed_ms = now_ms - min(sample.start_ms for sample in self._samples)
-        total = sum(sample.value for sample in self._samples)
-        return total / (max(elapsed_ms, self.config.window_ms) / _MS_PER_S)
-
-    def _demand_sample(self, now_ms: float) -> None:
-        if not self._samples:
-            self._samples.append(_Sample(now_ms, now_ms))
-
-    def _advance(self, now_ms: float) -> _Sample:
-        self._current = (self._current + 1) % (self.config.quota_sample_count + 1)
-        sample = _Sample(now_ms, now_ms)
-        if self._current == len(self._samples):
-            self._samples.append(sample)
-        else:
-            self._samples[self._current] = sample
-        return sample
+    replication: MetricConfig
+    alter_log_dirs: MetricConfig
 
 
 class ReplicationQuotaManager:
@@ -103,7 +43,7 @@ class ReplicationQuotaManager:
 
     def __init__(
         self,
-        config: ReplicationQuotaManagerConfig,
+        config: MetricConfig,
         broker_id: int,
         throttled_replicas: Callable[[str], str],
     ) -> None:
@@ -157,7 +97,7 @@ class FollowerQuota(Protocol):
         ...
 
 
-class QuotaManagers(NamedTuple):
+class ReplicationQuotaManagers(NamedTuple):
     """The quotas of what is copied to other brokers, from them, and between log directories."""
 
     leader: ReplicationQuotaManager
@@ -174,11 +114,11 @@ class QuotaManagers(NamedTuple):
             manager.update_quota(_bound(key, own, of_all))
 
 
-def new_quota_managers(
+def new_replication_quota_managers(
     configs: Callable[[], ConfigsImage],
     broker_id: int,
-    settings: QuotaSettings,
-) -> QuotaManagers:
+    settings: ReplicationQuotaSettings,
+) -> ReplicationQuotaManagers:
     """Return the quotas of a broker; `configs` returns the configuration as of now."""
 
     def of_topics(key: str) -> ReplicationQuotaManager:
@@ -188,7 +128,7 @@ def new_quota_managers(
 
     # Every move between directories counts.
     moves = ReplicationQuotaManager(settings.alter_log_dirs, broker_id, lambda _: _ALL_REPLICAS)
-    return QuotaManagers(of_topics(LEADER_REPLICAS), of_topics(FOLLOWER_REPLICAS), moves)
+    return ReplicationQuotaManagers(of_topics(LEADER_REPLICAS), of_topics(FOLLOWER_REPLICAS), moves)
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,1 @@
+"""Quotas: what clients may send, fetch and ask for, and how fast replicas are copied."""

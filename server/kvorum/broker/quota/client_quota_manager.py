@@ -1,0 +1,104 @@
+"""What clients have used of a quota, and how long they wait beyond it (ClientQuotaManager)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kvorum.broker.quota.client_quotas import ClientQuotas, ClientTags, QuotaTypes
+from kvorum.broker.quota.quota_utils import throttle_time_ms
+from kvorum.broker.quota.rate import Rate
+from kvorum.broker.quota.sampled_stat import MetricConfig
+from kvorum.metadata.client_quotas_image import ClientQuotasImage
+
+UNLIMITED: Final = float(2**63 - 1)
+"""The bound of a client without a quota."""
+FORGET_AFTER_MS: Final = 3_600_000.0
+"""What a client has used is forgotten after this time without a request, as in Kafka."""
+THROTTLE_TIME_MS_MAX: Final = 2**31 - 1
+"""The longest time that a response can carry."""
+_MS_PER_S: Final = 1000.0
+
+
+class QuotaClient(NamedTuple):
+    """The client of a request; without a client id it is empty."""
+
+    user: str
+    client_id: str
+
+
+@dataclass(slots=True)
+class _QuotaSensor:
+    rate: Rate
+    bound: float
+
+
+class ClientQuotaManager:
+    """The clients' rates under the quota called `key`; without quotas nothing is recorded."""
+
+    def __init__(self, key: str, config: MetricConfig) -> None:
+        self._key = key
+        self._config = config
+        self._quotas = ClientQuotas({})
+        self._sensors: dict[ClientTags, _QuotaSensor] = {}
+
+    @property
+    def window_ms(self) -> float:
+        """The length of one window."""
+        return self._config.window_ms
+
+    @property
+    def quotas_enabled(self) -> bool:
+        """Whether anybody has a quota."""
+        return self._quotas.types is not QuotaTypes.NO_QUOTAS
+
+    def update_quotas(self, image: ClientQuotasImage) -> None:
+        """Let the quotas of `image` count from now on; what was used before is kept."""
+        self._quotas = ClientQuotas.of(image, self._key)
+        for tags, sensor in self._sensors.items():
+            sensor.bound = self._bound(tags)
+
+    def maybe_record_and_get_throttle_time_ms(
+        self, client: QuotaClient, value: float, now_ms: float
+    ) -> int:
+        """Record `value`; return for how long the client has to wait, 0 within its quota."""
+        if not self.quotas_enabled:
+            return 0
+        sensor = self._sensor(client, now_ms)
+        at_ms = max(now_ms, sensor.rate.last_ms)
+        sensor.rate.record(value, at_ms)
+        throttle_ms = self._throttle_time_ms(sensor.rate, sensor.bound, at_ms)
+        return int(min(throttle_ms, THROTTLE_TIME_MS_MAX))
+
+    def unrecord_quota_sensor(self, client: QuotaClient, value: float, now_ms: float) -> None:
+        """Take back what was recorded a moment ago, because the client does not get it."""
+        rate = self._sensor(client, now_ms).rate
+        rate.record(-value, max(now_ms, rate.last_ms))
+
+    def max_value_in_quota_window(self, client: QuotaClient) -> float:
+        """Return the value above which even a client that has used nothing has to wait."""
+        limit = self._quotas.limit(self._quotas.tags(*client))
+        if limit is None:
+            return UNLIMITED
+        return limit * (self._config.sample_count - 1) * (self._config.window_ms / _MS_PER_S)
+
+    def _throttle_time_ms(self, rate: Rate, bound: float, now_ms: float) -> float:
+        return throttle_time_ms(rate, bound, now_ms)
+
+    def _bound(self, tags: ClientTags) -> float:
+        limit = self._quotas.limit(tags)
+        return UNLIMITED if limit is None else limit
+
+    def _sensor(self, client: QuotaClient, now_ms: float) -> _QuotaSensor:
+        tags = self._quotas.tags(*client)
+        sensor = self._sensors.get(tags)
+        if sensor is None:
+            self._forget(now_ms)
+            rate = Rate(self._config)
+            sensor = self._sensors[tags] = _QuotaSensor(rate, self._bound(tags))
+        return sensor
+
+    def _forget(self, now_ms: float) -> None:
+        for tags, sensor in list(self._sensors.items()):
+            if now_ms - sensor.rate.last_ms > FORGET_AFTER_MS:
+                del self._sensors[tags]

@@ -1,0 +1,91 @@
+"""How many requests there were, how long they took, how they ended (Kafka's RequestMetrics)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
+
+from kvorum.node.metrics.sensors import Distribution, LatestRows
+from kvorum.node.serving.error_counts import count_errors
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.apis import API_SPECS
+from kvorum.wire.primitives import Message
+
+if TYPE_CHECKING:
+    # A start does not need the message.
+    from kvorum.wire.messages.fetch import FetchRequest
+
+Value = TypeVar("Value")
+
+
+class RequestTimes(NamedTuple, Generic[Value]):
+    """The times of a request in milliseconds, and its size without header; or what is known of all.
+
+    `local_time` is the event loop's, `remote_time` what the request waited for, `send_time` that of
+    encoding and sending its response, and `throttle_time` how long its client has to wait.
+    """
+
+    total_time: Value
+    local_time: Value
+    remote_time: Value
+    send_time: Value
+    throttle_time: Value
+    request_bytes: Value
+
+
+@dataclass(slots=True)
+class RequestMetrics:
+    """The requests of one API since the start."""
+
+    by_version: dict[int, int] = field(default_factory=dict[int, int])
+    errors: dict[int, int] = field(default_factory=dict[int, int])
+    rows: LatestRows = field(default_factory=lambda: LatestRows(len(RequestTimes._fields)))
+
+    @property
+    def times(self) -> RequestTimes[Distribution]:
+        """The distributions of the times and sizes."""
+        return RequestTimes(*self.rows.distributions())
+
+
+class RequestChannelMetrics:
+    """The requests of a process, by the names that Kafka gives them."""
+
+    def __init__(self) -> None:
+        self._of_names: dict[str, RequestMetrics] = {}
+
+    @property
+    def by_name(self) -> Mapping[str, RequestMetrics]:
+        """What is known of each kind of requests."""
+        return MappingProxyType(self._of_names)
+
+    def update(self, key: int, version: int, body: Message, times: RequestTimes[float]) -> None:
+        """Count a request whose response is sent."""
+        for name in _names(key, body):
+            metrics = self._of(name)
+            metrics.by_version[version] = metrics.by_version.get(version, 0) + 1
+            metrics.rows.record(times)
+
+    def update_errors(self, key: int, response: Message) -> None:
+        """Count the error codes of a response."""
+        count_errors(response, self._of(API_SPECS[key].name).errors)
+
+    def _of(self, name: str) -> RequestMetrics:
+        metrics = self._of_names.get(name)
+        if metrics is None:
+            metrics = self._of_names[name] = RequestMetrics()
+        return metrics
+
+
+FETCH_CONSUMER: Final = "FetchConsumer"
+FETCH_FOLLOWER: Final = "FetchFollower"
+
+
+def _names(key: int, body: Message) -> tuple[str, ...]:
+    name = API_SPECS[key].name
+    if key != ApiKey.FETCH:
+        return (name,)
+    fetch = cast("FetchRequest", body)
+    is_follower = max(fetch.replica_id, fetch.replica_state.replica_id) >= 0
+    return (FETCH_FOLLOWER if is_follower else FETCH_CONSUMER, name)

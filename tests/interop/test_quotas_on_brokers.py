@@ -1,0 +1,176 @@
+"""Client quotas set by Kafka's tool: a real broker and ours make clients wait alike."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.driver import TopicWish
+from tests.interop.controller_quorum import wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+from tests.unit.node.raw_client import RawClient
+from tests.unit.node.record_requests import batch, fetch_request
+
+from kvorum.wire.messages.fetch import FetchResponse
+from kvorum.wire.messages.produce import (
+    ProduceRequest,
+    ProduceRequestPartitionProduceData,
+    ProduceRequestTopicProduceData,
+    ProduceResponse,
+)
+
+pytestmark = pytest.mark.interop
+TOPIC: Final = "throttled"
+PRODUCE_VERSION: Final = 9
+FETCH_VERSION: Final = 12
+VALUE: Final = batch(b"x" * 50_000)
+WINDOWS: Final = {"quota.window.num": "2", "quota.window.size.seconds": "1"}
+RATE: Final = 220_000
+CLOSE_MS: Final = 150
+"""How far times may differ: requests do not come at the same moments."""
+Node = RealKafka | KvorumNode
+
+
+@pytest.fixture(scope="module")
+def nodes(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Node, Node]]:
+    folder = tmp_path_factory.mktemp("quotas")
+    with (
+        RealKafka(java=java, tools=kafka_tools, folder=folder / "real", overrides=WINDOWS) as real,
+        KvorumNode(folder / "ours", WINDOWS) as ours,
+    ):
+        for node in (real, ours):
+            with ConfluentDriver(node.bootstrap_servers) as driver:
+                assert driver.create_topics([TopicWish(TOPIC)])[TOPIC].code == 0
+            with Client(node, "warm") as client:
+                wait_for(lambda: client.produces() or None, lambda: "the partition is led")
+                # As much as a consumer may fetch in a second, and more.
+                assert all(client.produces() for _ in range(5))
+        yield real, ours
+
+
+class Client(RawClient):
+    """A client with an id of its own, which its quotas are set for."""
+
+    def __init__(self, node: Node, client_id: str) -> None:
+        super().__init__(node.bootstrap_servers, client_id=client_id)
+
+    def produce(self) -> ProduceResponse:
+        """Send one batch."""
+        data = ProduceRequestPartitionProduceData(0, VALUE)
+        topic = ProduceRequestTopicProduceData(TOPIC, partition_data=[data])
+        return self.ask(ProduceRequest(None, -1, 5000, [topic]), ProduceResponse, PRODUCE_VERSION)
+
+    def produces(self) -> bool:
+        """Return whether a batch is taken."""
+        return self.produce().responses[0].partition_responses[0].error_code == 0
+
+    def fetch(self) -> FetchResponse:
+        """Fetch from the beginning."""
+        request = fetch_request(TOPIC, 0, min_bytes=1, max_wait_ms=0)
+        return self.ask(request, FetchResponse, FETCH_VERSION)
+
+
+def set_quota(tools: ToolRunner, node: Node, change: str, *entity: str) -> None:
+    """Alter an entity by kafka-configs, and leave the broker a moment to read of it."""
+    server = ("--bootstrap-server", node.bootstrap_servers)
+    done = tools.run("kafka-configs", *server, "--alter", *entity, "--add-config", change)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    time.sleep(0.5)
+
+
+def client_entity(name: str) -> tuple[str, ...]:
+    return ("--entity-type", "clients", "--entity-name", name)
+
+
+def test_producers_wait_alike(nodes: tuple[Node, Node], kafka_tools: ToolRunner) -> None:
+    waits: list[list[int]] = []
+    for node in nodes:
+        set_quota(kafka_tools, node, f"producer_byte_rate={RATE}", *client_entity("producer"))
+        with Client(node, "producer") as client:
+            waits.append([client.produce().throttle_time_ms for _ in range(7)])
+    real, ours = waits
+    # Four batches are within the quota of a second.
+    assert [wait > 0 for wait in real[:5]] == [False, False, False, False, True]
+    assert ours == pytest.approx(real, abs=CLOSE_MS)
+
+
+def test_consumers_wait_alike_and_get_nothing_meanwhile(
+    nodes: tuple[Node, Node], kafka_tools: ToolRunner
+) -> None:
+    facts: list[list[tuple[int, int]]] = []
+    for node in nodes:
+        set_quota(kafka_tools, node, f"consumer_byte_rate={RATE}", *client_entity("consumer"))
+        with Client(node, "consumer") as client:
+            facts.append([fact_of(client.fetch()) for _ in range(2)])
+    real, ours = facts
+    # As much as the quota allows in a second, then nothing.
+    assert [size for size, _ in real] == [RATE, 0]
+    assert [size for size, _ in ours] == [RATE, 0]
+    waits = [wait for _, wait in real]
+    assert waits[1] > 0
+    assert [wait for _, wait in ours] == pytest.approx(waits, abs=CLOSE_MS)
+
+
+def fact_of(response: FetchResponse) -> tuple[int, int]:
+    """Return how many bytes of records came, and the time to wait."""
+    read = [one for topic in response.responses for one in topic.partitions]
+    return sum(len(one.records or b"") for one in read), response.throttle_time_ms
+
+
+def test_a_users_quota_counts_before_a_client_ids(
+    nodes: tuple[Node, Node], kafka_tools: ToolRunner
+) -> None:
+    waits: list[int] = []
+    for node in nodes:
+        set_quota(kafka_tools, node, "producer_byte_rate=1000", *client_entity("both"))
+        entity = ("--entity-type", "users", "--entity-name", "ANONYMOUS")
+        set_quota(kafka_tools, node, f"producer_byte_rate={RATE}", *entity)
+        with Client(node, "both") as client:
+            waits.append(sum(client.produce().throttle_time_ms for _ in range(3)))
+        done = kafka_tools.run(
+            *("kafka-configs", "--bootstrap-server", node.bootstrap_servers),
+            *("--alter", *entity, "--delete-config", "producer_byte_rate"),
+        )
+        assert done.exit_code == 0
+    assert waits == [0, 0]
+
+
+def test_the_perf_tool_is_held_to_the_quota(
+    nodes: tuple[Node, Node], kafka_tools: ToolRunner
+) -> None:
+    speeds: list[float] = []
+    for node in nodes:
+        set_quota(kafka_tools, node, f"producer_byte_rate={RATE}", *client_entity("perf"))
+        done = kafka_tools.run(
+            "org.apache.kafka.tools.ProducerPerformance",
+            *("--bootstrap-server", node.bootstrap_servers, "--topic", TOPIC),
+            *("--num-records", "1200", "--record-size", "1000", "--throughput", "-1"),
+            *("--command-property", "client.id=perf", "batch.size=20000"),
+        )
+        assert done.exit_code == 0, done.stdout + done.stderr
+        found = re.search(r"1200 records sent, ([0-9.]+) records/sec", done.stdout)
+        assert found is not None, done.stdout
+        speeds.append(float(found[1]) * 1000)
+    real, ours = speeds
+    assert RATE * 0.7 < real < RATE * 1.8
+    assert ours == pytest.approx(real, rel=0.25)
+
+
+def test_requests_that_take_too_much_time_wait(
+    nodes: tuple[Node, Node], kafka_tools: ToolRunner
+) -> None:
+    for node in nodes:
+        set_quota(kafka_tools, node, "request_percentage=0.001", *client_entity("busy"))
+        with Client(node, "busy") as client:
+            waits = [client.produce().throttle_time_ms for _ in range(3)]
+        # No longer than a window, whatever the machine needs for a request.
+        assert max(waits) == 1000

@@ -1,0 +1,129 @@
+"""What is measured of a request: its times, its error codes, and under which names."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kvorum.node.clock import Clock
+from kvorum.node.serving.error_counts import count_errors
+from kvorum.node.serving.request_metrics import RequestChannelMetrics, RequestTimes
+from kvorum.node.serving.request_progress import RequestProgress
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.messages.api_versions import ApiVersionsRequest
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestReplicaState,
+    FetchResponse,
+    FetchResponseFetchableTopicResponse,
+    FetchResponsePartitionData,
+)
+from kvorum.wire.messages.heartbeat import HeartbeatResponse
+
+
+class SetClock(Clock):
+    """A clock that goes on when it is told to."""
+
+    now_ms = 1000.0
+
+    def monotonic_ms(self) -> float:
+        return self.now_ms
+
+    def wall_ms(self) -> int:
+        return int(self.now_ms)
+
+
+def test_work_is_told_from_what_it_waits_for() -> None:
+    clock = SetClock()
+    progress = RequestProgress(clock)
+    clock.now_ms += 1
+
+    async def work() -> str:
+        clock.now_ms += 20
+        await wait()
+        clock.now_ms += 3
+        return "done"
+
+    async def wait() -> None:
+        asyncio.get_running_loop().call_soon(setattr, clock, "now_ms", clock.now_ms + 400)
+        await asyncio.sleep(0)
+
+    async def run() -> str:
+        return await progress.measured(work())
+
+    assert asyncio.run(run()) == "done"
+    assert progress.local_time_ms == 24
+    progress.has_response(clock.now_ms)
+    clock.now_ms += 7
+    times = progress.times(clock.now_ms, 50)
+    assert times == RequestTimes(431, 24, 400, 7, 0, 50)
+
+
+def test_work_that_is_cancelled_hears_of_it() -> None:
+    heard: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            heard.append("cancelled")
+            raise
+
+    async def run() -> None:
+        progress = RequestProgress(SetClock())
+
+        async def measured() -> None:
+            await progress.measured(work())
+
+        task = asyncio.create_task(measured())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    assert heard == ["cancelled"]
+
+
+def test_an_error_of_the_work_comes_out() -> None:
+    async def work() -> None:
+        await asyncio.sleep(0)
+        raise KeyError
+
+    async def run() -> None:
+        await RequestProgress(SetClock()).measured(work())
+
+    with pytest.raises(KeyError):
+        asyncio.run(run())
+
+
+def test_every_error_code_of_a_response_counts() -> None:
+    partitions = [
+        FetchResponsePartitionData(index, error_code=code) for index, code in ((0, 6), (1, 0))
+    ]
+    response = FetchResponse(
+        responses=[FetchResponseFetchableTopicResponse("t", partitions=partitions)]
+    )
+    counts: dict[int, int] = {}
+    count_errors(response, counts)
+    assert counts == {0: 2, 6: 1}
+    count_errors(HeartbeatResponse(error_code=25), counts)
+    assert counts == {0: 2, 6: 1, 25: 1}
+
+
+def test_fetches_of_consumers_and_followers_have_names_of_their_own() -> None:
+    metrics = RequestChannelMetrics()
+    times = RequestTimes(1.0, 1.0, 0.0, 0.0, 0.0, 9.0)
+    metrics.update(ApiKey.FETCH, 12, FetchRequest(), times)
+    metrics.update(ApiKey.FETCH, 12, FetchRequest(replica_id=3), times)
+    metrics.update(ApiKey.FETCH, 17, FetchRequest(replica_state=FetchRequestReplicaState(4)), times)
+    metrics.update(ApiKey.API_VERSIONS, 4, ApiVersionsRequest(), times)
+    assert {name: dict(one.by_version) for name, one in metrics.by_name.items()} == {
+        "FetchConsumer": {12: 1},
+        "FetchFollower": {12: 1, 17: 1},
+        "Fetch": {12: 2, 17: 1},
+        "ApiVersions": {4: 1},
+    }
+    known = metrics.by_name["Fetch"].times
+    assert (known.total_time.count, known.request_bytes.total) == (3, 27)
