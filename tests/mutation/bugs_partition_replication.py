@@ -126,10 +126,13 @@ MUTANTS = (
             Edit(
                 within="ReplicaFetcher._on_data",
                 old="""
-                    if last_epoch is not None:
-                        self._put_last(state.behind(last_epoch))
+                    if last_epoch is not None or state.lag is None:
+                        self._put_last(state.behind(last_epoch, data.high_watermark))
                 """,
-                new="self._put_last(state.behind(-1 if last_epoch is None else last_epoch))",
+                new="""
+                    last_epoch = -1 if last_epoch is None else last_epoch
+                    self._put_last(state.behind(last_epoch, data.high_watermark))
+                """,
             ),
         ),
     ),

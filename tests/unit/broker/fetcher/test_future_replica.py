@@ -20,6 +20,7 @@ from tests.unit.storage.topic_logs import (
 from kvorum.broker.fetcher.future_replica import FutureReplica
 from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.partition_stats import PartitionStats
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.log_directory import LogDirectory
 from kvorum.storage.unified_log import UnifiedLog
@@ -52,6 +53,7 @@ class Moving:
             proposals.append,
             flush,
             30_000.0,
+            PartitionStats(),
         )
         self.partition = Partition(PARTITION, TOPIC_ID, log, context)
         self.lead(0)
