@@ -247,13 +247,14 @@ def test_a_fetch_does_not_wait_at_the_end_of_a_finished_segment(
 ) -> None:
     set_config(cluster, ResourceType.TOPIC, topic, "internal.segment.bytes", "700")
     assert produce(broker, topic, batch(b"first")).error_code == ErrorCode.NONE
+    sent = [b"first"]
 
     def is_rolled() -> bool | None:
-        assert produce(broker, topic, batch(bytes(500))).error_code == ErrorCode.NONE
-        return len(values(fetch(broker, topic, 0, max_wait_ms=0))) < 5 or None
+        # As soon as the configuration is there, two of them do not fit a segment.
+        sent.append(bytes(500))
+        assert produce(broker, topic, batch(sent[-1])).error_code == ErrorCode.NONE
+        return len(values(fetch(broker, topic, 0, max_wait_ms=0))) < len(sent) or None
 
-    for _ in range(5):
-        produce(broker, topic, batch(bytes(500)))
     wait_for(is_rolled, lambda: "a segment is finished")
     began = time.monotonic()
     assert values(fetch(broker, topic, 0, min_bytes=1 << 19, max_wait_ms=9_000))[0] == b"first"
