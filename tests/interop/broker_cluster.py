@@ -82,13 +82,14 @@ class Broker:
         return _FAULT.findall(self.log_text)
 
     def write_settings(self, settings: Mapping[str, str]) -> None:
+        """Write the properties; `{node_id}` in a value is the broker's."""
         self.folder.mkdir(parents=True, exist_ok=True)
         own = {
             **_BROKER_SETTINGS,
             "node.id": str(self.node_id),
             "listeners": f"PLAINTEXT://{self.address}",
             "log.dirs": f"{self.folder / 'one'},{self.folder / 'two'}",
-            **settings,
+            **{key: value.format(node_id=self.node_id) for key, value in settings.items()},
         }
         text = "".join(f"{key}={value}\n" for key, value in own.items())
         self.properties.write_text(text, encoding="utf-8")

@@ -6,7 +6,7 @@ Time is an argument. A request that waits for a partition is called when that ch
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from kvorum.broker.partition_leader.partition_state import (
     IsrProposal,
     PendingExpandIsr,
 )
-from kvorum.broker.partition_leader.replica_state import FollowerFetch
+from kvorum.broker.partition_leader.replica_state import FollowerFetch, ReplicaProgress
 from kvorum.broker.partition_stats import PartitionStats
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
@@ -125,6 +125,15 @@ class Partition:
     def in_sync_replica_ids(self) -> frozenset[int]:
         """The ISR in force, as far as this broker leads the partition; else empty."""
         return frozenset() if self._leader is None else self._leader.state.members
+
+    @property
+    def leader_id_if_local(self) -> int | None:
+        """The id of this broker, if it leads the partition."""
+        return None if self._leader is None else self._context.broker_id
+
+    def in_sync_followers(self) -> Iterator[tuple[int, ReplicaProgress]]:
+        """Return the followers in the ISR with their progress; none where this broker follows."""
+        return iter(()) if self._leader is None else self._leader.in_sync_followers()
 
     def make_leader(
         self, registration: PartitionRegistration, *, min_insync_replicas: int, now_ms: float
@@ -303,6 +312,12 @@ class Partition:
         if isolation is IsolationLevel.READ_COMMITTED:
             aborted = tuple(log.aborted_transactions(offset, read.upper_bound_offset))
         return LogReadInfo(high_watermark, last_stable, start, read.records, aborted)
+
+    def fetch_offset_snapshot(self, leader_epoch: int) -> LogReadInfo:
+        """Return the offsets for a consumer that reads elsewhere; raises LeaderRefusesError."""
+        self.check_current_leader_epoch(leader_epoch)
+        log = self.log
+        return LogReadInfo(log.high_watermark, log.last_stable_offset, log.log_start_offset, b"")
 
     def fetch_records_of_follower(
         self, fetch: FollowerFetch, max_bytes: int, *, last_fetched_epoch: int, now_ms: float | None

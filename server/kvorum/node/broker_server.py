@@ -12,6 +12,7 @@ from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
 from kvorum.broker.quota.quota_managers import QuotaManagers
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaSettings
 from kvorum.broker.quota.sampled_stat import MetricConfig
+from kvorum.broker.replica_selector import RACK_AWARE, RackAwareReplicaSelector
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
@@ -27,6 +28,7 @@ from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
 from kvorum.node.config import NodeConfig
 from kvorum.node.directories import clean_shutdowns, common_epoch, open_log_directories
 from kvorum.node.endpoints import advertised_endpoints
+from kvorum.node.errors import NodeStartError
 from kvorum.node.handlers.registry import broker_apis, forwardable_keys
 from kvorum.node.services import BrokerServices, VersionRanges
 from kvorum.node.serving.listener_api import ServedApis
@@ -230,6 +232,7 @@ class BrokerServer:
             replicas=self._replicas,
             producer_ids=self._producer_ids,
             fetch_sessions=FetchManager(config.logs.fetch_session_slots, shared.random),
+            replica_selector=_replica_selector(config),
             group_coordination=self._groups,
             throttling=_request_handler_helper(shared),
             purgatories=Purgatories(),
@@ -276,6 +279,18 @@ def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
         retention_check_ms=config.logs.retention_check_ms,
         cleaner=config.logs.cleaner,
     )
+
+
+def _replica_selector(config: NodeConfig) -> RackAwareReplicaSelector | None:
+    name = config.replication.selector_class
+    if name is None:
+        return None
+    if name != RACK_AWARE:
+        raise NodeStartError(
+            f"replica.selector.class is {name}, but {RACK_AWARE} is the only selector that kvorum "
+            "has"
+        )
+    return RackAwareReplicaSelector()
 
 
 def _quota_settings(config: NodeConfig) -> ReplicationQuotaSettings:

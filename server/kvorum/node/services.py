@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
+from kvorum.broker.replica_selector import RackAwareReplicaSelector
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.delayed_operation import Purgatories
 from kvorum.node.broker.forwarding_manager import ForwardingManager
@@ -40,7 +41,8 @@ VersionRanges = Mapping[int, tuple[int, int]]
 class BrokerServices:
     """The broker's side of a node; `served` returns the APIs that its listeners serve now.
 
-    `metadata_topic` is None unless consumers may read ``__cluster_metadata``.
+    `metadata_topic` is None unless consumers may read ``__cluster_metadata``, `replica_selector`
+    unless they may be sent to followers.
     """
 
     config: NodeConfig
@@ -53,6 +55,7 @@ class BrokerServices:
     replicas: ReplicaManager
     producer_ids: ProducerIdManager
     fetch_sessions: FetchManager
+    replica_selector: RackAwareReplicaSelector | None
     group_coordination: GroupCoordination
     throttling: RequestHandlerHelper
     purgatories: Purgatories

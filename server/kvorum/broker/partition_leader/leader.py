@@ -7,7 +7,7 @@ an `IsrProposal`. The owner passes proposals to an `AlterPartitionManager`, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from kvorum.broker.partition_leader.eligibility import (
@@ -130,6 +130,10 @@ class PartitionLeader:
         self.partition_epoch = partition.partition_epoch
         self._raise_high_watermark(now_ms)
         return True
+
+    def in_sync_followers(self) -> Iterator[tuple[int, ReplicaProgress]]:
+        """Return the followers in the ISR in force, with their progress."""
+        return (each for each in self._followers.items() if each[0] in self.state.members)
 
     def update_min_insync_replicas(self, count: int) -> None:
         """Use another value of the topic's setting; it counts from the next event on."""

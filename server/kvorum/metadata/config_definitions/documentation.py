@@ -88,6 +88,10 @@ _BROKER = {
     "alter.log.dirs.replication.quota.window.size.seconds": (
         "Length of a window of the rate of moves between data directories."
     ),
+    "replica.selector.class": (
+        "Selector of the replica that a consumer reads from: Kafka's RackAwareReplicaSelector, or "
+        "the leader."
+    ),
     "replication.quota.window.num": "Windows over which rates of replication are measured.",
     "replication.quota.window.size.seconds": "Length of a window of the rates of replication.",
     "cordoned.log.dirs": "Data directories that get no new replicas; * is all.",

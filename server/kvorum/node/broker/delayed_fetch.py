@@ -44,7 +44,8 @@ class FetchParams(NamedTuple):
 
     `replica` is None for a consumer; a former client's consumers may read from the leader alone.
     `now_ms` is the time of the request. `is_throttled` says of a partition that its records are
-    held back from the follower at the moment (KIP-73).
+    held back from the follower at the moment (KIP-73), `preferred_read_replica` where a consumer
+    had better read a partition from an offset on (KIP-392).
     """
 
     max_wait_ms: int
@@ -55,6 +56,7 @@ class FetchParams(NamedTuple):
     is_leader_needed: bool = True
     now_ms: float = 0.0
     is_throttled: Callable[[Partition], bool] = lambda _: False
+    preferred_read_replica: Callable[[Partition, int], int | None] = lambda *_: None
 
     def readable_end(self, partition: Partition) -> int:
         """Return the offset up to which the client may read."""
@@ -64,16 +66,21 @@ class FetchParams(NamedTuple):
 
 
 class FetchResult(NamedTuple):
-    """The result of one partition: the read, or the code of its error."""
+    """The result of one partition: the read, or the code of its error.
+
+    With a `preferred_read_replica` nothing was read: the consumer reads from that broker.
+    """
 
     read: LogReadInfo | None
     error: ErrorCode = ErrorCode.NONE
+    preferred_read_replica: int | None = None
 
     @property
     def is_to_be_answered(self) -> bool:
         """Whether the client must hear of this at once."""
         is_diverging = self.read is not None and self.read.diverging is not None
-        return is_diverging or self.error is not ErrorCode.NONE
+        is_read_elsewhere = self.preferred_read_replica is not None
+        return is_diverging or is_read_elsewhere or self.error is not ErrorCode.NONE
 
 
 class FetchEnvironment(NamedTuple):
@@ -163,7 +170,11 @@ def _read(
     if fetch.topic_id not in {ZERO_UUID, fetch.partition.topic_id}:
         # Another topic has the name by now.
         return FetchResult(None, ErrorCode.INCONSISTENT_TOPIC_ID)
+    preferred = params.preferred_read_replica(fetch.partition, fetch.offset)
     try:
+        if preferred is not None:
+            snapshot = fetch.partition.fetch_offset_snapshot(fetch.current_leader_epoch)
+            return FetchResult(snapshot, preferred_read_replica=preferred)
         read = _read_for(params.replica, fetch, max_bytes, params, is_first=is_first)
     except LeaderRefusesError as refusal:
         return FetchResult(None, refusal.code)

@@ -97,7 +97,10 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSettings:
-    """``replica.*``: how followers fetch, and when they no longer count as in sync."""
+    """``replica.*``: how followers fetch, when they no longer count as in sync, who reads there.
+
+    `selector_class` chooses the replica that a consumer reads from; None is the leader.
+    """
 
     fetcher_count: int
     fetch_wait_ms_max: int
@@ -107,6 +110,7 @@ class ReplicationSettings:
     fetch_backoff_ms: int
     socket_timeout_ms: int
     lag_ms_max: int
+    selector_class: str | None
     quota_sample_count: int
     quota_window_seconds: int
     alter_log_dirs_quota_sample_count: int
@@ -244,6 +248,7 @@ def replication_settings(values: BrokerValues) -> ReplicationSettings:
         fetch_bytes_max=values.integer("replica.fetch.max.bytes"),
         fetch_response_bytes_max=values.integer("replica.fetch.response.max.bytes"),
         fetch_backoff_ms=values.integer("replica.fetch.backoff.ms"),
+        selector_class=values.optional_text("replica.selector.class"),
         quota_sample_count=values.integer("replication.quota.window.num"),
         quota_window_seconds=values.integer("replication.quota.window.size.seconds"),
         alter_log_dirs_quota_sample_count=values.integer(

@@ -25,6 +25,10 @@ from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.handlers.leader_throttle import record_throttled, throttle
+from kvorum.node.handlers.preferred_read_replica import (
+    PreferredReadReplica,
+    preferred_read_replica,
+)
 from kvorum.node.raft.translation.fetch import refuse_fetch
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -158,6 +162,7 @@ async def _records(
         is_leader_needed=request.version < FIRST_VERSION_FROM_FOLLOWERS,
         now_ms=broker.clock.monotonic_ms(),
         is_throttled=throttle(replica, broker),
+        preferred_read_replica=_preferred_read_replica(request, broker),
     )
     environment = FetchEnvironment(broker.purgatories.fetch, broker.topic_stats)
     results = iter(await fetch_messages(everything, params, environment))
@@ -171,6 +176,16 @@ async def _records(
     ]
     # As in Kafka, ids that no topic has are refused before anything else is looked at.
     return read + sorted(refused, key=_is_of_known_topic)
+
+
+def _preferred_read_replica(
+    request: IncomingRequest, broker: BrokerServices
+) -> PreferredReadReplica:
+    body = request.body
+    assert isinstance(body, FetchRequest)
+    if _replica(body) is not None or request.version < FIRST_VERSION_FROM_FOLLOWERS:
+        return lambda *_: None
+    return preferred_read_replica(request, broker)
 
 
 def _is_of_known_topic(refused: FetchResponseFetchableTopicResponse) -> bool:
@@ -263,6 +278,8 @@ def _read_partition(
         # A range of a file has a length, and is a part of its own in the encoded response.
         records=cast("bytes", read.records),
     )
+    if result.preferred_read_replica is not None:
+        data.preferred_read_replica = result.preferred_read_replica
     if read.diverging is not None:
         data.diverging_epoch = FetchResponseEpochEndOffset(*read.diverging)
     return data
