@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
 @contextmanager
 def running(
     folder: Path, ours: frozenset[int], *, java: Java, tools: ToolRunner
-) -> Iterator[BrokerCluster]:
+) -> Generator[BrokerCluster]:
     made = BrokerCluster(
         "kvorum",
         folder,

@@ -7,7 +7,7 @@ what fits into the rest of the response.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo, Partition
@@ -39,6 +39,16 @@ class FetchingReplica(NamedTuple):
     broker_epoch: int
 
 
+PreferredReadReplica: TypeAlias = Callable[[Partition, int], int | None]
+"""Returns the follower to read a partition from, at an offset; None where this broker is asked."""
+
+
+def read_here(partition: Partition, offset: int) -> int | None:
+    """Prefer no replica to this one."""
+    del partition, offset
+    return None
+
+
 class FetchParams(NamedTuple):
     """What a client asks for altogether, in the terms of the request.
 
@@ -56,7 +66,7 @@ class FetchParams(NamedTuple):
     is_leader_needed: bool = True
     now_ms: float = 0.0
     is_throttled: Callable[[Partition], bool] = lambda _: False
-    preferred_read_replica: Callable[[Partition, int], int | None] = lambda *_: None
+    preferred_read_replica: PreferredReadReplica = read_here
 
     def readable_end(self, partition: Partition) -> int:
         """Return the offset up to which the client may read."""

@@ -17,7 +17,9 @@ from kvorum.node.broker.delayed_fetch import (
     FetchParams,
     FetchResult,
     PartitionFetch,
+    PreferredReadReplica,
     fetch_messages,
+    read_here,
 )
 from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.broker.metadata_fetch import FetchPartitionData, MetadataFetchParams, fetch
@@ -25,10 +27,7 @@ from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.handlers.leader_throttle import record_throttled, throttle
-from kvorum.node.handlers.preferred_read_replica import (
-    PreferredReadReplica,
-    preferred_read_replica,
-)
+from kvorum.node.handlers.preferred_read_replica import preferred_read_replica
 from kvorum.node.raft.translation.fetch import refuse_fetch
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -184,7 +183,7 @@ def _preferred_read_replica(
     body = request.body
     assert isinstance(body, FetchRequest)
     if _replica(body) is not None or request.version < FIRST_VERSION_FROM_FOLLOWERS:
-        return lambda *_: None
+        return read_here
     return preferred_read_replica(request, broker)
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 from kvorum.broker.partition import Partition
 from kvorum.broker.replica_selector import (
     PartitionView,
@@ -12,12 +9,10 @@ from kvorum.broker.replica_selector import (
     ReplicaView,
 )
 from kvorum.metadata.cluster_image import ClusterImage
+from kvorum.node.broker.delayed_fetch import PreferredReadReplica, read_here
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.fetch import FetchRequest
-
-PreferredReadReplica: TypeAlias = Callable[[Partition, int], int | None]
-"""Returns the follower to read a partition from, at an offset; None where this broker is asked."""
 
 
 def preferred_read_replica(
@@ -27,7 +22,7 @@ def preferred_read_replica(
     body, selector = request.body, broker.replica_selector
     assert isinstance(body, FetchRequest)
     if selector is None:
-        return lambda *_: None
+        return read_here
     cluster, now_ms = broker.loader.published.cluster, broker.clock.monotonic_ms()
 
     def find(partition: Partition, offset: int) -> int | None:
