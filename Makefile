@@ -32,11 +32,11 @@ help:
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "kvorum needs Python 3.11 or newer on PATH" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --constraint constraints.txt --editable '.[speed,metrics]'
+	$(PIP) install --constraint constraints.txt --editable '.[speed,metrics,tools]'
 	@touch $@
 
 $(VENV)/.development: $(VENV)/.runtime
-	$(PIP) install --constraint constraints.txt --editable '.[speed,spark,java,metrics,dev]'
+	$(PIP) install --constraint constraints.txt --editable '.[speed,spark,java,metrics,tools,dev]'
 	@touch $@
 
 setup: $(VENV)/.development

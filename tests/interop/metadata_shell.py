@@ -11,21 +11,21 @@ from pathlib import Path
 from tests.interop.kafka.tools import ToolRunner
 from tests.unit.metadata.golden_logs import first_offset, snapshots
 
-from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.record_frame import decode_record
-from kvorum.metadata.shell_tree import (
+from kvorum.inspection.metadata_log.folded_log import FoldedLog, Provenance
+from kvorum.inspection.shell.image_tree import Software, shell_tree
+from kvorum.inspection.shell.node import (
     DanglingNameError,
-    Provenance,
-    Software,
     find_lines,
-    shell_tree,
     tree_lines,
 )
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.image_records import image_records
+from kvorum.metadata.record_frame import decode_record, encode_record
+from kvorum.storage.snapshot_writer import SnapshotWriter
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import RecordBatch, read_batches
 
 REFERENCE_SOFTWARE = Software("4.3.1", "26b251a451ce941d")
-NOTHING_READ = Provenance(-1, -1, -1)
 ATTEMPTS = 20
 _COMPLAINT = re.compile(r"^Unexpected error: (.*)$", re.MULTILINE)
 _PROVENANCE = re.compile(r"^ *offset -?\d+, epoch -?\d+, time \S+$", re.MULTILINE)
@@ -106,21 +106,12 @@ def find_text(image: MetadataImage, provenance: Provenance) -> str:
 
 def load(data: bytes, *, end_offset: float = math.inf) -> tuple[MetadataImage, Provenance]:
     """Return the image after all batches before an offset, and its provenance for a reader."""
-    image, provenance = MetadataImage(), NOTHING_READ
+    folded = FoldedLog()
     for batch in read_batches(data):
         if batch.base_offset >= end_offset:
             break
-        if batch.is_control:
-            continue
-        was_open = image.transaction is not None
-        image = image.apply_all(records_of(batch))
-        begun, end = image.transaction, batch.last_offset
-        if begun is not None:
-            if was_open or begun.begin_offset == batch.base_offset:
-                continue
-            end = begun.begin_offset - 1
-        provenance = Provenance(end, batch.partition_leader_epoch, batch.max_timestamp)
-    return image.published, provenance
+        folded = folded.add(batch)
+    return folded.image.published, folded.provenance
 
 
 def records_of(batch: RecordBatch) -> Iterator[tuple[Message, int, int]]:
@@ -147,11 +138,12 @@ def prefixes(data: bytes, count: int) -> Iterator[bytes]:
     metadata.version.
     """
     ends: list[int] = []
-    image = MetadataImage()
+    folded = FoldedLog()
     for batch in read_batches(data):
         if batch.is_control:
             continue
-        image = image.apply_all(records_of(batch))
+        folded = folded.add(batch)
+        image = folded.image
         if image.transaction is None and image.features.metadata_version is not None:
             ends.append(batch.position + batch.size)
     for number in range(1, count + 1 if ends else 1):
@@ -181,3 +173,26 @@ def history(directory: Path) -> bytes:
         )
         parts.append(data[begin:])
     return b"".join(parts)
+
+
+def snapshot_of(image: MetadataImage) -> bytes:
+    """Write an image as a snapshot."""
+    parts: list[bytes] = []
+    writer = SnapshotWriter(
+        _Parts(parts),
+        epoch=7,
+        last_contained_timestamp_ms=1,
+        now_ms=1_700_000_000_999,
+        kraft_version=1,
+    )
+    writer.append((encode_record(*record) for record in image_records(image)), now_ms=2)
+    writer.finish(now_ms=3)
+    return b"".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    parts: list[bytes]
+
+    def append(self, data: bytes) -> None:
+        self.parts.append(data)

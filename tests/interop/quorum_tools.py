@@ -1,4 +1,4 @@
-"""``kvorum quorum`` and kafka-metadata-quorum, run alike, and what they print made comparable."""
+"""Our tools and Kafka's for a running cluster, run alike, and what they print made comparable."""
 
 from __future__ import annotations
 
@@ -7,26 +7,39 @@ import re
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from itertools import pairwise
+from types import MappingProxyType
+from typing import Final
 
 from tests.interop.kafka.tools import ToolResult, ToolRunner
 
-from kvorum.cli.quorum import main
+from kvorum.cli import cluster, features, quorum
 
 LOG_LINE = re.compile(r"\[\d{4}-\d\d-\d\d .*?\] [A-Z]+ ")
 TRACE_LINE = re.compile(r"\s+(at|\.\.\.) |Caused by: ")
 
 
-def run_ours(arguments: Sequence[str]) -> ToolResult:
-    """Run our tool in this process."""
+OURS: Final = MappingProxyType(
+    {
+        "kafka-metadata-quorum": quorum.main,
+        "kafka-cluster": cluster.main,
+        "kafka-features": features.main,
+    }
+)
+
+
+def run_ours(arguments: Sequence[str], tool: str = "kafka-metadata-quorum") -> ToolResult:
+    """Run our counterpart of one of Kafka's tools in this process."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = main(arguments)
+        code = OURS[tool](arguments)
     return ToolResult(code, out.getvalue(), err.getvalue())
 
 
-def run_real(arguments: Sequence[str], tools: ToolRunner) -> ToolResult:
+def run_real(
+    arguments: Sequence[str], tools: ToolRunner, tool: str = "kafka-metadata-quorum"
+) -> ToolResult:
     """Run Kafka's tool."""
-    return tools.run("kafka-metadata-quorum", *arguments)
+    return tools.run(tool, *arguments)
 
 
 def comparable(result: ToolResult) -> ToolResult:
@@ -40,7 +53,9 @@ def comparable(result: ToolResult) -> ToolResult:
     if "usage: " in text:
         complaint = " ".join(text[text.index(" error:") :].split())
         # The complaint is wrapped, behind hyphens too.
-        return ToolResult(result.exit_code, result.stdout, re.sub(r"-- (?=\w)", "--", complaint))
+        return ToolResult(
+            result.exit_code, result.stdout, re.sub(r"(?<=[\w-])- (?=\w)", "-", complaint)
+        )
     lines = _not_logged(text)
     causes = [line for line in lines[1:] if line.startswith("Caused by: ")]
     told = [*lines[:1], *(line for line in causes if line != f"Caused by: {lines[0]}")]

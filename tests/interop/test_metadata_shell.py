@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,16 +15,14 @@ from tests.interop.metadata_shell import (
     history,
     load,
     prefixes,
+    snapshot_of,
     without_provenance,
 )
 from tests.interop.random_log import RandomLog
 from tests.unit.cli_dump.dump import dump
 
-from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.image_records import image_records
-from kvorum.metadata.record_frame import decode_record, encode_record
+from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.record_types import RecordAndVersion, record_type_name
-from kvorum.storage.snapshot_writer import SnapshotWriter
 from kvorum.wire.apis import METADATA_RECORDS, record_class
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.remove_user_scram_credential_record import (
@@ -62,29 +59,6 @@ def test_every_golden_log_at_many_offsets(golden_sets: Path, shell: Shell) -> No
         for number, part in enumerate(prefixes(history(directory), PREFIXES_PER_LOG))
     ]
     assert len(compared) >= 8 * PREFIXES_PER_LOG
-
-
-def snapshot_of(image: MetadataImage) -> bytes:
-    """Write an image as a snapshot."""
-    parts: list[bytes] = []
-    writer = SnapshotWriter(
-        _Parts(parts),
-        epoch=7,
-        last_contained_timestamp_ms=1,
-        now_ms=1_700_000_000_999,
-        kraft_version=1,
-    )
-    writer.append((encode_record(*record) for record in image_records(image)), now_ms=2)
-    writer.finish(now_ms=3)
-    return b"".join(parts)
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    parts: list[bytes]
-
-    def append(self, data: bytes) -> None:
-        self.parts.append(data)
 
 
 def types_and_versions(batches: list[list[RecordAndVersion]]) -> set[tuple[str, int]]:

@@ -44,6 +44,8 @@ WRONG_USAGE: tuple[tuple[str, ...], ...] = (
     (*SERVER, "bogus"),
     (*SERVER, "describe", "--bogus"),
     (*SERVER, "describe", "bogus"),
+    (*SERVER, "describe", "--statsu"),
+    (*SERVER, "add-controler"),
     (*SERVER, "describe", *SERVER),
     (*STATUS, *SERVER),
     ("describe", "--bogus"),

@@ -4,49 +4,90 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from typing import Final
 
-from kvorum.cli.dump.coordinator_records import MissingKeyError
-from kvorum.cli.dump.files import Complaints, file_lines
-from kvorum.cli.dump.options import DumpOptions, add_options, read_options
-from kvorum.cli.dump.small_files import DamagedFileError
-from kvorum.wire.errors import WireError
+from kvorum.cli.dump.arguments import Given, WrongUsageError, help_text, parse_words
+from kvorum.cli.dump.complaints import Complaints
+from kvorum.cli.dump.errors import UNREADABLE
+from kvorum.cli.dump.files import print_file
+from kvorum.cli.dump.java_file import JavaFile, listed_files
+from kvorum.cli.dump.options import DumpOptions
+from kvorum.cli.dump.processes import DumpProcesses, LostProcessError
+from kvorum.metadata.reference_release import REFERENCE_RELEASE
 
 NAME = "dump-log"
 HELP = "print the contents of log segments, snapshots and indexes"
+_PROGRAM: Final = "kvorum dump-log"
+_DESCRIPTION: Final = "Print the contents of log segments, snapshots and indexes."
+_PREFIX_OF_NO_OPTION: Final = "\0"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of kafka-dump-log."""
-    add_options(parser)
+    """Accept the command line unparsed: kafka-dump-log's rules for it differ from ours."""
+    parser.prefix_chars = _PREFIX_OF_NO_OPTION
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the files and return the exit code: 1 when one of them could not be read."""
-    options = read_options(arguments)
-    complaints = Complaints()
-    for name in arguments.files.split(","):
-        if not _print_file(name, options, complaints):
+    """Run one command line and return the exit code."""
+    return main(arguments.arguments)
+
+
+def main(words: Sequence[str]) -> int:
+    """Print the files of a command line and return 0, or 1 after wrong usage and damaged files."""
+    try:
+        given = parse_words(words)
+        if given.has("help"):
+            print(help_text(_PROGRAM, _DESCRIPTION), end="")
+            return 0
+        if given.has("version"):
+            print(REFERENCE_RELEASE)
+            return 0
+        if not given.has("files"):
+            print('Missing required argument "[files]"', file=sys.stderr)
+            print(help_text(_PROGRAM, _DESCRIPTION), end="", file=sys.stderr)
             return 1
+        return _print_files(words, given)
+    except WrongUsageError as error:
+        sys.stdout.flush()
+        print(f"{_PROGRAM}: {error}", file=sys.stderr)
+        return 1
+
+
+def _print_files(words: Sequence[str], given: Given) -> int:
+    files = listed_files(given.value("files", ""))
+    for word in given.unused:
+        print(f"{_PROGRAM}: {word} belongs to no option and is not read", file=sys.stderr)
+    options = DumpOptions(given)
+    complaints = Complaints()
+    with DumpProcesses.for_files(words, files) as processes:
+        for file in files:
+            if not _print_file(file, options, complaints, processes):
+                return 1
     for line in complaints.lines():
         print(line, file=sys.stderr)
     return 0
 
 
-def _print_file(name: str, options: DumpOptions, complaints: Complaints) -> bool:
+def _print_file(
+    file: JavaFile, options: DumpOptions, complaints: Complaints, processes: DumpProcesses
+) -> bool:
     """Print one file; if it cannot be read, print one line on stderr and return False."""
     try:
-        for line in file_lines(name, options, complaints):
-            sys.stdout.write(line)
-            sys.stdout.write("\n")
+        print_file(file, options, complaints, processes)
     except BrokenPipeError:
         # The reader of the output has gone, which is no fault of the file.
         raise
     except OSError as error:
-        print(f"Cannot read {error.filename or name}: {error.strerror}", file=sys.stderr)
+        print(f"Cannot read {error.filename or file.text}: {error.strerror}", file=sys.stderr)
         return False
-    except (DamagedFileError, MissingKeyError, WireError) as error:
+    except UNREADABLE as error:
         sys.stdout.flush()
-        print(f"{name}: {error}", file=sys.stderr)
+        print(f"{file.text}: {error}", file=sys.stderr)
+        return False
+    except LostProcessError:
+        print(f"{file.text}: one of the processes that dump it was killed", file=sys.stderr)
         return False
     for line in complaints.now:
         print(line, file=sys.stderr)

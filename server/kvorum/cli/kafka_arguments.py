@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NoReturn
+
+from kvorum.cli.suggestions import closest, option_names
+from kvorum.metadata.config_definitions.java_text import parse_java_integer
 
 _REQUIRED = re.compile(r"the following arguments are required: (?P<first>[^,]+)")
 _UNREADABLE = re.compile(r"\[Errno .*: (?P<file>'.*')\Z")
-_CHOICES = re.compile(r"\(choose from (?P<choices>.*)\)")
+_UNRECOGNIZED = "unrecognized arguments: "
+_CHOICES = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<choices>.*)\)")
 _AMBIGUOUS = re.compile(r"ambiguous option: (?P<word>\S+) could match (?P<options>.*)\Z")
 
 
@@ -22,12 +27,80 @@ class KafkaStyleParser(argparse.ArgumentParser):
     """A parser that reports wrong usage as Kafka's tools do: one message, and never exit code 2."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and the message, and raise UsageError."""
+        """Print the usage, the message and what may have been meant, and raise UsageError."""
+        self.complain(_kafka_message(message), self._suggestions(message))
+        raise UsageError
+
+    def complain(self, message: str, suggestions: Sequence[str] = ()) -> None:
+        """Print the usage, and the message in Kafka's words."""
         self.print_usage(sys.stderr)
         # The message names the whole tool, also for the arguments of a sub-command.
         program = " ".join(self.prog.split()[:2])
-        sys.stderr.write(f"{program}: error: {_kafka_message(message)}\n")
-        raise UsageError
+        sys.stderr.write(f"{program}: error: {message}\n")
+        if suggestions:
+            listed = "".join(f"\t{suggestion}\n" for suggestion in suggestions)
+            sys.stderr.write(f"\nDid you mean:\n{listed}")
+
+    def _suggestions(self, message: str) -> list[str]:
+        """Return the options or sub-commands that an unknown one may stand for."""
+        if (choices := _CHOICES.search(message)) is not None:
+            names = _names_in(choices["choices"])
+            is_ambiguous = bool(_matching(choices["word"], names))
+            return [] if is_ambiguous else closest(choices["word"], {name: name for name in names})
+        if not message.startswith(_UNRECOGNIZED):
+            return []
+        word = _unrecognized(message.removeprefix(_UNRECOGNIZED)).lstrip("-")
+        is_option = message.startswith(f"{_UNRECOGNIZED}-") and len(word) > 1
+        return closest(word, option_names(self._option_string_actions)) if is_option else []
+
+
+@dataclass(frozen=True, slots=True)
+class ToolParser:
+    """The parser of a tool's whole command line, and those of its sub-commands by name."""
+
+    main: KafkaStyleParser
+    commands: Mapping[str, KafkaStyleParser]
+
+
+def parse_in_kafkas_order(
+    build: Callable[[bool], ToolParser],
+    arguments: Sequence[str],
+    *,
+    options_with_value: Collection[str] = (),
+) -> argparse.Namespace:
+    """Read a command line; report what is wrong or unknown before what is missing.
+
+    `build` makes the parser, with or without anything required. `options_with_value` are the
+    options with a value that may precede the sub-command. UsageError after the message is printed.
+    """
+    strict, lenient = build(True), build(False)
+    lenient.main.usage = _usage_of(strict.main)
+    for name, parser in lenient.commands.items():
+        parser.usage = _usage_of(strict.commands[name])
+    words = with_whole_command(arguments, strict.commands, options_with_value=options_with_value)
+    first = words[: command_index(words, options_with_value)]
+    _refuse_unknown(strict.main, lenient.main.parse_known_args(first)[1])
+    found, leftover = lenient.main.parse_known_args(words)
+    _refuse_unknown(strict.commands.get(found.command, strict.main), leftover)
+    return strict.main.parse_args(words)
+
+
+def _refuse_unknown(parser: KafkaStyleParser, words: Sequence[str]) -> None:
+    if words:
+        parser.error(f"{_UNRECOGNIZED}{' '.join(words)}")
+
+
+def java_integer(text: str) -> int:
+    """Read the value of an option as Java reads an int."""
+    try:
+        return parse_java_integer(text, bits=32)
+    except ValueError:
+        problem = f"could not convert '{text}' to Integer (For input string: \"{text}\")"
+        raise argparse.ArgumentTypeError(problem) from None
+
+
+def _usage_of(parser: argparse.ArgumentParser) -> str:
+    return parser.format_usage().removeprefix("usage: ").rstrip()
 
 
 def _kafka_message(message: str) -> str:
@@ -37,16 +110,30 @@ def _kafka_message(message: str) -> str:
         return f"argument {required['first']} is required"
     if (unreadable := _UNREADABLE.match(message)) is not None:
         return f"Could not read arguments from file {unreadable['file']}"
-    if message.startswith("unrecognized arguments: "):
-        return f"unrecognized arguments: '{_unrecognized(message.partition(': ')[2])}'"
+    if message.startswith(_UNRECOGNIZED):
+        return f"{_UNRECOGNIZED}'{_unrecognized(message.removeprefix(_UNRECOGNIZED))}'"
     if (choices := _CHOICES.search(message)) is not None:
-        names = ", ".join(f"'{name.strip(chr(39))}'" for name in choices["choices"].split(", "))
-        complaint = message[: choices.start()].partition(": ")[2]
-        return f"{complaint}(choose from {names})"
+        return _no_command(choices["word"], _names_in(choices["choices"]))
     if (ambiguous := _AMBIGUOUS.match(message)) is not None:
         options = ", ".join(sorted(ambiguous["options"].split(", ")))
         return f"ambiguous option: {ambiguous['word']} could match {options}"
-    return message
+    return message.replace(": ignored explicit argument ", ": ignore implicit argument ")
+
+
+def _no_command(word: str, names: Sequence[str]) -> str:
+    matching = _matching(word, names)
+    if matching:
+        return f"ambiguous command: {word} could match {', '.join(matching)}"
+    listed = ", ".join(f"'{name}'" for name in names)
+    return f"invalid choice: '{word}' (choose from {listed})"
+
+
+def _names_in(choices: str) -> list[str]:
+    return [name.strip("'") for name in choices.split(", ")]
+
+
+def _matching(word: str, names: Sequence[str]) -> list[str]:
+    return sorted(name for name in names if word and name.startswith(word))
 
 
 def _unrecognized(words: str) -> str:
@@ -87,7 +174,7 @@ def check_command_options(
     if parser is not None:
         leftover = parser.parse_known_args(words[index + 1 :])[1]
         if leftover:
-            parser.error(f"unrecognized arguments: {' '.join(leftover)}")
+            parser.error(f"{_UNRECOGNIZED}{' '.join(leftover)}")
 
 
 def command_index(words: Sequence[str], options_with_value: Collection[str]) -> int:

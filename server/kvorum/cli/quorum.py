@@ -1,6 +1,6 @@
 """``kvorum quorum``: describe and change the metadata quorum, as kafka-metadata-quorum does.
 
-``reassign`` is ours alone (KIP-642): its wrong usage has the exit code 2.
+``reassign`` (KIP-642) and ``recover`` are ours alone: their wrong usage has the exit code 2.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import asyncio
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 
 from kvorum.cli.admin.client import AdminClient
+from kvorum.cli.admin.command import client_properties, print_warning
 from kvorum.cli.admin.errors import AdminError
-from kvorum.cli.admin.settings import CONTROLLERS, SERVERS, AdminSettings, admin_settings
+from kvorum.cli.admin.settings import AdminSettings, admin_settings
 from kvorum.cli.kafka_arguments import UsageError
 from kvorum.cli.quorum_tool.arguments import parse_arguments
 from kvorum.cli.quorum_tool.changes import add_controller, remove_controller
@@ -33,12 +33,11 @@ from kvorum.cli.quorum_tool.reassign_arguments import (
     parse_reassign_arguments,
 )
 from kvorum.cli.quorum_tool.reassign_progress import follow_reassignment
-from kvorum.storage.errors import PropertiesFormatError
+from kvorum.cli.quorum_tool.recover_arguments import is_recover, parse_recover_arguments
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.java_properties import load_java_properties
 
 NAME = "quorum"
-HELP = "describe the metadata quorum, add, remove and replace its voters"
+HELP = "describe the metadata quorum, add, remove and replace its voters, recover a lost majority"
 _PREFIX_OF_NO_OPTION = "\0"
 
 
@@ -56,6 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
 def main(arguments: Sequence[str], *, is_debugging: bool = False) -> int:
     """Run one command line and return 0, or 1 after wrong usage, refusals and problems."""
     try:
+        if is_recover(arguments):
+            return _run_recover(arguments)
         is_ours = is_reassign(arguments)
         _run_command((parse_reassign_arguments if is_ours else parse_arguments)(arguments))
     except UsageError:
@@ -73,9 +74,17 @@ def main(arguments: Sequence[str], *, is_debugging: bool = False) -> int:
     return 0
 
 
+def _run_recover(arguments: Sequence[str]) -> int:
+    parsed = parse_recover_arguments(arguments)
+    # Loaded only here: the other commands need no storage and no raft.
+    from kvorum.cli.quorum_tool.recover import run_recover  # noqa: PLC0415 - see above
+
+    return run_recover(parsed, [NAME, *arguments])
+
+
 def _run_command(arguments: argparse.Namespace) -> None:
     properties = _properties(arguments)
-    settings = admin_settings(properties, warn=_warn)
+    settings = admin_settings(properties, warn=print_warning)
     if arguments.command == REASSIGN:
         _run_reassign(arguments, settings)
         return
@@ -96,7 +105,7 @@ def _run_reassign(arguments: argparse.Namespace, settings: AdminSettings) -> Non
 
 async def _reassign(arguments: argparse.Namespace, settings: AdminSettings) -> None:
     asks_controllers = settings.asks_controllers
-    async with AdminClient(settings, warn=_warn) as client:
+    async with AdminClient(settings, warn=print_warning) as client:
         if arguments.status:
             await print_reassignment(client, asks_controllers=asks_controllers)
         elif arguments.cancel:
@@ -120,24 +129,12 @@ async def _start_or_follow(
 
 def _properties(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the properties of --command-config, with the addresses of the command line."""
-    properties: dict[str, str] = {}
-    if arguments.command_config is not None:
-        path = Path(arguments.command_config)
-        if not path.exists():
-            raise AdminError(f"Properties file {arguments.command_config} does not exists!")
-        try:
-            properties = load_java_properties(path.read_bytes())
-        except OSError as error:
-            raise AdminError(str(error.strerror)) from error
-        except PropertiesFormatError as error:
-            raise AdminError(str(error)) from error
-    properties.pop(SERVERS, None)
-    properties.pop(CONTROLLERS, None)
-    if arguments.bootstrap_server is not None:
-        properties[SERVERS] = arguments.bootstrap_server
-    else:
-        properties[CONTROLLERS] = arguments.bootstrap_controller
-    return properties
+    file = arguments.command_config
+    if file is not None and not Path(file).exists():
+        raise AdminError(f"Properties file {file} does not exists!")
+    return client_properties(
+        file, servers=arguments.bootstrap_server, controllers=arguments.bootstrap_controller
+    )
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
@@ -167,7 +164,7 @@ async def _ask(
     arguments: argparse.Namespace, properties: Mapping[str, str], settings: AdminSettings
 ) -> None:
     asks_controllers = settings.asks_controllers
-    async with AdminClient(settings, warn=_warn) as client:
+    async with AdminClient(settings, warn=print_warning) as client:
         if arguments.command == "add-controller":
             await add_controller(
                 client,
@@ -192,9 +189,3 @@ async def _ask(
             )
         else:
             await print_status(client, asks_controllers=asks_controllers)
-
-
-def _warn(text: str) -> None:
-    now = datetime.now().astimezone()
-    stamp = f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03}"
-    print(f"[{stamp}] WARN {text}", file=sys.stderr)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from kvorum.cli import UsageError
 from kvorum.cli.file_system_options import add_fs_option
+from kvorum.cli.time_argument import time_ms
 
 NAME: Final = "report"
 HELP: Final = "make pages of HTML about clusters from the tables that kvorum pipeline writes"
@@ -35,13 +35,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cluster", metavar="ID", help="one cluster (default: all)")
     parser.add_argument(
         "--since",
-        type=_time_ms,
+        type=time_ms,
         metavar="TIME",
         help="begin of the time that the pages cover, in ISO 8601, in UTC unless it has an offset: "
         "2026-11-17 or 2026-11-17T14:30 (default: all that the tables have)",
     )
     parser.add_argument(
-        "--until", type=_time_ms, metavar="TIME", help="its end; health is that of this time"
+        "--until", type=time_ms, metavar="TIME", help="its end; health is that of this time"
     )
 
 
@@ -71,15 +71,3 @@ def _local_path(text: str) -> Path:
     if "://" in text:
         raise argparse.ArgumentTypeError(f"{text!r} is no path of this machine")
     return Path(text)
-
-
-def _time_ms(text: str) -> int:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a time such as 2026-11-17 or 2026-11-17T14:30"
-        ) from None
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    return int(time.timestamp() * 1000)

@@ -18,7 +18,7 @@ from kvorum.wire.apis import message_class
 from kvorum.wire.json_form import Json, to_json
 from kvorum.wire.primitives import Message
 
-_MESSAGES: Final[Mapping[int, str]] = MappingProxyType(
+REMOTE_LOG_RECORDS: Final[Mapping[int, str]] = MappingProxyType(
     {
         0: "RemoteLogSegmentMetadataRecord",
         1: "RemoteLogSegmentMetadataUpdateRecord",
@@ -49,6 +49,6 @@ def decode_remote_log_record(value: bytes) -> RemoteLogRecord:
 
 
 def _message_class(type_id: int) -> type[Message]:
-    if type_id not in _MESSAGES:
+    if type_id not in REMOTE_LOG_RECORDS:
         raise UnknownRecordTypeError(type_id)
-    return message_class(_MESSAGES[type_id])
+    return message_class(REMOTE_LOG_RECORDS[type_id])

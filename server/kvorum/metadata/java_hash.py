@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+_SIGN_BIT: Final = 1 << 31
+
 
 def string_hash(text: str) -> int:
     """Return ``String.hashCode`` as an unsigned number of 32 bits, over UTF-16 units."""
@@ -16,3 +20,13 @@ def spread_hash(text: str) -> int:
     """Return the hash from whose low bits a ``HashMap`` takes a key's bucket."""
     found = string_hash(text)
     return found ^ (found >> 16)
+
+
+def partition_of_string(text: str, partition_count: int) -> int:
+    """Return the partition of an internal topic that a group or a transactional id belongs to."""
+    found = string_hash(text)
+    if found == _SIGN_BIT:
+        # The lowest number has no positive counterpart; Kafka takes 0.
+        return 0
+    magnitude = 2 * _SIGN_BIT - found if found > _SIGN_BIT else found
+    return magnitude % partition_count

@@ -11,12 +11,12 @@ import pytest
 from tests.unit.cli_quorum.fake_node import Answer, FakeNode, client_of
 
 from kvorum.cli.admin.client import AdminClient
+from kvorum.cli.admin.cluster_calls import describe_cluster
 from kvorum.cli.admin.errors import CallFailedError
 from kvorum.cli.admin.quorum_calls import (
     QuorumInfo,
     VoterEndpoint,
     add_voter_call,
-    cluster_id_call,
     describe_call,
     remove_voter_call,
 )
@@ -247,4 +247,5 @@ async def test_the_clusters_id() -> None:
     async with FakeNode() as node:
         settings = node.settings(asks_controllers=True)
         async with client_of(settings) as client:
-            assert await client.call(cluster_id_call(asks_controllers=True)) == "cluster"
+            found = await describe_cluster(client, asks_controllers=True)
+            assert found.cluster_id == "cluster"

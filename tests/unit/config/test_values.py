@@ -24,10 +24,10 @@ from kvorum.metadata.config_definitions import (
     validate_topic_configs,
 )
 from kvorum.metadata.config_definitions.java_text import (
-    java_double_text,
     parse_java_double,
     parse_java_integer,
 )
+from kvorum.metadata.java_text import java_double_text
 
 ALL = [
     *TOPIC_CONFIGS.values(),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from kvorum.cli.admin.errors import CallFailedError, failed
+from kvorum.cli.admin.errors import NotSupportedByNodeError, failed
 from kvorum.cli.admin.nodes import ClusterNode
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
@@ -27,13 +27,15 @@ class Call(Generic[Response, Answer]):
     """A request and the reading of its response.
 
     `name` is the call's name in Kafka's admin client. `request` gets the milliseconds that are left
-    before the deadline. `read` raises CallFailedError for a response with an error.
+    before the deadline. `read` raises CallFailedError for a response with an error. `node_id` is
+    the node that the call goes to, None for any.
     """
 
     name: str
     request: Callable[[int], Message]
     response_class: type[Response]
     read: Callable[[Response], Answer]
+    node_id: int | None = None
 
 
 async def ask(
@@ -51,7 +53,7 @@ async def ask(
     except NoCommonVersionError:
         raise _not_supported(message, connection) from None
     except EncodeError as error:
-        raise failed("UnsupportedVersionException", str(error)) from error
+        raise NotSupportedByNodeError(str(error)) from error
     except ClientConnectionError as error:
         raise failed(
             "DisconnectException",
@@ -62,7 +64,7 @@ async def ask(
     return call.read(response)
 
 
-def _not_supported(message: Message, connection: ClientConnection) -> CallFailedError:
+def _not_supported(message: Message, connection: ClientConnection) -> NotSupportedByNodeError:
     name = message.NAME.removesuffix("Request")
     problem = f"The node does not support {_INNER_CAPITAL.sub('_', name).upper()}"
     offered = connection.peer_versions.get(-1 if message.API_KEY is None else message.API_KEY)
@@ -71,4 +73,4 @@ def _not_supported(message: Message, connection: ClientConnection) -> CallFailed
             f" with version in range [{message.MIN_VERSION},{message.MAX_VERSION}]. The supported "
             f"range is [{offered[0]},{offered[1]}]."
         )
-    return failed("UnsupportedVersionException", problem)
+    return NotSupportedByNodeError(problem)

@@ -65,7 +65,9 @@ class AdminClient:
                 await self._clock.pause(pause_ms, deadline_ms=deadline_ms)
 
     async def _attempt(self, call: Call[Response, Answer], deadline_ms: int) -> Answer:
-        node, connection = await self._finder.find(call.name, deadline_ms=deadline_ms)
+        node, connection = await self._finder.find(
+            call.name, node_id=call.node_id, deadline_ms=deadline_ms
+        )
         self._requests_sent += 1
         timeout_ms = min(self._clock.left_ms(deadline_ms), self._settings.request_timeout_ms)
         return await ask(

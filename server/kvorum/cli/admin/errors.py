@@ -4,6 +4,7 @@
 
     AdminError              one line for the user, and its cause where that adds something
     └── CallFailedError     a request was refused, or got no response in time
+        └── NotSupportedByNodeError     a request that the node does not know was not sent
 """
 
 from __future__ import annotations
@@ -43,6 +44,15 @@ class CallFailedError(AdminError):
     def __init__(self, failure: Failure, *, cause: Failure | None = None) -> None:
         super().__init__(str(failure), cause="" if cause is None else str(cause))
         self.failure = failure
+
+
+class NotSupportedByNodeError(CallFailedError):
+    """A call that was not sent, because the node knows no version in which it can be written."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(
+            Failure(class_name=f"{ERRORS_PACKAGE}.UnsupportedVersionException", text=text)
+        )
 
 
 def refusal(number: int, message: str | None) -> CallFailedError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from kvorum.cli.admin.call import Call, ask
 from kvorum.cli.admin.error_classes import ERRORS_PACKAGE
@@ -56,14 +57,17 @@ class NodeFinder:
         self._targets: tuple[ClusterNode, ...] = ()
 
     async def find(
-        self, call_name: str, *, deadline_ms: int
+        self, call_name: str, *, deadline_ms: int, node_id: int | None = None
     ) -> tuple[ClusterNode, ClientConnection]:
-        """Return a node to send a call to, with a connection; retry until the deadline."""
+        """Return a node to send a call to, with a connection; retry until the deadline.
+
+        With `node_id` it is that node, as soon as the cluster knows it.
+        """
         failures = 0
         while self._clock.left_ms(deadline_ms) > 0:
             if not self._targets:
                 await self._learn(deadline_ms)
-            for node in self._connections.in_order(self._targets, self._chance):
+            for node in self._connections.in_order(self._targets_for(node_id), self._chance):
                 connection = await self._connections.to(node, deadline_ms=deadline_ms)
                 if connection is not None:
                     return node, connection
@@ -73,6 +77,11 @@ class NodeFinder:
             failures += 1
         problem = f"Timed out waiting for a node assignment. Call: {call_name}"
         raise failed("TimeoutException", problem, can_be_retried=True)
+
+    def _targets_for(self, node_id: int | None) -> Sequence[ClusterNode]:
+        if node_id is None:
+            return self._targets
+        return [node for node in self._nodes if node.node_id == node_id]
 
     def forget(self) -> None:
         """Discard the nodes that calls go to; the next call looks them up again."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from kvorum.cli.admin.call import Call
 from kvorum.cli.admin.errors import CallFailedError, Failure, failed, refusal
-from kvorum.cli.admin.node_finder import CONTROLLER_ENDPOINT
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import (
@@ -15,7 +14,6 @@ from kvorum.wire.messages.add_raft_voter import (
     AddRaftVoterRequestListener,
     AddRaftVoterResponse,
 )
-from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
@@ -26,8 +24,6 @@ from kvorum.wire.messages.describe_quorum import (
 )
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.quorum_reassignment_tag import reassignment_in
-
-_BROKER_ENDPOINT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +83,6 @@ class QuorumInfo:
         """The leader's own state, None where the leader is not a voter."""
         states = (voter for voter in self.voters if voter.replica_id == self.leader_id)
         return next(states, None)
-
-
-def cluster_id_call(*, asks_controllers: bool) -> Call[DescribeClusterResponse, str]:
-    """Return the call that reads the cluster's id."""
-    endpoint_type = CONTROLLER_ENDPOINT if asks_controllers else _BROKER_ENDPOINT
-    return Call(
-        name="listNodes",
-        request=lambda _: DescribeClusterRequest(endpoint_type=endpoint_type),
-        response_class=DescribeClusterResponse,
-        read=_cluster_id,
-    )
 
 
 def describe_call(*, asks_controllers: bool) -> Call[DescribeQuorumResponse, QuorumInfo]:
@@ -163,12 +148,6 @@ def remove_voter_call(
         response_class=RemoveRaftVoterResponse,
         read=read,
     )
-
-
-def _cluster_id(response: DescribeClusterResponse) -> str:
-    if response.error_code != ErrorCode.NONE:
-        raise final(refusal(response.error_code, response.error_message))
-    return response.cluster_id
 
 
 def _check_change(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from dataclasses import dataclass
+from typing import Final
 
+from kvorum.cli.dump.errors import MissingKeyError
 from kvorum.cli.dump.payloads import Payload
 from kvorum.internal_topics.coordinator_records import CoordinatorTopic
-from kvorum.internal_topics.errors import InternalTopicError, UnknownRecordTypeError
+from kvorum.internal_topics.errors import DamagedRecordError, UnknownRecordTypeError
 from kvorum.metadata.json_text import json_text
+from kvorum.wire.errors import DecodeError
 from kvorum.wire.records import Record
 
-
-class MissingKeyError(ValueError):
-    """A record without a key in a topic whose records all have one."""
+_NUMBER: Final = struct.Struct(">h")
+_BEYOND_END: Final = re.compile(r".* of length (?P<length>\d+), but (?P<left>\d+) bytes are left")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +34,16 @@ class CoordinatorDecoder:
             )
         try:
             key = self.topic.decode_key(record.key)
-            value = self._value(key.type_id, record.value)
         except UnknownRecordTypeError as error:
             problem = f"Unknown record type {error.type_id} at offset {record.offset}, skipping."
             return Payload(problem, None)
-        except InternalTopicError as error:
-            return Payload(f"Error at offset {record.offset}, skipping. {error}", None)
+        except DamagedRecordError as error:
+            return _skipped(record, _problem("key", record.key, error))
+        try:
+            value = self._value(key.type_id, record.value)
+        except DamagedRecordError as error:
+            problem = _problem("value", record.value or b"", error, type_id=key.type_id)
+            return _skipped(record, problem)
         return Payload(json_text({"type": str(key.type_id), "data": key.fields}), value)
 
     def _value(self, type_id: int, data: bytes | None) -> str:
@@ -43,3 +51,29 @@ class CoordinatorDecoder:
             return "<DELETE>"
         value = self.topic.decode_value(type_id, data)
         return json_text({"version": str(value.version), "data": value.fields})
+
+
+def _skipped(record: Record, problem: str) -> Payload:
+    return Payload(f"Error at offset {record.offset}, skipping. {problem}", None)
+
+
+def _problem(part: str, data: bytes, error: DamagedRecordError, *, type_id: int = 0) -> str:
+    """Return what Kafka says of a key or a value that cannot be read."""
+    if len(data) < _NUMBER.size:
+        return f"Could not read version from {part}'s buffer."
+    (version,) = _NUMBER.unpack_from(data)
+    if not isinstance(error.__cause__, DecodeError):
+        return f"Found an unknown record version {version} for {type_id} type"
+    cause = _java_problem(error.__cause__)
+    return f"Could not read record with version {version} from {part}'s buffer due to: {cause}."
+
+
+def _java_problem(error: DecodeError) -> str:
+    """Return what Java says about bytes that end in a number or in an array; else our own words."""
+    if error.problem == "ends too early":
+        return "null"
+    found = _BEYOND_END.fullmatch(error.problem)
+    if found is None:
+        return error.problem
+    length, left = found["length"], found["left"]
+    return f"Error reading byte array of {length} byte(s): only {left} byte(s) available"

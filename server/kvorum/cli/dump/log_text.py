@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
-from kvorum.cli.dump.payloads import Decoder
 from kvorum.metadata.json_text import json_text
+from kvorum.wire.checksums import crc32c
 from kvorum.wire.json_form import to_json
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (
+    Compression,
     ControlRecordType,
     Record,
     RecordBatch,
     decode_control_record,
 )
-from kvorum.wire.records.legacy import Entry, LegacyMessage, read_entries
+from kvorum.wire.records.batch import (
+    COMPRESSION_MASK,
+    CONTROL,
+    CRC_START,
+    DELETE_HORIZON,
+    LENGTH_FIELD_END,
+    LOG_APPEND_TIME,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+)
+from kvorum.wire.records.legacy import Entry, LegacyMessage
 
 NO_TIMESTAMP = -1
 UNLIMITED_BYTES = 2**31 - 1
 _SEQUENCE_MASK = 0x7FFF_FFFF
-_INDENT = "|"
+_WRITERS_MAX = 256
+_CODEC_NAMES = tuple(codec.name.lower() for codec in Compression)
+_CODECS = len(_CODEC_NAMES)
+INDENT = "|"
 # Only LeaderChange has a colon.
 _CONTROL_TITLES = MappingProxyType(
     {
@@ -32,53 +46,6 @@ _CONTROL_TITLES = MappingProxyType(
         ControlRecordType.KRAFT_VOTERS: "KRaftVoters",
     }
 )
-
-
-@dataclass(slots=True)
-class LogDump:
-    """A printer of one log, with the gaps that it found.
-
-    `decoder` is None where contents are not printed. `gaps` are pairs of offsets that are
-    neighbours in the file but not consecutive; the first offset is -1 before the first record.
-    """
-
-    file_name: str
-    is_deep: bool = False
-    decoder: Decoder | None = None
-    skips_metadata: bool = False
-    bytes_max: int = UNLIMITED_BYTES
-    gaps: list[tuple[int, int]] | None = None
-
-    def lines(self, data: memoryview) -> Iterator[str]:
-        """Yield one line for each batch and, if `is_deep`, one for each of its records."""
-        self.gaps = []
-        previous, valid_bytes = -1, 0
-        shown = data[: self.bytes_max]
-        for entry in read_entries(shown, is_cut_allowed=True):
-            yield entry_line(entry)
-            if self.is_deep:
-                for record, text in records_with_texts(entry):
-                    if record.offset != previous + 1:
-                        self.gaps.append((previous, record.offset))
-                    previous = record.offset
-                    yield self._record_line(record, text, hides_contents=entry.is_control)
-            valid_bytes = entry.position + entry.size
-        trailing = len(shown) - valid_bytes
-        if trailing > 0 and self.bytes_max == UNLIMITED_BYTES:
-            yield f"Found {trailing} invalid bytes at the end of {self.file_name}"
-
-    def _record_line(self, record: Record, text: str, *, hides_contents: bool) -> str:
-        line = "" if self.skips_metadata else text
-        if self.decoder is None or hides_contents:
-            return line
-        payload = self.decoder(record)
-        prefix = f"{_INDENT} " if self.skips_metadata else " "
-        if payload.key is not None:
-            line += f"{prefix}key: {payload.key}"
-            prefix = " "
-        if payload.value is not None:
-            line += f"{prefix}payload: {payload.value}"
-        return line
 
 
 def records_with_texts(entry: Entry) -> Iterator[tuple[Record, str]]:
@@ -111,20 +78,47 @@ def entry_line(entry: Entry) -> str:
 
 def batch_line(batch: RecordBatch) -> str:
     """Return the line for the header of a batch."""
-    horizon = batch.delete_horizon_ms
-    horizon_text = "OptionalLong.empty" if horizon is None else f"OptionalLong[{horizon}]"
+    # Unpacked at once: a log may have as many batches as records.
+    (
+        base_offset,
+        length,
+        epoch,
+        magic,
+        crc,
+        attributes,
+        last_delta,
+        base_time,
+        max_time,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+        position,
+        data,
+    ) = batch
+    last_sequence = NO_SEQUENCE if base_sequence == NO_SEQUENCE else batch.last_sequence
+    horizon = f"[{base_time}]" if attributes & DELETE_HORIZON else ".empty"
+    codec = attributes & COMPRESSION_MASK
     return (
-        f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} "
-        f"count: {batch.record_count} baseSequence: {batch.base_sequence} "
-        f"lastSequence: {batch.last_sequence} producerId: {batch.producer_id} "
-        f"producerEpoch: {batch.producer_epoch} "
-        f"partitionLeaderEpoch: {batch.partition_leader_epoch} "
-        f"isTransactional: {_boolean(batch.is_transactional)} "
-        f"isControl: {_boolean(batch.is_control)} deleteHorizonMs: {horizon_text} "
-        f"position: {batch.position} {_time_name(batch)}: {batch.max_timestamp} "
-        f"size: {batch.size} magic: {batch.magic} "
-        f"compresscodec: {batch.compression.name.lower()} crc: {batch.crc} "
-        f"isvalid: {_boolean(batch.is_valid)}"
+        f"baseOffset: {base_offset} lastOffset: {base_offset + last_delta} count: {count} "
+        f"baseSequence: {base_sequence} lastSequence: {last_sequence} "
+        f"{_writer_text(producer_id, producer_epoch, epoch, attributes)} "
+        f"deleteHorizonMs: OptionalLong{horizon} position: {position} "
+        f"{'LogAppendTime' if attributes & LOG_APPEND_TIME else 'CreateTime'}: {max_time} "
+        f"size: {length + LENGTH_FIELD_END} magic: {magic} "
+        f"compresscodec: {_CODEC_NAMES[codec] if codec < _CODECS else batch.compression} "
+        f"crc: {crc} isvalid: {'true' if crc32c(data[CRC_START:]) == crc else 'false'}"
+    )
+
+
+@lru_cache(maxsize=_WRITERS_MAX)
+def _writer_text(producer_id: int, producer_epoch: int, leader_epoch: int, attributes: int) -> str:
+    """Return what many batches' lines have in common: who wrote them, and what kind they are."""
+    return (
+        f"producerId: {producer_id} producerEpoch: {producer_epoch} "
+        f"partitionLeaderEpoch: {leader_epoch} "
+        f"isTransactional: {_boolean(bool(attributes & TRANSACTIONAL))} "
+        f"isControl: {_boolean(bool(attributes & CONTROL))}"
     )
 
 
@@ -135,7 +129,7 @@ def record_text(batch: RecordBatch, record: Record) -> str:
         sequence = (batch.base_sequence + record.offset - batch.base_offset) & _SEQUENCE_MASK
     keys = ",".join(key for key, _ in record.headers)
     text = (
-        f"{_INDENT} offset: {record.offset} {_time_name(batch)}: {record.timestamp} "
+        f"{INDENT} offset: {record.offset} {_time_name(batch)}: {record.timestamp} "
         f"keySize: {_size(record.key)} valueSize: {_size(record.value)} sequence: {sequence} "
         f"headerKeys: [{keys}]"
     )
@@ -145,7 +139,7 @@ def record_text(batch: RecordBatch, record: Record) -> str:
 def message_text(wrapper: LegacyMessage, message: LegacyMessage, record: Record) -> str:
     """Return the line for a message of format 0 or 1, without its contents."""
     return (
-        f"{_INDENT} offset: {record.offset} {_time_name(wrapper)}: {record.timestamp} "
+        f"{INDENT} offset: {record.offset} {_time_name(wrapper)}: {record.timestamp} "
         f"keySize: {_size(record.key)} valueSize: {_size(record.value)} "
         f"isValid: {_boolean(message.is_valid)} crc: {message.crc}"
     )

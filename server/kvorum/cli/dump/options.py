@@ -1,102 +1,97 @@
-"""The options of ``kvorum dump-log``."""
+"""What the options of ``kvorum dump-log`` choose."""
 
 from __future__ import annotations
 
-import argparse
+import re
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
+from kvorum.cli.dump.arguments import Given, WrongUsageError
 from kvorum.cli.dump.coordinator_records import CoordinatorDecoder
-from kvorum.cli.dump.log_text import UNLIMITED_BYTES, LogDump
-from kvorum.cli.dump.payloads import Decoder, decode_cluster_metadata, decode_text
+from kvorum.cli.dump.decoders import STRING_DECODER, KeyValueDecoder, named_decoder
+from kvorum.cli.dump.log_dump import LogDump
+from kvorum.cli.dump.log_text import UNLIMITED_BYTES
+from kvorum.cli.dump.payloads import Decoder, MetadataDecoder
+from kvorum.cli.dump.remote_log_text import decode_remote_log_metadata
 from kvorum.internal_topics.coordinator_records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
 
-_FLAGS = (
-    ("--print-data-log", "print the contents of records"),
-    ("--deep-iteration", "print records, not only batches"),
-    ("--verify-index-only", "compare indexes with their logs without printing them"),
-    ("--index-sanity-check", "check indexes as a broker does at start, without printing them"),
-    ("--cluster-metadata-decoder", "read contents as records of the cluster's metadata"),
-    ("--offsets-decoder", "read contents as records of __consumer_offsets"),
-    ("--transaction-log-decoder", "read contents as records of __transaction_state"),
-    ("--share-group-state-decoder", "read contents as records of __share_group_state"),
-    ("--skip-record-metadata", "print only the contents of records"),
+MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
+_PRINTING: Final = (
+    "print-data-log",
+    "offsets-decoder",
+    "transaction-log-decoder",
+    "cluster-metadata-decoder",
+    "remote-log-metadata-decoder",
+    "value-decoder-class",
+    "key-decoder-class",
+    "share-group-state-decoder",
 )
-_MESSAGE_BYTES_MAX = 5 * 1024 * 1024
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
+_INTEGER_LIMIT: Final = 2**31
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DumpOptions:
-    """The choice of what is printed of the files, and how."""
+    """The choice of what is printed of the files, and how.
 
-    decoder: Decoder | None
-    is_deep: bool
-    skips_metadata: bool
-    bytes_max: int
-    only_verifies_indexes: bool
-    only_checks_indexes: bool
+    Values are read when a file needs them, as by Kafka's tool: a wrong one shows between the lines
+    of two files, as a `WrongUsageError`.
+    """
+
+    given: Given
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """The decoder of the contents, in Kafka's order of precedence; None where none print."""
+        if not self.given.has(*_PRINTING):
+            return None
+        if self.given.has("offsets-decoder"):
+            return CoordinatorDecoder(CONSUMER_OFFSETS)
+        if self.given.has("transaction-log-decoder"):
+            return CoordinatorDecoder(TRANSACTION_STATE)
+        if self.given.has("cluster-metadata-decoder"):
+            return MetadataDecoder()
+        if self.given.has("remote-log-metadata-decoder"):
+            return decode_remote_log_metadata
+        if self.given.has("share-group-state-decoder"):
+            return CoordinatorDecoder(SHARE_GROUP_STATE)
+        value = named_decoder(self.given.value("value-decoder-class", STRING_DECODER))
+        key = named_decoder(self.given.value("key-decoder-class", STRING_DECODER))
+        return KeyValueDecoder(key, value)
+
+    @property
+    def message_bytes_max(self) -> int:
+        """The largest batch that is looked for where an offset index points."""
+        return self._size("max-message-size", MESSAGE_BYTES_MAX)
+
+    @property
+    def only_verifies_indexes(self) -> bool:
+        """Whether the entries of indexes are not printed."""
+        return self.given.has("verify-index-only")
+
+    @property
+    def only_checks_indexes(self) -> bool:
+        """Whether indexes are only checked as at a broker's start."""
+        return self.given.has("index-sanity-check")
 
     def log_dump(self, file_name: str) -> LogDump:
         """Return the printer of one segment or snapshot."""
         return LogDump(
             file_name=file_name,
-            is_deep=self.is_deep,
+            is_deep=self.decoder is not None or self.given.has("deep-iteration"),
             decoder=self.decoder,
-            skips_metadata=self.skips_metadata,
-            bytes_max=self.bytes_max,
+            skips_metadata=self.given.has("skip-record-metadata"),
+            bytes_max=self._size("max-bytes", UNLIMITED_BYTES),
         )
 
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of kafka-dump-log that kvorum has."""
-    parser.add_argument(
-        "--files",
-        required=True,
-        help="the files, comma separated: .log, .checkpoint, .index, "
-        ".timeindex, .txnindex, .snapshot",
-    )
-    for flag, text in _FLAGS:
-        parser.add_argument(flag, action="store_true", help=text)
-    parser.add_argument(
-        "--max-bytes",
-        type=int,
-        default=UNLIMITED_BYTES,
-        metavar="SIZE",
-        help="read at most this many bytes of a log",
-    )
-    parser.add_argument(
-        "--max-message-size",
-        type=int,
-        default=_MESSAGE_BYTES_MAX,
-        metavar="SIZE",
-        help="accepted as by kafka-dump-log, without effect: batches of any size are read",
-    )
-
-
-def read_options(arguments: argparse.Namespace) -> DumpOptions:
-    """Return the options of a parsed command line; any decoder turns printing of contents on."""
-    decoder = _decoder(arguments)
-    return DumpOptions(
-        decoder=decoder,
-        is_deep=arguments.deep_iteration or decoder is not None,
-        skips_metadata=arguments.skip_record_metadata,
-        bytes_max=arguments.max_bytes,
-        only_verifies_indexes=arguments.verify_index_only,
-        only_checks_indexes=arguments.index_sanity_check,
-    )
-
-
-def _decoder(arguments: argparse.Namespace) -> Decoder | None:
-    """Return the first decoder of the command line, in Kafka's order of precedence."""
-    if arguments.offsets_decoder:
-        return CoordinatorDecoder(CONSUMER_OFFSETS)
-    if arguments.transaction_log_decoder:
-        return CoordinatorDecoder(TRANSACTION_STATE)
-    if arguments.cluster_metadata_decoder:
-        return decode_cluster_metadata
-    if arguments.share_group_state_decoder:
-        return CoordinatorDecoder(SHARE_GROUP_STATE)
-    return decode_text if arguments.print_data_log else None
+    def _size(self, name: str, default: int) -> int:
+        text = self.given.value(name, str(default))
+        number = int(text) if _INTEGER.fullmatch(text) else _INTEGER_LIMIT
+        if not -_INTEGER_LIMIT <= number < _INTEGER_LIMIT:
+            raise WrongUsageError(f"Cannot parse argument '{text}' of option {name}")
+        return number

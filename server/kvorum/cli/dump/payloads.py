@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
-from kvorum.metadata.errors import MetadataError
-from kvorum.metadata.json_text import json_text
-from kvorum.metadata.record_frame import decode_record
-from kvorum.metadata.record_types import record_type_name
-from kvorum.wire.errors import WireError
-from kvorum.wire.json_form import to_json
-from kvorum.wire.primitives import Message
+from kvorum.cli.dump.framed_records import UnreadableRecordError
+from kvorum.cli.dump.metadata_texts import MetadataTexts
 from kvorum.wire.records import Record
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
@@ -31,24 +27,18 @@ class Payload:
 Decoder = Callable[[Record], Payload]
 
 
-def decode_text(record: Record) -> Payload:
-    """Decode key and value as UTF-8 text."""
-    return Payload(_text(record.key), _text(record.value))
+class MetadataDecoder:
+    """Decodes values as records of the cluster's metadata."""
 
+    def __init__(self) -> None:
+        self.texts: Final = MetadataTexts()
 
-def decode_cluster_metadata(record: Record) -> Payload:
-    """Decode the value as a record of the cluster's metadata."""
-    try:
-        message, version = decode_record(record.value or b"")
-        assert isinstance(message, Message)
-        fields = {
-            "type": record_type_name(type(message)),
-            "version": version,
-            "data": to_json(message, version),
-        }
-        return Payload(None, json_text(fields))
-    except (MetadataError, WireError) as error:
-        return Payload(None, f"Error at {record.offset}, skipping. {error}")
+    def __call__(self, record: Record) -> Payload:
+        """Return the value as JSON; for a record that cannot be read, the error."""
+        try:
+            return Payload(None, self.texts.text(record.value or b""))
+        except UnreadableRecordError as error:
+            return Payload(None, f"Error at {record.offset}, skipping. {error}")
 
 
 def java_text(data: bytes) -> str:
@@ -58,7 +48,3 @@ def java_text(data: bytes) -> str:
     replacement character.
     """
     return _SURROGATE.sub(_REPLACEMENT, data).decode("utf-8", errors="replace")
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else java_text(data)

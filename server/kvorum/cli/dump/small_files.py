@@ -5,25 +5,27 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from kvorum.cli.dump.errors import DamagedFileError
 from kvorum.cli.dump.log_text import latest_timestamp
+from kvorum.inspection.index_entries import (
+    OFFSET_ENTRY,
+    TIME_ENTRY,
+    offset_entries,
+    time_entries,
+)
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.producer_snapshot import ProducerSnapshot, ProducerSnapshotProducerEntry
 from kvorum.wire.records.legacy import Entry, read_entries
 
-_OFFSET_ENTRY = struct.Struct(">ii")
-_TIME_ENTRY = struct.Struct(">qi")
 # The version has two bytes, of which Kafka prints only the upper one.
 _ABORTED_TRANSACTION = struct.Struct(">bxqqqq")
 _SNAPSHOT_VERSION = struct.Struct(">h")
 _SNAPSHOT_CRC_END = 6
 _SEQUENCE_MASK = 0x7FFF_FFFF
 _NO_TIMESTAMP = -1
-
-
-class DamagedFileError(ValueError):
-    """A file that violates its format; the text names the violation."""
 
 
 @dataclass(slots=True)
@@ -36,22 +38,24 @@ class Findings:
     missing_offsets: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
 
-def offset_entries(data: bytes, base_offset: int) -> list[tuple[int, int]]:
-    """Return the entries of an offset index: offset and position."""
-    whole = len(data) - len(data) % _OFFSET_ENTRY.size
-    return [
-        (base_offset + relative, position)
-        for relative, position in _OFFSET_ENTRY.iter_unpack(data[:whole])
-    ]
+class IndexedLog(NamedTuple):
+    """The log that an offset index points into, and the largest batch that is read of it."""
 
+    data: memoryview
+    message_bytes_max: int
 
-def time_entries(data: bytes, base_offset: int) -> list[tuple[int, int]]:
-    """Return the entries of a time index: timestamp and offset."""
-    whole = len(data) - len(data) % _TIME_ENTRY.size
-    return [
-        (timestamp, base_offset + relative)
-        for timestamp, relative in _TIME_ENTRY.iter_unpack(data[:whole])
-    ]
+    def batch_at(self, position: int) -> Entry:
+        """Return the batch at a position; DamagedFileError where there is none of that size."""
+        if self.message_bytes_max < 0:
+            raise DamagedFileError(f"--max-message-size is {self.message_bytes_max}")
+        size_max = self.message_bytes_max
+        part = self.data[position : position + size_max]
+        batch = next(read_entries(part, is_cut_allowed=True), None)
+        if batch is None:
+            raise DamagedFileError(
+                f"no batch of up to {size_max} bytes (--max-message-size) at position {position}"
+            )
+        return batch
 
 
 def check_offset_index(data: bytes, base_offset: int, name: str) -> None:
@@ -62,7 +66,7 @@ def check_offset_index(data: bytes, base_offset: int, name: str) -> None:
             f"Corrupt index found, index file ({name}) has non-zero size but the last offset is "
             f"{entries[-1][0]} which is less than the base offset {base_offset}."
         )
-    _check_length(data, _OFFSET_ENTRY.size, name)
+    _check_length(data, OFFSET_ENTRY.size, name)
 
 
 def check_time_index(data: bytes, base_offset: int, name: str) -> None:
@@ -78,7 +82,7 @@ def check_time_index(data: bytes, base_offset: int, name: str) -> None:
             f"Corrupt time index found, time index file ({name}) has non-zero size but the last "
             f"offset is {entries[-1][1]} which is less than the first offset {base_offset}"
         )
-    _check_length(data, _TIME_ENTRY.size, name)
+    _check_length(data, TIME_ENTRY.size, name)
 
 
 def _check_length(data: bytes, entry_size: int, name: str) -> None:
@@ -90,7 +94,7 @@ def _check_length(data: bytes, entry_size: int, name: str) -> None:
 
 
 def offset_index_lines(
-    data: bytes, log: memoryview, *, base_offset: int, findings: Findings
+    data: bytes, log: IndexedLog, *, base_offset: int, findings: Findings
 ) -> Iterator[str]:
     """Yield the entries of an offset index, each compared with the batch it points at."""
     for number, (offset, position) in enumerate(offset_entries(data, base_offset)):
@@ -99,9 +103,7 @@ def offset_index_lines(
             return
         if position < 0:
             raise DamagedFileError(f"offset {offset} points at position {position}")
-        batch = next(read_entries(log[position:], is_cut_allowed=True), None)
-        if batch is None:
-            raise DamagedFileError(f"no batch at position {position}, where offset {offset} points")
+        batch = log.batch_at(position)
         if batch.last_offset != offset:
             findings.offset_mismatches.append((offset, batch.last_offset))
         yield f"offset: {offset} position: {position}"

@@ -1,6 +1,6 @@
 """The command line of ``kvorum quorum``: kafka-metadata-quorum's options, checks and exit codes.
 
-``reassign``, which Kafka's tool does not have, is read by `reassign_arguments`.
+``reassign`` and ``recover``, which Kafka's tool does not have, are read by modules of their own.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from types import MappingProxyType
 from kvorum.cli.kafka_arguments import (
     KafkaStyleParser,
     check_command_options,
+    java_integer,
     with_whole_command,
 )
-from kvorum.metadata.config_definitions.java_text import parse_java_integer
 
 PROGRAM = "kvorum quorum"
 COMMANDS = MappingProxyType(
@@ -33,7 +33,8 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser = KafkaStyleParser(
         prog=PROGRAM,
         description="Describe the metadata quorum, and change its voters.",
-        epilog="'reassign' (kvorum quorum reassign --help) replaces the voters step by step.",
+        epilog="'reassign' (kvorum quorum reassign --help) replaces the voters step by step; "
+        "'recover' (kvorum quorum recover --help) goes on after the loss of the majority.",
     )
     add_connection_options(parser)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=KafkaStyleParser)
@@ -84,14 +85,6 @@ def _add_remove_options(parser: argparse.ArgumentParser) -> None:
         "--controller-directory-id", "-d", required=True, help="the id of its metadata directory"
     )
     parser.add_argument(
-        "--controller-id", "-i", required=True, type=_integer, help="the controller's node id"
+        "--controller-id", "-i", required=True, type=java_integer, help="the controller's node id"
     )
     parser.add_argument("--dry-run", action="store_true", help=_DRY_RUN)
-
-
-def _integer(text: str) -> int:
-    try:
-        return parse_java_integer(text, bits=32)
-    except ValueError:
-        problem = f"could not convert '{text}' to Integer (For input string: \"{text}\")"
-        raise argparse.ArgumentTypeError(problem) from None

@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterator, Sequence
 
 from kvorum.cli.admin.client import AdminClient
+from kvorum.cli.admin.cluster_calls import describe_cluster
 from kvorum.cli.admin.errors import AdminError
-from kvorum.cli.admin.quorum_calls import QuorumInfo, ReplicaState, cluster_id_call, describe_call
+from kvorum.cli.admin.quorum_calls import QuorumInfo, ReplicaState, describe_call
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
 _HEADERS = (
@@ -29,11 +30,11 @@ _NO_LEADER_AMONG_VOTERS = "No value present"
 
 async def print_status(client: AdminClient, *, asks_controllers: bool) -> None:
     """Print the leader, the largest lag, the voters and the observers."""
-    cluster_id = await client.call(cluster_id_call(asks_controllers=asks_controllers))
+    cluster = await describe_cluster(client, asks_controllers=asks_controllers)
     info = await client.call(describe_call(asks_controllers=asks_controllers))
     leader = _leader_of(info)
     last = min(info.voters, key=lambda voter: voter.log_end_offset)
-    print(f"ClusterId:              {cluster_id}")
+    print(f"ClusterId:              {cluster.cluster_id}")
     print(f"LeaderId:               {info.leader_id}")
     print(f"LeaderEpoch:            {info.leader_epoch}")
     print(f"HighWatermark:          {info.high_watermark}")

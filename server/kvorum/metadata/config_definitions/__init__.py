@@ -16,7 +16,6 @@ from kvorum.metadata.config_definitions.endpoints import (
 )
 from kvorum.metadata.config_definitions.errors import InvalidConfigError
 from kvorum.metadata.config_definitions.group_rules import validate_group_configs
-from kvorum.metadata.config_definitions.java_text import java_split
 from kvorum.metadata.config_definitions.synonyms import (
     broker_definition,
     broker_synonyms,
@@ -43,6 +42,7 @@ from kvorum.metadata.config_definitions.values import (
     parse_type,
     parse_value,
 )
+from kvorum.metadata.java_text import java_split
 
 __all__ = [
     "BROKER_CONFIGS",

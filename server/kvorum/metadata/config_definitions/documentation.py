@@ -46,6 +46,12 @@ _TOPIC = {
     "unclean.leader.election.enable": "Allow a replica out of sync to lead when no other is left.",
 }
 _BROKER = {
+    "add.partitions.to.txn.retry.backoff.max.ms": (
+        "How long a partition is tried to be added to a transaction."
+    ),
+    "add.partitions.to.txn.retry.backoff.ms": (
+        "Pause before a partition is added to a transaction again."
+    ),
     "advertised.listeners": "Addresses at which other nodes and clients reach this node.",
     "alter.config.policy.class.name": (
         "Python class, package.module.Class, that may refuse changes of configurations."
@@ -181,6 +187,9 @@ _BROKER = {
     "security.inter.broker.protocol": "Protocol between brokers, where no listener is named.",
     "socket.listen.backlog.size": "Connections that may wait to be accepted.",
     "socket.request.max.bytes": "Largest request that is read from a connection.",
+    "transaction.partition.verification.enable": (
+        "Ask a transaction's coordinator before its first batch is appended."
+    ),
     "unclean.leader.election.enable": "Allow a replica out of sync to lead when no other is left.",
     "unclean.leader.election.interval.ms": "Time between two checks for partitions without leader.",
     "unstable.api.versions.enable": "Offer request versions that may still change.",

@@ -1,10 +1,9 @@
-"""Numbers, durations and lists as Java parses and prints them."""
+"""Numbers and durations as Java parses them."""
 
 from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
 
 JAVA_WHITESPACE = "".join(map(chr, range(0x21)))
 
@@ -20,7 +19,6 @@ _DURATION = re.compile(
     re.IGNORECASE,
 )
 _SECONDS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
-_PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
 
 
 def java_trim(text: str) -> str:
@@ -52,27 +50,6 @@ def parse_java_double(text: str) -> float:
     return float(text.rstrip("fFdD") if not text.endswith("Infinity") else text)
 
 
-def java_double_text(number: float) -> str:
-    """Write a number as Double.toString does."""
-    if math.isnan(number):
-        return "NaN"
-    if math.isinf(number):
-        return "Infinity" if number > 0 else "-Infinity"
-    if number == 0:
-        return "-0.0" if math.copysign(1, number) < 0 else "0.0"
-    if _PLAIN_FROM <= abs(number) < _PLAIN_BELOW:
-        plain = f"{Decimal(repr(number)):f}"
-        return plain if "." in plain else f"{plain}.0"
-    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
-    if len(digits) == 1:
-        # Java prints at least two digits, and the nearest such number may differ: 4.9E-324.
-        sign, digits, exponent = Decimal(f"{number:.1e}").as_tuple()
-    assert isinstance(exponent, int)
-    fraction = "".join(map(str, digits[1:])) or "0"
-    power = exponent + len(digits) - 1
-    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{power}"
-
-
 def is_java_duration_from_zero(text: str) -> bool:
     """Return whether Duration.parse accepts `text`, and the duration is not negative."""
     match = _DURATION.match(text)
@@ -87,13 +64,3 @@ def is_java_duration_from_zero(text: str) -> bool:
         fraction = -fraction
     nanoseconds = total * 1_000_000_000 + fraction
     return (-nanoseconds if match["sign"] == "-" else nanoseconds) >= 0
-
-
-def java_split(text: str) -> list[str]:
-    """Split at commas as Java's String.split does: without empty parts at the end."""
-    if not text:
-        return [""]
-    parts = text.split(",")
-    while parts and not parts[-1]:
-        parts.pop()
-    return parts

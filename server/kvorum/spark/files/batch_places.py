@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
-import numpy as np
-
-from kvorum.spark.columnar.varints import Bytes, Ints
 from kvorum.spark.files.file_window import BLOCK_BYTES, FileWindow
 from kvorum.spark.files.legacy_header import (
     MESSAGE_BYTES_MIN,
@@ -33,8 +32,7 @@ BASE_OFFSET_MAX: Final = INT64_MAX - INT32_MAX
 _MAGIC_BYTE: Final = bytes((MAGIC,))
 # The shortest record has a length, attributes, two differences, key, value and headers.
 _RECORD_BYTES_MIN: Final = 7
-# Entries of all formats are looked for in blocks of this size, at a dozen times the memory.
-_SCAN_BYTES: Final = 256 * 1024
+_OFFSET_AND_LENGTH: Final = Struct(">qi")
 
 EntryHeader: TypeAlias = BatchHeader | LegacyHeader
 """The header of an entry of a log of any age."""
@@ -168,23 +166,24 @@ def _possible_places(window: FileWindow, start: int, end: int) -> Iterator[int]:
 
 def _possible_entries(window: FileWindow, start: int, end: int, bounds: Bounds) -> Iterator[int]:
     """Yield each position where format, length and offset are those of an entry of the file."""
+    looks_like_entry = _form_of_entries(bounds)
     while start + MESSAGE_BYTES_MIN <= end:
-        data = np.frombuffer(window.at(start, min(_SCAN_BYTES, end - start)), np.uint8)
-        count = len(data) - MAGIC_PLACE
+        block = window.at(start, min(BLOCK_BYTES, end - start))
+        count = len(block) - MAGIC_PLACE
         if count <= 0:
             return
-        places = np.flatnonzero(data[MAGIC_PLACE:] <= MAGIC)
-        offsets = _numbers(data, places, 8)
-        lengths = _numbers(data, places + 8, 4)
-        is_possible = (offsets >= bounds.first_offset) & (offsets < bounds.limit)
-        is_possible &= (lengths > 0) & (lengths <= end - start - places)
-        yield from (start + int(place) for place in places[is_possible])
+        for found in looks_like_entry.finditer(block):
+            offset, length = _OFFSET_AND_LENGTH.unpack_from(block, found.start())
+            if bounds.first_offset <= offset < bounds.limit and length <= end - start:
+                yield start + found.start()
         start += count
 
 
-def _numbers(data: Bytes, places: Ints, size: int) -> Ints:
-    """Return the numbers of `size` bytes, big endian, at `places`."""
-    numbers = np.zeros(len(places), np.int64)
-    for index in range(size):
-        numbers = numbers << 8 | data[places + index]
-    return numbers
+def _form_of_entries(bounds: Bounds) -> re.Pattern[bytes]:
+    """Return what begins where an entry may: the first bytes of its offset, length, format."""
+    lowest, highest = bounds.first_offset, min(bounds.limit - 1, INT64_MAX)
+    same_bytes = 8 - (max((lowest ^ highest).bit_length() - 1, -1) // 8 + 1)
+    first_bytes = re.escape(lowest.to_bytes(8)[:same_bytes])
+    rest = b".{%d}" % (8 - same_bytes)
+    # A length above 0, a checksum or an epoch, and one of the formats.
+    return re.compile(b"(?=" + first_bytes + rest + rb"(?!\0{4})[\0-\x7f].{7}[\0-\x02])", re.DOTALL)

@@ -43,6 +43,13 @@ class PartitionName(NamedTuple):
     partition_id: int
 
 
+class DepartedBroker(NamedTuple):
+    """A broker that left or failed, and the cause that this is of leader changes."""
+
+    broker_id: int
+    cause: LeaderChangeCause
+
+
 class WaitingRow(NamedTuple):
     """A row that has not been yielded; the end of the run decides on its cause if it is open."""
 
@@ -91,14 +98,14 @@ class LeaderChanges:
     def end_run(self, message: Message) -> Iterator[LeaderChangeRow]:
         """Yield the rows that wait for `message`, a record that changes no partition."""
         if self._waiting:
-            decided = _broker_and_cause(message)
+            decided = departed_broker(message)
             for row, is_cause_open in self._waiting:
-                if is_cause_open and decided is not None and decided[0] == row.old_leader:
-                    yield row._replace(cause=decided[1])
+                if is_cause_open and decided is not None and decided.broker_id == row.old_leader:
+                    yield row._replace(cause=decided.cause)
                 else:
                     yield row
             self._waiting = []
-        self._unfenced_broker = _unfenced_broker(message)
+        self._unfenced_broker = unfenced_broker(message)
 
     def open_rows(self) -> Iterator[LeaderChangeRow]:
         """Yield the rows that wait, with the causes that are known so far."""
@@ -176,24 +183,25 @@ def _fallback(before: PartitionRegistration, after: PartitionRegistration) -> Le
     return LeaderChangeCause.UNKNOWN
 
 
-def _broker_and_cause(message: Message) -> tuple[int, LeaderChangeCause] | None:
-    """Return the broker that left or failed by a record, and the cause that this is."""
+def departed_broker(message: Message) -> DepartedBroker | None:
+    """Return the broker that left or failed by a record, None for any other record."""
     match message:
         case BrokerRegistrationChangeRecord(broker_id=broker_id, fenced=fenced, log_dirs=log_dirs):
             if fenced == _FENCE:
-                return broker_id, LeaderChangeCause.BROKER_FENCED
-            return (broker_id, LeaderChangeCause.DIRECTORY_FAILED) if log_dirs else None
+                return DepartedBroker(broker_id, LeaderChangeCause.BROKER_FENCED)
+            failed = DepartedBroker(broker_id, LeaderChangeCause.DIRECTORY_FAILED)
+            return failed if log_dirs else None
         case FenceBrokerRecord(id=broker_id):
-            return broker_id, LeaderChangeCause.BROKER_FENCED
+            return DepartedBroker(broker_id, LeaderChangeCause.BROKER_FENCED)
         case UnregisterBrokerRecord(broker_id=broker_id):
-            return broker_id, LeaderChangeCause.BROKER_UNREGISTERED
+            return DepartedBroker(broker_id, LeaderChangeCause.BROKER_UNREGISTERED)
         case RegisterBrokerRecord(broker_id=broker_id):
-            return broker_id, LeaderChangeCause.BROKER_RESTARTED
+            return DepartedBroker(broker_id, LeaderChangeCause.BROKER_RESTARTED)
         case _:
             return None
 
 
-def _unfenced_broker(message: Message) -> int:
+def unfenced_broker(message: Message) -> int:
     """Return the broker that a record unfences, -1 for any other record."""
     match message:
         case BrokerRegistrationChangeRecord(broker_id=broker_id, fenced=fenced):

@@ -12,8 +12,9 @@ from kvorum.spark.arrow_types import arrow_schema
 from kvorum.spark.columnar.arrow_values import Array
 from kvorum.spark.columnar.record_places import RecordPlaces
 from kvorum.spark.files.damage import Damage, DamageKind
+from kvorum.spark.files.entry_reader import EntryOrDamage
 from kvorum.spark.files.modes import Mode, admit
-from kvorum.spark.files.range_reader import EntryOrDamage, read_entries
+from kvorum.spark.files.range_reader import read_entries
 from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.log_source.columns import DAMAGE, FILE_VALUES, types_of
 from kvorum.spark.log_source.filters import NO_FILTER, LogFilter

@@ -9,8 +9,8 @@ from kvorum.spark.columnar.batch_block import block_of
 from kvorum.spark.columnar.legacy_places import place_messages
 from kvorum.spark.columnar.record_places import RecordPlaces, find_records, place_records
 from kvorum.spark.files.damage import Damage
+from kvorum.spark.files.entry_reader import EntryOrDamage
 from kvorum.spark.files.log_file import LogFile
-from kvorum.spark.files.range_reader import EntryOrDamage
 from kvorum.spark.log_source.message_columns import MessageColumns
 from kvorum.spark.log_source.record_columns import RecordColumns
 from kvorum.spark.log_source.transactions import TransactionOutcomes

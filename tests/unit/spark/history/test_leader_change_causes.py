@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.controller.cluster import ControllerUnderTest, directory_of, started_cluster
+from tests.unit.controller.cluster import ControllerUnderTest, directory_of
 from tests.unit.spark.history.log_records import written_records
+from tests.unit.spark.history.one_partition import (
+    PREFERRED,
+    UNCLEAN,
+    cluster_with_topic,
+    elect,
+    fence,
+    partition_of,
+    propose_isr,
+    reassign,
+)
 
 from kvorum.controller.periodic_tasks import (
     maybe_balance_partition_leaders,
@@ -12,20 +22,8 @@ from kvorum.controller.periodic_tasks import (
 )
 from kvorum.controller.result import at_once
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.metadata.partition import PartitionRegistration
 from kvorum.spark.history import LogRecord, MetadataHistory
 from kvorum.spark.history.partition_rows import LeaderChangeRow
-from kvorum.wire.messages.alter_partition import (
-    AlterPartitionRequest,
-    AlterPartitionRequestBrokerState,
-    AlterPartitionRequestPartitionData,
-    AlterPartitionRequestTopicData,
-)
-from kvorum.wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsRequestReassignablePartition,
-    AlterPartitionReassignmentsRequestReassignableTopic,
-)
 from kvorum.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsRequestDirectoryData,
@@ -33,13 +31,6 @@ from kvorum.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequestTopicData,
 )
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableReplicaAssignment,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsRequestCreatableTopicConfig,
-)
-from kvorum.wire.messages.elect_leaders import ElectLeadersRequest
 from kvorum.wire.messages.fence_broker_record import FenceBrokerRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
@@ -49,37 +40,8 @@ from kvorum.wire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kvorum.wire.messages.unregister_broker import UnregisterBrokerRequest
 from kvorum.wire.primitives import Message
 
-PREFERRED, UNCLEAN = 0, 1
-
 Told = tuple[int | None, int, str, bool]
 """Old leader, new leader, cause, and whether the election was unclean."""
-
-
-def cluster_with_topic(*replicas: int, is_unclean_enabled: bool = False) -> ControllerUnderTest:
-    """A cluster of brokers 1 to 4 with a topic of one partition, which the first replica leads."""
-    controller = started_cluster(brokers=4)
-    configs = [CreateTopicsRequestCreatableTopicConfig("unclean.leader.election.enable", "true")]
-    controller.ask(
-        CreateTopicsRequest(
-            topics=[
-                CreateTopicsRequestCreatableTopic(
-                    name="orders",
-                    num_partitions=-1,
-                    replication_factor=-1,
-                    assignments=[CreateTopicsRequestCreatableReplicaAssignment(0, list(replicas))],
-                    configs=configs if is_unclean_enabled else [],
-                )
-            ]
-        )
-    )
-    assert partition_of(controller).leader == replicas[0]
-    return controller
-
-
-def partition_of(controller: ControllerUnderTest) -> PartitionRegistration:
-    topic = controller.image.topics.by_name("orders")
-    assert topic is not None
-    return topic.partitions[0]
 
 
 def told(records: list[LogRecord]) -> list[Told]:
@@ -95,43 +57,6 @@ def told(records: list[LogRecord]) -> list[Told]:
 
 def last_told(controller: ControllerUnderTest) -> Told:
     return told(written_records(controller.records))[-1]
-
-
-def propose_isr(controller: ControllerUnderTest, *isr: int) -> None:
-    """Let the leader of the topic's partition change its ISR."""
-    partition = partition_of(controller)
-    brokers = controller.image.cluster.brokers
-    controller.ask(
-        AlterPartitionRequest(
-            broker_id=partition.leader,
-            broker_epoch=brokers[partition.leader].epoch,
-            topics=[
-                AlterPartitionRequestTopicData(
-                    topic_id=controller.image.topics.ids["orders"],
-                    partitions=[
-                        AlterPartitionRequestPartitionData(
-                            partition_index=0,
-                            leader_epoch=partition.leader_epoch,
-                            partition_epoch=partition.partition_epoch,
-                            new_isr_with_epochs=[
-                                AlterPartitionRequestBrokerState(id_, brokers[id_].epoch)
-                                for id_ in isr
-                            ],
-                        )
-                    ],
-                )
-            ],
-        )
-    )
-
-
-def fence(controller: ControllerUnderTest, broker_id: int) -> None:
-    controller.heartbeat(broker_id, want_fence=True)
-    assert controller.image.cluster.brokers[broker_id].is_fenced
-
-
-def elect(controller: ControllerUnderTest, election_type: int) -> None:
-    controller.ask(ElectLeadersRequest(election_type=election_type, topic_partitions=None))
 
 
 def test_a_new_partition() -> None:
@@ -270,22 +195,6 @@ def test_an_unclean_election() -> None:
     fence(controller, 1)
     elect(controller, UNCLEAN)
     assert last_told(controller) == (-1, 2, "unclean_election", True)
-
-
-def reassign(controller: ControllerUnderTest, replicas: list[int] | None) -> None:
-    """Begin a reassignment, or cancel it."""
-    controller.ask(
-        AlterPartitionReassignmentsRequest(
-            topics=[
-                AlterPartitionReassignmentsRequestReassignableTopic(
-                    name="orders",
-                    partitions=[
-                        AlterPartitionReassignmentsRequestReassignablePartition(0, replicas)
-                    ],
-                )
-            ]
-        )
-    )
 
 
 def test_a_reassignment() -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.shell_text import time_text
-from kvorum.metadata.shell_tree import (
+from kvorum.inspection.metadata_log.folded_log import Provenance
+from kvorum.inspection.shell.image_tree import Software, shell_tree
+from kvorum.inspection.shell.node import (
     DanglingNameError,
     Directory,
     Node,
-    Provenance,
-    Software,
     find_lines,
-    shell_tree,
     tree_lines,
 )
+from kvorum.inspection.shell.node_text import time_text
+from kvorum.metadata.image import MetadataImage
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_record import PartitionRecord

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from kvorum.inspection.shell.node import in_java_order
+from kvorum.inspection.times import utc_text
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acls_image import AccessControlEntry
 from kvorum.metadata.cluster_image import BrokerRegistration, ControllerRegistration, Endpoint
@@ -17,14 +18,6 @@ from kvorum.wire.uuid_text import uuid_to_text
 
 _NO_UPPER_BOUND: Final = 0x7FFF
 _SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_YEARS_PER_CYCLE: Final = 400
-_CYCLE_MS: Final = 146_097 * 24 * 60 * 60 * 1000
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def in_java_order(name: str) -> bytes:
-    """Return the key that sorts names as Java does, by UTF-16 code units."""
-    return name.encode("utf-16-be", "surrogatepass")
 
 
 def optional_text(value: object) -> str:
@@ -33,18 +26,8 @@ def optional_text(value: object) -> str:
 
 
 def time_text(timestamp_ms: int) -> str:
-    """Return a time as ISO 8601 in the zone UTC, without zeros at the end of the fraction."""
-    # Python's calendar ends at the year 9999; the days repeat every 400 years.
-    cycles, within_ms = divmod(timestamp_ms, _CYCLE_MS)
-    moment = _EPOCH + timedelta(milliseconds=within_ms)
-    fraction = f".{moment.microsecond // 1000:03}".rstrip("0").rstrip(".")
-    year = _year_text(moment.year + _YEARS_PER_CYCLE * cycles)
-    return f"{year}-{moment:%m-%dT%H:%M:%S}{fraction}Z[UTC]"
-
-
-def _year_text(year: int) -> str:
-    sign = "-" if year < 0 else "+" if year > 9999 else ""
-    return f"{sign}{abs(year):04}"
+    """Return a time as Java prints one of the zone UTC."""
+    return f"{utc_text(timestamp_ms)}[UTC]"
 
 
 def broker_text(broker: BrokerRegistration) -> str:

@@ -1,63 +1,45 @@
-"""A library for users: the tree that kafka-metadata-shell shows for a metadata image."""
+"""The tree that kafka-metadata-shell shows for a metadata image."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from types import MappingProxyType
+from typing import Final
 
-from kvorum.metadata.acls_image import AclsImage
-from kvorum.metadata.client_quotas_image import ClientQuotasImage, QuotaEntity
-from kvorum.metadata.cluster_image import ClusterImage
-from kvorum.metadata.config_definitions.java_text import java_double_text
-from kvorum.metadata.configs_image import ConfigResource, ConfigsImage, ResourceType
-from kvorum.metadata.delegation_tokens_image import DelegationTokensImage
-from kvorum.metadata.features_image import FeaturesImage
-from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.scram_image import ScramImage, ScramMechanism
-from kvorum.metadata.shell_text import (
+from kvorum.inspection.metadata_log.folded_log import Provenance
+from kvorum.inspection.shell.node import Directory, Node
+from kvorum.inspection.shell.node_text import (
     acl_text,
     broker_text,
     controller_text,
-    in_java_order,
     optional_text,
     partition_text,
     scram_text,
     time_text,
     token_text,
 )
+from kvorum.metadata.acls_image import AclsImage
+from kvorum.metadata.client_quotas_image import (
+    CLIENT_ID,
+    IP,
+    USER,
+    ClientQuotasImage,
+    QuotaEntity,
+)
+from kvorum.metadata.cluster_image import ClusterImage
+from kvorum.metadata.config_definitions.java_text import parse_java_integer
+from kvorum.metadata.configs_image import ConfigResource, ConfigsImage, ResourceType
+from kvorum.metadata.delegation_tokens_image import DelegationTokensImage
+from kvorum.metadata.features_image import FeaturesImage
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.java_text import java_double_text
+from kvorum.metadata.scram_image import ScramImage, ScramMechanism
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
 
-_INDENTATION: Final = "  "
-
-
-@dataclass(frozen=True, slots=True)
-class Directory:
-    """A directory whose content is computed on access.
-
-    `names` may contain a name twice; `child` returns None for a name without a node.
-    """
-
-    names: Callable[[], Collection[str]]
-    child: Callable[[str], Node | None]
-
-    def sorted_names(self) -> list[str]:
-        """Return the names in the order of the shell."""
-        return sorted(self.names(), key=in_java_order)
-
-
-Node: TypeAlias = Directory | str
-"""A directory, or the text in a file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """The last offset, epoch and time that an image contains."""
-
-    offset: int
-    epoch: int
-    timestamp_ms: int
+_FINALIZED: Final = "finalized_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,37 +48,6 @@ class Software:
 
     version: str
     commit_id: str
-
-
-class DanglingNameError(Exception):
-    """A directory lists a name for which it has no node."""
-
-    def __init__(self, name: str, path: str) -> None:
-        super().__init__(f"Expected {name} to be a valid child of {path}, but it was not.")
-
-
-def tree_lines(node: Node, depth: int = 0) -> Iterator[str]:
-    """Yield the output of the shell's ``tree`` for a directory, and of its ``cat`` for a file."""
-    if isinstance(node, str):
-        yield f"{_INDENTATION * depth}{node}"
-        return
-    for name in node.sorted_names():
-        yield f"{_INDENTATION * depth}{name}:"
-        child = node.child(name)
-        if child is not None:
-            yield from tree_lines(child, depth + 1)
-
-
-def find_lines(node: Node, path: str) -> Iterator[str]:
-    """Yield the output of the shell's ``find``; `DanglingNameError` for a name without a node."""
-    yield path
-    if isinstance(node, str):
-        return
-    for name in node.sorted_names():
-        child = node.child(name)
-        if child is None:
-            raise DanglingNameError(name, path)
-        yield from find_lines(child, f"{path}{name}" if path == "/" else f"{path}/{name}")
 
 
 def shell_tree(image: MetadataImage, provenance: Provenance, software: Software) -> Directory:
@@ -131,9 +82,15 @@ def _image(image: MetadataImage, provenance: Provenance) -> Directory:
 
 def _features(image: FeaturesImage) -> Directory:
     version = image.metadata_version
-    levels = {f"finalized_{name}": str(level) for name, level in image.levels.items()}
+    levels = {f"{_FINALIZED}{name}": str(level) for name, level in image.levels.items()}
     text = optional_text(None if version is None else version.text)
-    return _fixed({"metadataVersion": text, **levels})
+    files: dict[str, Node] = {"metadataVersion": text, **levels}
+
+    def child(name: str) -> Node | None:
+        # A feature that is not finalized is not listed, and has level 0.
+        return files.get(name, "0" if name.startswith(_FINALIZED) else None)
+
+    return Directory(lambda: files, child)
 
 
 def _cluster(image: ClusterImage) -> Directory:
@@ -152,9 +109,18 @@ def _by_number(numbers: Collection[int], text: Callable[[int], str]) -> Director
     """Return a directory of files whose names are numbers."""
 
     def child(name: str) -> Node | None:
-        return text(int(name)) if name.isdecimal() and int(name) in numbers else None
+        number = _number_in(name)
+        return None if number is None or number not in numbers else text(number)
 
     return Directory(lambda: [str(number) for number in numbers], child)
+
+
+def _number_in(name: str) -> int | None:
+    """Return the number that a name spells: a sign and zeros before it do no harm."""
+    try:
+        return parse_java_integer(name, bits=32)
+    except ValueError:
+        return None
 
 
 def _topics(image: TopicsImage) -> Directory:
@@ -189,24 +155,31 @@ def _topic(topic: TopicImage) -> Directory:
             return topic.name
         if name == "id":
             return uuid_to_text(topic.id)
-        partition = topic.partitions.get(int(name)) if name.isdecimal() else None
+        number = _number_in(name)
+        partition = None if number is None else topic.partitions.get(number)
         return None if partition is None else partition_text(partition)
 
     return Directory(names, child)
 
 
 def _configs(image: ConfigsImage) -> Directory:
-    resources = {_resource_name(resource): resource for resource in image.resources}
-
     def child(name: str) -> Node | None:
-        return _fixed(image.resources[resources[name]]) if name in resources else None
+        resource = _resource(name)
+        values = None if resource is None else image.resources.get(resource)
+        return None if values is None else _fixed(values)
 
-    return Directory(lambda: resources, child)
+    return Directory(lambda: [_resource_name(resource) for resource in image.resources], child)
 
 
 def _resource_name(resource: ConfigResource) -> str:
     kind, name = resource
     return f"{ResourceType(kind).name}:{name}" if name else ResourceType(kind).name
+
+
+def _resource(text: str) -> ConfigResource | None:
+    """Return the resource that a name is of; a default may be written with the colon too."""
+    kind, _, name = text.partition(":")
+    return (ResourceType[kind], name) if kind in ResourceType.__members__ else None
 
 
 def _client_quotas(image: ClientQuotasImage) -> Directory:
@@ -215,32 +188,50 @@ def _client_quotas(image: ClientQuotasImage) -> Directory:
     A default has no name, so it is left out of the directory's name. A name may therefore be listed
     twice; it leads to the entity without any default, or to no node.
     """
-    named = {
-        _entity_name(entity): entity
-        for entity in image.entities
-        if all(name is not None for _, name in entity)
-    }
 
     def child(name: str) -> Node | None:
-        if name not in named:
+        entity = _entity(name)
+        if entity is None or entity not in image.entities:
             return None
-        values = image.entities[named[name]]
+        values = image.entities[entity]
         return _fixed({key: java_double_text(value) for key, value in values.items()})
 
-    return Directory(lambda: [_entity_name(entity) for entity in image.entities], child)
+    def names() -> list[str]:
+        return [_entity_name(entity) for entity in image.entities]
+
+    return Directory(names, child, "class org.apache.kafka.image.node.ClientQuotasImageNode")
 
 
-_ENTITY_TYPES: Final = (("client-id", "clientId"), ("ip", "ip"), ("user", "user"))
+_ENTITY_TYPES: Final = MappingProxyType({"clientId": CLIENT_ID, "ip": IP, "user": USER})
+"""The types by their names in the shell."""
+_ENTITY_PART: Final = re.compile(r"(clientId|ip|user)\(((?:[^)\\]|\\.)*)\)", re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def _entity_name(entity: QuotaEntity) -> str:
     parts = dict(entity)
-    named = ((label, parts.get(kind)) for kind, label in _ENTITY_TYPES)
-    return "_".join(f"{label}({_escaped(name)})" for label, name in named if name is not None)
+    named = ((label, parts.get(kind)) for label, kind in _ENTITY_TYPES.items())
+    return "_".join(f"{label}({escaped_name(name)})" for label, name in named if name is not None)
 
 
-def _escaped(name: str) -> str:
+def escaped_name(name: str) -> str:
+    """Return a name of a quota's entity with its brackets and backslashes escaped."""
     return name.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
+
+
+def _entity(text: str) -> QuotaEntity | None:
+    """Return the entity that a name is of, its parts in any order; None for other text."""
+    parts: dict[str, str | None] = {}
+    place = 0
+    while (match := _ENTITY_PART.match(text, place)) is not None:
+        label, name = match.groups()
+        parts[_ENTITY_TYPES[label]] = _ESCAPED.sub(r"\1", name)
+        if match.end() == len(text):
+            return tuple(sorted(parts.items()))
+        if text[match.end()] != "_":
+            return None
+        place = match.end() + 1
+    return None
 
 
 def _acls(image: AclsImage) -> Directory:

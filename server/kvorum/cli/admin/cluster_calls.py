@@ -1,0 +1,135 @@
+"""Calls that describe the nodes of a cluster, and that unregister a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from kvorum.cli.admin.call import Call
+from kvorum.cli.admin.client import AdminClient
+from kvorum.cli.admin.errors import NotSupportedByNodeError, refusal
+from kvorum.cli.admin.node_finder import CONTROLLER_ENDPOINT
+from kvorum.cli.admin.quorum_calls import final
+from kvorum.controller.java_order import integer_table_order
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kvorum.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+_BROKER_ENDPOINT = 1
+_NAME = "listNodes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEndpoint:
+    """Where clients reach a broker or a controller."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+    is_fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """A cluster's id, None where it tells none, and its brokers or controllers.
+
+    They come in the order in which Kafka's admin client lists them.
+    """
+
+    cluster_id: str | None
+    endpoints: tuple[NodeEndpoint, ...]
+
+
+async def describe_cluster(
+    client: AdminClient, *, asks_controllers: bool, includes_fenced: bool = False
+) -> ClusterInfo:
+    """Return the brokers, or the controllers if they are asked; fenced brokers only if wanted.
+
+    Brokers that do not know DescribeCluster are asked for their metadata, which has no fenced
+    ones.
+    """
+    call = _describe_call(asks_controllers=asks_controllers, includes_fenced=includes_fenced)
+    try:
+        return await client.call(call)
+    except NotSupportedByNodeError:
+        if asks_controllers or includes_fenced:
+            raise
+    return await client.call(_METADATA_CALL)
+
+
+def unregister_call(
+    broker_id: int, *, log_refusal: Callable[[str | None], None]
+) -> Call[UnregisterBrokerResponse, None]:
+    """Return the call that removes a broker's registration.
+
+    `log_refusal` gets the message of a response that refuses it for good.
+    """
+
+    def read(response: UnregisterBrokerResponse) -> None:
+        if response.error_code == ErrorCode.NONE:
+            return
+        error = refusal(response.error_code, response.error_message)
+        if response.error_code == ErrorCode.REQUEST_TIMED_OUT:
+            raise error
+        log_refusal(response.error_message)
+        raise final(error)
+
+    return Call(
+        name="unregisterBroker",
+        request=lambda _: UnregisterBrokerRequest(broker_id=broker_id),
+        response_class=UnregisterBrokerResponse,
+        read=read,
+    )
+
+
+def _describe_call(
+    *, asks_controllers: bool, includes_fenced: bool
+) -> Call[DescribeClusterResponse, ClusterInfo]:
+    return Call(
+        name=_NAME,
+        request=lambda _: DescribeClusterRequest(
+            endpoint_type=CONTROLLER_ENDPOINT if asks_controllers else _BROKER_ENDPOINT,
+            include_fenced_brokers=includes_fenced,
+        ),
+        response_class=DescribeClusterResponse,
+        read=_described,
+    )
+
+
+def _described(response: DescribeClusterResponse) -> ClusterInfo:
+    if response.error_code != ErrorCode.NONE:
+        raise final(refusal(response.error_code, response.error_message))
+    endpoints = (
+        NodeEndpoint(
+            node_id=one.broker_id,
+            host=one.host,
+            port=one.port,
+            rack=one.rack,
+            is_fenced=one.is_fenced,
+        )
+        for one in response.brokers
+    )
+    return ClusterInfo(response.cluster_id, _in_javas_order(endpoints))
+
+
+def _told_by_metadata(response: MetadataResponse) -> ClusterInfo:
+    endpoints = (
+        NodeEndpoint(node_id=one.node_id, host=one.host, port=one.port, rack=one.rack)
+        for one in response.brokers
+    )
+    return ClusterInfo(response.cluster_id, _in_javas_order(endpoints))
+
+
+def _in_javas_order(endpoints: Iterable[NodeEndpoint]) -> tuple[NodeEndpoint, ...]:
+    by_id = {endpoint.node_id: endpoint for endpoint in endpoints}
+    return tuple(by_id[node_id] for node_id in integer_table_order(by_id))
+
+
+_METADATA_CALL = Call(
+    name=_NAME,
+    request=lambda _: MetadataRequest(topics=[]),
+    response_class=MetadataResponse,
+    read=_told_by_metadata,
+)

@@ -1,0 +1,57 @@
+"""What commands that talk to a cluster share: their properties, and what they log."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from kvorum.cli.admin.errors import AdminError
+from kvorum.cli.admin.settings import CONTROLLERS, SERVERS
+from kvorum.storage.errors import PropertiesFormatError
+from kvorum.storage.java_properties import load_java_properties
+
+
+def client_properties(
+    file: str | None, *, servers: str | None, controllers: str | None
+) -> dict[str, str]:
+    """Return the properties of `file`, with the addresses of the command line instead of its own.
+
+    Raises AdminError with the message of Kafka's tools for a file that cannot be read.
+    """
+    properties = {} if file is None else _read_properties(file)
+    properties.pop(SERVERS, None)
+    properties.pop(CONTROLLERS, None)
+    if servers is not None:
+        properties[SERVERS] = servers
+    elif controllers is not None:
+        properties[CONTROLLERS] = controllers
+    return properties
+
+
+def print_warning(text: str) -> None:
+    """Print a warning to standard error, as the logger of Kafka's tools does."""
+    _print_log_line("WARN", text)
+
+
+def print_logged_error(text: str) -> None:
+    """Print an error to standard error, as the logger of Kafka's tools does."""
+    _print_log_line("ERROR", text)
+
+
+def _print_log_line(level: str, text: str) -> None:
+    now = datetime.now().astimezone()
+    stamp = f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03}"
+    print(f"[{stamp}] {level} {text}", file=sys.stderr)
+
+
+def _read_properties(file: str) -> dict[str, str]:
+    try:
+        return load_java_properties(Path(file).read_bytes())
+    except (FileNotFoundError, PermissionError) as error:
+        # Java's message is the name of the file alone.
+        raise AdminError(file) from error
+    except OSError as error:
+        raise AdminError(str(error.strerror)) from error
+    except PropertiesFormatError as error:
+        raise AdminError(str(error)) from error

@@ -1,0 +1,42 @@
+"""A log in parts that can be dumped each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from kvorum.wire.records.batch import LENGTH_FIELD_END
+
+PART_BYTES: Final = 1 << 19
+"""The least size of a part: its text is about five times as long."""
+
+# Batches, and messages of formats 0 and 1, begin with an offset and the length of what follows.
+_LENGTH: Final = Struct(">8xi")
+
+
+class Part(NamedTuple):
+    """Positions in a file: where a part of a log begins, and where the next one does."""
+
+    begin: int
+    end: int
+
+
+def log_parts(data: memoryview, part_bytes: int = PART_BYTES) -> Iterator[Part]:
+    """Yield the parts of a log, each of whole batches, by their lengths alone.
+
+    The last part has all that is behind the first length that cannot be right.
+    """
+    end = len(data)
+    begin = position = 0
+    while end - position >= _LENGTH.size:
+        (length,) = _LENGTH.unpack_from(data, position)
+        if length <= 0:
+            break
+        position += LENGTH_FIELD_END + length
+        if position >= end:
+            break
+        if position - begin >= part_bytes:
+            yield Part(begin, position)
+            begin = position
+    yield Part(begin, end)

@@ -1,0 +1,197 @@
+"""Metadata records as kafka-dump-log's JSON, with the texts of parts that come again kept ready.
+
+Most records of a metadata log say that the leader or the in-sync replicas of one of a number of
+partitions changed to one of few combinations. So a record is cut in two: the frame with the fields
+of fixed size at the beginning of the body, here partition and topic, and the rest. Each part's
+text depends on its own bytes only, and is looked up by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby, takewhile
+from operator import itemgetter
+from struct import Struct
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from kvorum.cli.dump.framed_records import FramedRecord, UnreadableRecordError, read_framed
+from kvorum.cli.dump.log_text import INDENT
+from kvorum.metadata.json_text import json_text
+from kvorum.metadata.record_frame import SHORT_HEADER_BYTES
+from kvorum.metadata.record_types import record_type, record_type_name
+from kvorum.wire.apis import METADATA_RECORDS
+from kvorum.wire.json_form import FieldFacts, fields_of, to_json
+from kvorum.wire.primitives import Message
+from kvorum.wire.uuid_text import uuid_to_text
+
+PARTS_MAX: Final = 1 << 14
+"""How many parts of one kind of record are kept; then they are dropped, and it begins anew."""
+
+PART_BYTES_MAX: Final = 512
+"""The largest part that is kept: larger ones hardly come again."""
+
+# The kinds of fields of fixed size that records begin with, as struct names them.
+_CODES: Final = MappingProxyType(
+    {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "uuid": "16s"}
+)
+
+_SHORT_NUMBER_MAX: Final = 0x7F
+_FRAME: Final = itemgetter(slice(SHORT_HEADER_BYTES))
+
+
+class _OtherKindError(Exception):
+    """A record that has another type or version than those before it."""
+
+
+class MetadataTexts:
+    """Renders the values of metadata records, as `json_text` of `to_json` would."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[bytes, _KindTexts] = {}
+
+    def lines(self, values: Sequence[bytes], offset: int, place: str) -> list[str]:
+        """Return the lines of records without keys and headers, the first one at `offset`.
+
+        `place` is what stands between offset and size of the value. Raises `UnreadableRecordError`
+        for a value that is no metadata record, or has a longer frame than any release writes.
+        """
+        try:
+            return self._lines_of_one_kind(values, offset, place)
+        except _OtherKindError:
+            # A batch may begin with a broker that goes, and go on with hundreds of its partitions.
+            lines: list[str] = []
+            for _, run in groupby(values, _FRAME):
+                lines += self._lines_of_one_kind(list(run), offset + len(lines), place)
+            return lines
+
+    def text(self, value: bytes) -> str:
+        """Return type, version and data of a record as JSON.
+
+        Raises `UnreadableRecordError` for a value that is no metadata record.
+        """
+        kind = self._kind(value)
+        if kind is None:
+            return _whole_text(value)
+        return kind.heads[value[: kind.head_end]] + kind.tails[value[kind.head_end :]]
+
+    def _lines_of_one_kind(self, values: Sequence[bytes], offset: int, place: str) -> list[str]:
+        """Return the lines of records; `_OtherKindError` if they are of several kinds."""
+        kind = self._kind(values[0])
+        if kind is None:
+            raise UnreadableRecordError("The frame is longer than any release writes it")
+        end, heads, tails = kind.head_end, kind.heads, kind.tails
+        return [
+            f"{INDENT} offset: {number}{place}{len(value)} sequence: -1 headerKeys: [] "
+            f"payload: {heads[value[:end]]}{tails[value[end:]]}"
+            for number, value in enumerate(values, offset)
+        ]
+
+    def _kind(self, value: bytes) -> _KindTexts | None:
+        """Return the texts for records that begin as `value` does; None for a longer frame."""
+        frame = value[:SHORT_HEADER_BYTES]
+        kind = self._kinds.get(frame)
+        if kind is None and not _has_long_frame(frame):
+            kind = self._kinds[frame] = _kind_texts(value)
+        return kind
+
+
+class _KindTexts(NamedTuple):
+    """The texts of the parts of records of one type and version, and where the first part ends."""
+
+    heads: _Heads
+    tails: _Tails
+    head_end: int
+
+
+class _Texts(dict[bytes, str]):
+    """Texts of parts by their bytes; a part that is new is rendered and kept."""
+
+    def __missing__(self, part: bytes) -> str:
+        text = self.rendered(part)
+        if len(part) <= PART_BYTES_MAX:
+            if len(self) >= PARTS_MAX:
+                self.clear()
+            self[part] = text
+        return text
+
+    def rendered(self, part: bytes) -> str:
+        """Return the text of a part."""
+        raise NotImplementedError
+
+
+class _Heads(_Texts):
+    """Type and version, and the fields of fixed size that the body begins with."""
+
+    def __init__(self, frame: bytes, opening: str, fields: Sequence[FieldFacts]) -> None:
+        super().__init__()
+        codes = "".join(_CODES[field.kind] for field in fields)
+        self.form: Final = Struct(f">{len(frame)}x{codes}")
+        self._frame = frame
+        self._opening = opening
+        self._names = [field.json_name for field in fields]
+
+    def rendered(self, part: bytes) -> str:
+        """Return the text of a part; `_OtherKindError` for one of another kind of record."""
+        if not part.startswith(self._frame):
+            raise _OtherKindError
+        if len(part) < self.form.size:
+            # Cut off, which this says as Kafka does.
+            read_framed(part, _class_of)
+        pairs = [
+            f'"{name}":"{uuid_to_text(value)}"' if isinstance(value, bytes) else f'"{name}":{value}'
+            for name, value in zip(self._names, self.form.unpack(part), strict=True)
+        ]
+        return f"{self._opening}{{{','.join(pairs)}"
+
+
+class _Tails(_Texts):
+    """All other fields, which are read behind any head."""
+
+    def __init__(self, head: bytes, layout: int, names: Sequence[str]) -> None:
+        super().__init__()
+        self._head = head
+        self._layout = layout
+        self._names = names
+
+    def rendered(self, part: bytes) -> str:
+        """Return the text of a part."""
+        fields = to_json(read_framed(self._head + part, _class_of).message, self._layout)
+        for name in self._names:
+            del fields[name]
+        comma = "," if self._names and fields else ""
+        return f"{comma}{json_text(fields)[1:]}}}"
+
+
+def _kind_texts(value: bytes) -> _KindTexts:
+    """Return texts for records of the type and version that one value has."""
+    record = read_framed(value, _class_of)
+    layout = record.layout
+    fields = [field for field in fields_of(type(record.message)) if field.is_in(layout)]
+    fixed = list(takewhile(lambda field: _has_fixed_size(field, layout), fields))
+    heads = _Heads(value[:SHORT_HEADER_BYTES], _opening(record), fixed)
+    end = heads.form.size
+    return _KindTexts(heads, _Tails(value[:end], layout, [each.json_name for each in fixed]), end)
+
+
+def _opening(record: FramedRecord) -> str:
+    name = record_type_name(type(record.message))
+    return f'{{"type":"{name}","version":{record.version},"data":'
+
+
+def _whole_text(value: bytes) -> str:
+    """Return the text of a record, of which nothing is kept."""
+    record = read_framed(value, _class_of)
+    return f"{_opening(record)}{json_text(to_json(record.message, record.layout))}}}"
+
+
+def _has_long_frame(beginning: bytes) -> bool:
+    return any(byte > _SHORT_NUMBER_MAX for byte in beginning)
+
+
+def _has_fixed_size(field: FieldFacts, version: int) -> bool:
+    return field.kind in _CODES and not field.is_tagged_in(version)
+
+
+def _class_of(type_id: int) -> type[Message] | None:
+    return record_type(type_id) if type_id in METADATA_RECORDS else None

@@ -1,0 +1,1 @@
+"""The subcommands of ``kvorum log``, one module each: arguments in, lines out."""

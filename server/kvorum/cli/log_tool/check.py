@@ -1,0 +1,140 @@
+"""``kvorum log check``: find damage in the files of logs, without a node and without writing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+from kvorum.cli import FAILED, OK, UsageError
+from kvorum.cli.log_tool.progress import progress
+from kvorum.inspection.log_check.check import NothingToCheckError, Report, check_paths
+from kvorum.inspection.log_check.findings import Finding, Severity, Verdict
+
+NAME = "check"
+HELP = "find damage in files of logs: of a partition, a log directory, or several replicas"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the paths and options."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        metavar="PATH",
+        help="a file, a partition's directory, a node's log directory, or one with many of them "
+        "below it; replicas of one log among them are compared",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print a line of JSON for each finding, for each file, and one for everything",
+    )
+    parser.add_argument(
+        "--explain",
+        type=_place,
+        metavar="FILE@POSITION",
+        help="print what a file has around a byte, field by field",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check, and return 0 where everything is sound, 1 where there is damage."""
+    if arguments.explain is not None:
+        if arguments.paths or arguments.json:
+            raise UsageError("--explain takes no paths beside its own, and prints no JSON")
+        return _explain(*arguments.explain)
+    if not arguments.paths:
+        raise UsageError("name files or directories to check")
+    try:
+        with progress() as tell:
+            report = check_paths(arguments.paths, tell=tell)
+    except NothingToCheckError as error:
+        raise UsageError(str(error)) from error
+    if arguments.json:
+        _print_json(report)
+    else:
+        _print_text(report)
+    return OK if report.verdict in {Verdict.SOUND, Verdict.TORN_TAIL} else FAILED
+
+
+def _place(text: str) -> tuple[Path, int]:
+    path, _, position = text.rpartition("@")
+    if not path or not position.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not FILE@POSITION")
+    return Path(path), int(position)
+
+
+def _print_text(report: Report) -> None:
+    for finding in report.findings:
+        print(f"{finding.severity.value}: {finding.text} [{finding.rule.label}]")
+        if finding.severity is not Severity.NOTE:
+            print(f"  {finding.rule.meaning}. {finding.rule.advice}.")
+        if finding.is_damage and finding.position is not None:
+            print(f"  Its bytes: kvorum log check --explain '{finding.file}@{finding.position}'")
+    counts = Counter(file.verdict for file in report.files)
+    parts = [
+        f"{count} {verdict.value}"
+        for verdict, count in sorted(counts.items(), key=lambda item: item[0].value)
+    ]
+    print(f"{report.verdict.value}: {len(report.files)} files: {', '.join(parts)}")
+
+
+def _print_json(report: Report) -> None:
+    for finding in report.findings:
+        print(json.dumps(_finding_object(finding)))
+    for file in report.files:
+        count = sum(finding.file == file.file for finding in report.findings)
+        print(
+            json.dumps(
+                {
+                    "type": "file",
+                    "file": str(file.file),
+                    "verdict": file.verdict.value,
+                    "findings": count,
+                }
+            )
+        )
+    counts = Counter(finding.severity for finding in report.findings)
+    overall: dict[str, object] = {"type": "overall", "verdict": report.verdict.value}
+    overall["files"] = len(report.files)
+    overall |= {severity.value.replace(" ", "_"): counts[severity] for severity in Severity}
+    print(json.dumps(overall))
+
+
+def _finding_object(finding: Finding) -> dict[str, object]:
+    return {
+        "type": "finding",
+        "severity": finding.severity.value,
+        "rule": finding.rule.label,
+        "file": str(finding.file),
+        "position": finding.position,
+        "offset": finding.offset,
+        "problem": finding.problem,
+        "meaning": finding.rule.meaning,
+        "advice": finding.rule.advice,
+    }
+
+
+def _explain(path: Path, position: int) -> int:
+    try:
+        from kvorum.inspection.explain import UnknownLayoutError, explain  # noqa: PLC0415 - optional: construct
+    except ImportError as error:
+        print(f"kvorum log: {error}: install kvorum with its extra 'tools'", file=sys.stderr)
+        return FAILED
+    try:
+        explanation = explain(path, position)
+    except UnknownLayoutError as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        print(f"Cannot read {path}: {error.strerror}", file=sys.stderr)
+        return FAILED
+    for row in explanation.rows:
+        mark = ">" if row.is_asked else " "
+        kind = "unpacked " if row.is_unpacked else ""
+        place = f"{kind}{row.start}..{row.end - 1}" if row.end > row.start else f"{kind}{row.start}"
+        print(f"{mark} {place:>16}  {row.path:<32} {row.data.hex(' '):<48} {row.value}")
+    print(explanation.problem or "All of it is in its form.")
+    return FAILED if explanation.problem else OK

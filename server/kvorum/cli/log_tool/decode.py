@@ -1,0 +1,62 @@
+"""``kvorum log decode``: all that files of logs contain, as lines of JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from kvorum.cli import FAILED, OK, UsageError
+from kvorum.cli.log_tool.progress import progress
+from kvorum.inspection.decoding.errors import UnknownFileError
+from kvorum.inspection.decoding.files import file_objects, files_below
+from kvorum.inspection.telling import Tell, tell_nobody
+
+NAME = "decode"
+HELP = "print everything that is in files of a log directory as JSON, an object a line"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the paths and options."""
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        type=Path,
+        metavar="PATH",
+        help="a file of any kind that Kafka writes, or a directory with such files below it",
+    )
+    parser.add_argument(
+        "--topic",
+        metavar="NAME",
+        help="the topic that segments are of (default: what the name of their directory says)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the objects; return 1 where there was damage among them."""
+    is_sound = True
+    with progress() as tell:
+        # On a terminal the output itself shows how far the command is.
+        told = tell_nobody if sys.stdout.isatty() else tell
+        for path in arguments.paths:
+            files = files_below(path)
+            if not files:
+                raise UsageError(f"{path}: no file of a log is below it")
+            for file in files:
+                is_sound = _print_objects(file, arguments.topic, told) and is_sound
+    return OK if is_sound else FAILED
+
+
+def _print_objects(file: Path, topic: str | None, tell: Tell) -> bool:
+    """Print the objects of one file, and return whether it has no damage."""
+    is_sound = True
+    try:
+        for found in file_objects(file, topic, tell=tell):
+            is_sound = is_sound and found["type"] != "damage"
+            print(json.dumps({"file": str(file), **found}, ensure_ascii=False))
+    except UnknownFileError as error:
+        sys.stdout.flush()
+        print(f"kvorum log: {error}", file=sys.stderr)
+        return False
+    return is_sound

@@ -1,0 +1,118 @@
+"""``kvorum log diff``: what differs between two offsets of a log, two files, or two replicas."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from kvorum.cli import FAILED, OK, UsageError
+from kvorum.cli.log_tool.moments import offset, warn
+from kvorum.cli.log_tool.progress import progress
+from kvorum.cli.time_argument import time_ms
+from kvorum.inspection.image_difference import Change, image_changes
+from kvorum.inspection.log_difference import (
+    is_metadata_log,
+    log_differences,
+    read_through,
+)
+from kvorum.inspection.metadata_log.folded_log import FoldedLog
+from kvorum.inspection.metadata_log.moment import Moment, fold_until
+from kvorum.inspection.times import utc_text
+
+NAME = "diff"
+HELP = "print what differs between two offsets of a log, two files, or two replicas"
+_PATHS_MAX: Final = 2
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the paths and options."""
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        type=Path,
+        metavar="PATH",
+        help="one metadata log, or two of them, or two replicas of any partition",
+    )
+    for side, which in (("from", "first"), ("to", "second")):
+        group = parser.add_mutually_exclusive_group()
+        group.add_argument(
+            f"--{side}",
+            dest=f"{side}_offset",
+            type=offset,
+            metavar="OFFSET",
+            help=f"the {which} image is that as of this offset (default: the last one)",
+        )
+        group.add_argument(
+            f"--{side}-time",
+            type=time_ms,
+            metavar="TIME",
+            help=f"the {which} image is that as of this time, in ISO 8601",
+        )
+    parser.add_argument("--json", action="store_true", help="print JSON, an object a line")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the differences; return 0 without any, and 1 as diff does where there are some."""
+    paths: list[Path] = arguments.paths
+    before = Moment(arguments.from_offset, arguments.from_time)
+    after = Moment(arguments.to_offset, arguments.to_time)
+    if len(paths) > _PATHS_MAX:
+        raise UsageError("name one or two paths")
+    if len(paths) == 1 and before == after:
+        raise UsageError("with one path, two moments are compared: give --from, or another --to")
+    first, second = paths[0], paths[-1]
+    parted: list[str] = []
+    if len(paths) == _PATHS_MAX and first.is_dir() and second.is_dir():
+        parted = _print_logs(first, second, is_json=arguments.json)
+    if not (is_metadata_log(first) and is_metadata_log(second)):
+        return FAILED if parted else OK
+    with progress() as tell:
+        olds = fold_until(first, before, warn=warn, tell=tell)
+        news = fold_until(second, after, warn=warn, tell=tell)
+        changes = list(image_changes(olds, news))
+    if arguments.json:
+        for change in changes:
+            print(json.dumps(change._asdict(), ensure_ascii=False))
+    else:
+        print("\n".join(_lines(first, olds, second, news, changes)))
+    return FAILED if changes or parted else OK
+
+
+def _print_logs(first: Path, second: Path, *, is_json: bool) -> list[str]:
+    """Print where two logs end, part and are damaged; return what differs."""
+    with progress() as tell:
+        readings = {str(path): read_through(path, tell=tell) for path in (first, second)}
+    ends = {path: reading.end_offset for path, reading in readings.items()}
+    differences = [text for reading in readings.values() for text in reading.damages]
+    differences += log_differences(first, second)
+    low, high = min(ends.values()), max(ends.values())
+    if low < high:
+        missing = f"offset {low}" if high == low + 1 else f"offsets {low} to {high - 1}"
+        differences.append(f"the shorter log lacks {missing}")
+    if is_json:
+        print(json.dumps({"logEndOffsets": ends, "differences": differences}))
+        return differences
+    for path, end in ends.items():
+        print(f"{path} ends before offset {end}")
+    print("\n".join(differences) or "the logs are equal")
+    return differences
+
+
+def _lines(
+    first: Path, olds: FoldedLog, second: Path, news: FoldedLog, changes: list[Change]
+) -> Iterator[str]:
+    for mark, path, folded in (("---", first, olds), ("+++", second, news)):
+        place = folded.provenance
+        yield f"{mark} {path} as of offset {place.offset}, {utc_text(place.timestamp_ms)}"
+    for change in changes:
+        if change.before is not None:
+            yield f"- {change.path}\t{change.before}"
+        if change.after is not None:
+            yield f"+ {change.path}\t{change.after}"
+    if len(changes) == 1:
+        yield "1 path differs"
+    else:
+        yield f"{len(changes)} paths differ" if changes else "the images are equal"

@@ -1,0 +1,85 @@
+"""How far a command has come, on the console: one line that is written over again."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+from kvorum.inspection.telling import Tell, tell_nobody
+
+FIRST_S: Final = 1.0
+"""Commands that are done by then print no line."""
+PAUSE_S: Final = 0.5
+_MIB: Final = 1 << 20
+_CLEARED: Final = "\r\033[K"
+
+
+class Console(Protocol):
+    """Where the line goes."""
+
+    def isatty(self) -> bool:
+        """Return whether someone may be looking."""
+        ...
+
+    def write(self, text: str, /) -> object:
+        """Write text."""
+        ...
+
+    def flush(self) -> object:
+        """Let it be seen."""
+        ...
+
+
+class Progress:
+    """The bytes that were read so far, in the order in which files are read."""
+
+    def __init__(self, console: Console, clock: Callable[[], float]) -> None:
+        self._console = console
+        self._clock = clock
+        self._next = clock() + FIRST_S
+        self._file: Path | None = None
+        self._position = 0
+        self._before = 0
+        self._is_shown = False
+
+    def tell(self, file: Path, position: int) -> None:
+        """Take in how far a file has been read, and write it down from time to time."""
+        if file != self._file:
+            self._before += self._position
+            self._file = file
+        self._position = position
+        now = self._clock()
+        if now < self._next:
+            return
+        self._next = now + PAUSE_S
+        self._is_shown = True
+        read = (self._before + position) / _MIB
+        self._console.write(f"{_CLEARED}kvorum log: {read:,.0f} MiB read, now {file}")
+        self._console.flush()
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._is_shown:
+            self._console.write(_CLEARED)
+            self._console.flush()
+
+
+@contextmanager
+def progress(console: Console | None = None) -> Generator[Tell]:
+    """Give the function that takes in the progress; it writes nothing unless to a terminal.
+
+    Without a `console` the line goes to standard error.
+    """
+    chosen: Console = sys.stderr if console is None else console
+    if not chosen.isatty():
+        yield tell_nobody
+        return
+    shown = Progress(chosen, time.monotonic)
+    try:
+        yield shown.tell
+    finally:
+        shown.end()

@@ -1,0 +1,73 @@
+"""``kvorum log why``: how a partition came by its leader, its ISR and its replicas."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from kvorum.cli import OK
+from kvorum.cli.log_tool.moments import add_moment, moment_of, offset, warn
+from kvorum.cli.log_tool.progress import progress
+from kvorum.inspection.metadata_log.moment import demand_offset, end_offset_of
+from kvorum.inspection.metadata_log.records import history_source
+from kvorum.inspection.partition_story.change import PartitionChange
+from kvorum.inspection.partition_story.sentences import reasons_text, story_lines
+from kvorum.inspection.partition_story.story import partition_story
+from kvorum.inspection.times import utc_text
+
+NAME = "why"
+HELP = "print the records that led to a partition's leader, ISR and replicas, and the reasons"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the partition, the path and options."""
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("partition", metavar="PARTITION", type=offset)
+    parser.add_argument(
+        "path",
+        type=Path,
+        metavar="PATH",
+        help="a node's log directory, or its __cluster_metadata-0",
+    )
+    add_moment(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON, an object for a change")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the story of the partition."""
+    path, moment = arguments.path, moment_of(arguments)
+    topic, partition = arguments.topic, arguments.partition
+    with progress() as tell:
+        end_offset = end_offset_of(path, moment, warn=warn, tell=tell)
+        source = history_source(path, warn=warn, tell=tell)
+        story = partition_story(source, topic, partition, end_offset=end_offset)
+    demand_offset(path, moment, story.end.offset + 1)
+    if arguments.json:
+        for change in story.changes:
+            print(json.dumps(_change_object(change)))
+    else:
+        print("\n".join(story_lines(story)))
+    return OK
+
+
+def _change_object(change: PartitionChange) -> dict[str, object]:
+    state = change.after
+    return {
+        "offset": change.offset,
+        "time": utc_text(change.timestamp_ms),
+        "epoch": change.epoch,
+        "reasons": [
+            {"reason": each.kind.value, "brokers": list(each.brokers)} for each in change.reasons
+        ],
+        "text": reasons_text(change),
+        "leader": state.leader,
+        "leaderEpoch": state.leader_epoch,
+        "partitionEpoch": state.partition_epoch,
+        "isr": list(state.isr),
+        "elr": list(state.eligible_leader_replicas),
+        "replicas": list(state.replicas),
+        "addingReplicas": list(state.adding_replicas),
+        "removingReplicas": list(state.removing_replicas),
+        "directories": list(state.directories),
+    }

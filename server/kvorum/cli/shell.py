@@ -1,0 +1,79 @@
+"""``kvorum shell``: look around in a cluster's metadata, as kafka-metadata-shell does."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import traceback
+from collections.abc import Sequence
+
+from kvorum.cli.shell_tool.arguments import WrongUsageError, read_arguments
+from kvorum.cli.shell_tool.session import BANNER, Session, run_lines, run_once
+from kvorum.cli.shell_tool.source import Root, opened_source
+from kvorum.inspection.metadata_log.errors import MetadataSourceError
+from kvorum.inspection.shell.node import DanglingNameError
+
+NAME = "shell"
+HELP = "look around in the metadata of a snapshot, a directory or a running quorum"
+_PREFIX_OF_NO_OPTION = "\0"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Accept the command line unparsed: kafka-metadata-shell's rules for it differ from ours."""
+    parser.prefix_chars = _PREFIX_OF_NO_OPTION
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run one command line and return the exit code."""
+    return main(arguments.arguments, is_debugging=arguments.debug)
+
+
+def main(words: Sequence[str], *, is_debugging: bool = False) -> int:
+    """Run one command line and return 0, or 1 after wrong usage, help and problems."""
+    try:
+        arguments = read_arguments(words)
+        with opened_source(arguments, warn=_warn) as root:
+            if arguments.command:
+                run_once(root, arguments.command)
+            else:
+                _read_commands(root)
+    except WrongUsageError:
+        return 1
+    except (MetadataSourceError, DanglingNameError) as error:
+        sys.stdout.flush()
+        print(f"Unexpected error: {error}", file=sys.stderr)
+        if is_debugging:
+            traceback.print_exc()
+        return 1
+    return 0
+
+
+def _read_commands(root: Root) -> None:
+    """Run the commands that are typed, or that the standard input has."""
+    # Kafka's shell prints these lines when it has opened its source.
+    print("Loading...", "Starting...", BANNER, sep="\n")
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    session = Session(root, _columns if is_terminal else _no_columns)
+    if is_terminal:
+        try:
+            from kvorum.cli.shell_tool.terminal import run_at_terminal  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError:
+            _warn("for completion and history at the prompt, install prompt_toolkit: kvorum[tools]")
+        else:
+            run_at_terminal(session)
+            return
+    run_lines(session)
+
+
+def _columns() -> int | None:
+    return shutil.get_terminal_size().columns
+
+
+def _no_columns() -> int | None:
+    return None
+
+
+def _warn(text: str) -> None:
+    print(f"kvorum shell: {text}", file=sys.stderr)

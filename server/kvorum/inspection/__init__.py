@@ -1,0 +1,1 @@
+"""What the files of any Kafka say, and whether they are sound, without a running node."""

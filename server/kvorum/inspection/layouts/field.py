@@ -1,0 +1,17 @@
+"""A field as it was read from a file."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Field(NamedTuple):
+    """A field that was read: its path in the layout, its first byte, the byte behind it, its value.
+
+    A field that consists of others comes behind them.
+    """
+
+    path: str
+    start: int
+    end: int
+    value: object

@@ -1,0 +1,222 @@
+"""The check of files and directories: everything that is found, and the verdicts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvorum.inspection.log_check.findings import Finding, Findings, Rule, Severity, Verdict
+from kvorum.inspection.log_check.findings import verdict_of as _verdict_of
+from kvorum.inspection.log_check.listing import directories_below, is_partition_directory
+from kvorum.inspection.log_check.log_dir_check import LOG_DIR_FILES, LogDirFacts, check_log_dir
+from kvorum.inspection.log_check.partition_check import LogFacts, check_partition
+from kvorum.inspection.log_check.replica_check import Replica, check_replicas
+from kvorum.inspection.log_check.topic_id_check import check_topic_id
+from kvorum.inspection.telling import Tell, tell_nobody
+from kvorum.metadata.image import MetadataImage
+from kvorum.storage.names import (
+    METADATA_LOG_DIRECTORY,
+    parse_partition_directory,
+    parse_snapshot_name,
+)
+from kvorum.storage.partition_directory import DELETE_SUFFIX, suffix_of
+
+
+class NothingToCheckError(Exception):
+    """A path that does not exist, or has no file of a log; the text is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileVerdict:
+    """The verdict on one file."""
+
+    file: Path
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All findings, the verdict on each file, and the one on everything."""
+
+    findings: tuple[Finding, ...]
+    files: tuple[FileVerdict, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on everything that was checked."""
+        return _verdict_of(self.findings)
+
+
+def check_paths(paths: Iterable[Path], *, tell: Tell = tell_nobody) -> Report:
+    """Check files and directories, and what belongs to them; nothing is written.
+
+    A directory may be a partition's, a node's log directory, or one with many of them below it.
+    Replicas of one log among them are compared. Of a file's directory only what is found in the
+    file itself is reported. Raises `NothingToCheckError`.
+    """
+    findings = Findings(tell)
+    check = _Check(findings)
+    for path in paths:
+        if path.is_dir():
+            check.directory(path)
+        elif path.is_file():
+            _check_file(path, findings)
+        else:
+            raise NothingToCheckError(f"{path}: no such file or directory")
+    check.replicas()
+    return _report(findings)
+
+
+def _report(findings: Findings) -> Report:
+    by_file: dict[Path, list[Finding]] = {file: [] for file in findings.files}
+    for finding in findings.all:
+        by_file[finding.file].append(finding)
+    files = tuple(FileVerdict(file, _verdict_of(found)) for file, found in by_file.items())
+    return Report(findings.all, files)
+
+
+def _check_file(path: Path, findings: Findings) -> None:
+    """Check one file, among the others of its directory."""
+    alone = Findings()
+    directory = path.parent
+    if path.name in LOG_DIR_FILES and not is_partition_directory(directory):
+        _Check(alone).directory(directory)
+    else:
+        check_partition(directory, alone)
+    if path not in alone.files:
+        raise NothingToCheckError(f"{path}: no file of a log, by its name")
+    findings.note_file(path)
+    findings.add_all(finding for finding in alone.all if finding.file == path)
+
+
+class _Check:
+    """The check of all directories that were named."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._logs: dict[Path, LogFacts] = {}
+        self._log_dirs: dict[Path, LogDirFacts] = {}
+
+    def directory(self, path: Path) -> None:
+        """Check a directory and everything below it."""
+        count = len(self._logs) + len(self._log_dirs)
+        below = list(directories_below(path))
+        for directory in below:
+            is_leaving = suffix_of(directory.name) == DELETE_SUFFIX
+            if not is_leaving and directory not in self._logs and is_partition_directory(directory):
+                self._logs[directory] = check_partition(directory, self._findings)
+        for directory in below:
+            self._log_dir(directory)
+        if is_partition_directory(path):
+            self._log_dir_around(path)
+        if len(self._logs) + len(self._log_dirs) == count:
+            raise NothingToCheckError(f"{path}: there are no files of a log")
+
+    def _log_dir(self, directory: Path) -> None:
+        try:
+            names = [entry.name for entry in directory.iterdir() if entry.is_file()]
+        except OSError as error:
+            self._findings.unreadable(directory, error)
+            return
+        if directory not in self._log_dirs and LOG_DIR_FILES.intersection(names):
+            logs = {
+                log.directory.name: log
+                for log in self._logs.values()
+                if log.directory.parent == directory
+            }
+            self._log_dirs[directory] = check_log_dir(directory, names, logs, self._findings)
+
+    def _log_dir_around(self, path: Path) -> None:
+        """Learn who a partition's directory belongs to, without checking what is around it."""
+        directory = path.parent
+        if directory in self._log_dirs or not directory.is_dir():
+            return
+        around = Findings()
+        names = [entry.name for entry in directory.iterdir() if entry.is_file()]
+        wanted = [name for name in names if name in LOG_DIR_FILES]
+        if wanted:
+            self._log_dirs[directory] = check_log_dir(directory, wanted, {}, around)
+
+    def replicas(self) -> None:
+        """Compare the replicas of each log."""
+        groups: dict[tuple[str, str], list[LogFacts]] = defaultdict(list)
+        for log in self._logs.values():
+            key = self._log_of(log)
+            if key is not None:
+                groups[key].append(log)
+        for group in groups.values():
+            if len(group) > 1:
+                check_replicas([self._replica(log) for log in group], self._findings)
+        self._check_topic_ids()
+        self._check_identities()
+
+    def _log_of(self, log: LogFacts) -> tuple[str, str] | None:
+        """Return what tells a log from others: its cluster, or its topic's id, and its name."""
+        name = log.directory.name
+        if parse_partition_directory(name) is None:
+            return None
+        cluster = self._cluster_of(log)
+        topic = "" if log.topic_id is None else log.topic_id.hex()
+        if cluster is not None:
+            return cluster + topic, name
+        return None if not topic or name == METADATA_LOG_DIRECTORY else (topic, name)
+
+    def _replica(self, log: LogFacts) -> Replica:
+        is_metadata = log.directory.name == METADATA_LOG_DIRECTORY
+        committed = 0
+        around = self._log_dirs.get(log.directory.parent)
+        if is_metadata:
+            names = [parse_snapshot_name(path.name) for path in log.directory.iterdir()]
+            committed = max((name.id.offset for name in names if name is not None), default=0)
+        elif around is not None:
+            committed = around.high_watermarks.get(log.directory.name, 0)
+        return Replica(
+            directory=log.directory,
+            is_metadata=is_metadata,
+            committed=committed,
+            voters=frozenset(log.quorum.voters),
+        )
+
+    def _check_topic_ids(self) -> None:
+        """Compare the topic ids of partitions with the longest metadata log of their cluster."""
+        images: dict[str | None, MetadataImage] = {}
+        for log in self._logs.values():
+            cluster = self._cluster_of(log)
+            if log.image is not None and cluster is not None:
+                known = images.get(cluster)
+                if known is None or known.last_offset < log.image.last_offset:
+                    images[cluster] = log.image
+        for log in self._logs.values():
+            image = images.get(self._cluster_of(log))
+            if image is not None:
+                check_topic_id(log, image, self._findings)
+
+    def _cluster_of(self, log: LogFacts) -> str | None:
+        around = self._log_dirs.get(log.directory.parent)
+        properties = None if around is None else around.properties
+        return None if properties is None else properties.cluster_id
+
+    def _check_identities(self) -> None:
+        """Check that no directory id belongs to two nodes, and that voters have their own."""
+        seen: dict[bytes, LogDirFacts] = {}
+        for facts in self._log_dirs.values():
+            properties = facts.properties
+            if properties is None or properties.directory_id is None:
+                continue
+            other = seen.setdefault(properties.directory_id, facts)
+            assert other.properties is not None
+            path = facts.directory / "meta.properties"
+            if other.properties.node_id != properties.node_id:
+                problem = f"its directory.id is that of {other.directory} too, of another node"
+                self._findings.add(Rule.META_PROPERTIES, path, problem, position=0)
+            log = self._logs.get(facts.directory / METADATA_LOG_DIRECTORY)
+            if log is None or properties.node_id is None:
+                continue
+            known = log.quorum.voters.get(properties.node_id, set())
+            if known and properties.directory_id not in known:
+                problem = f"the quorum knows voter {properties.node_id} by another directory.id"
+                self._findings.add(
+                    Rule.META_PROPERTIES, path, problem, position=0, severity=Severity.NOTE
+                )

@@ -1,0 +1,120 @@
+"""leader-epoch-checkpoint compared with the epochs of the batches."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
+
+from kvorum.inspection.layouts.text_files import leader_epoch_checkpoint
+from kvorum.inspection.log_check.findings import Findings, Rule, Severity
+from kvorum.inspection.log_check.reading_files import read_text
+from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.legacy import Entry
+
+
+class _EpochStart(NamedTuple):
+    epoch: int
+    start_offset: int
+
+
+class EpochCheck:
+    """The comparison of one log's batches, in their order, with the file's entries.
+
+    Without a file nothing is compared: a start makes it anew.
+    """
+
+    def __init__(self, path: Path | None, findings: Findings) -> None:
+        self._path = path
+        self._findings = findings
+        self._entries: list[_EpochStart] | None = None
+        self._is_broken = False
+        if path is not None:
+            self._entries = self._read(path)
+
+    def _read(self, path: Path) -> list[_EpochStart] | None:
+        fields = read_text(path, leader_epoch_checkpoint, self._findings, Rule.EPOCHS)
+        if fields is None:
+            return None
+        numbers = [int(value) for name, value in fields.items() if name.startswith("entries.")]
+        return [
+            _EpochStart(epoch, start)
+            for epoch, start in zip(numbers[::2], numbers[1::2], strict=True)
+        ]
+
+    def take(self, file: Path, entry: Entry) -> None:
+        """Compare one batch; the first difference is a finding."""
+        if self._entries is None or self._path is None or self._is_broken:
+            return
+        if not isinstance(entry, RecordBatch) or entry.partition_leader_epoch < 0:
+            return
+        problem = self._problem(self._entries, entry)
+        if problem is not None:
+            self._is_broken = True
+            text = f"{problem} ({file.name} at byte {entry.position})"
+            self._findings.add(Rule.EPOCHS, self._path, text, offset=entry.base_offset)
+            self._findings.add(
+                Rule.EPOCHS, file, problem, position=entry.position, offset=entry.base_offset
+            )
+
+    def _problem(self, entries: list[_EpochStart], batch: RecordBatch) -> str | None:
+        epoch, first = batch.partition_leader_epoch, batch.base_offset
+        index = bisect_right(entries, first, key=lambda entry: entry.start_offset)
+        if not entries:
+            return f"a batch of epoch {epoch}, and no epoch is stored"
+        following = entries[index] if index < len(entries) else None
+        if following is not None and following.start_offset <= batch.last_offset:
+            # The log may have been made to start within its first batches.
+            is_start = index == 0
+            if not is_start:
+                start = following.start_offset
+                return f"epoch {following.epoch} is stored to begin at {start}, within a batch"
+        if index == 0:
+            if epoch > entries[0].epoch:
+                return f"a batch of epoch {epoch} below the first stored epoch {entries[0].epoch}"
+            return None
+        stored = entries[index - 1].epoch
+        return None if epoch == stored else f"a batch of epoch {epoch}, where {stored} is stored"
+
+    def at_end(self, *, end_offset: int, first_offset: int, starts: Collection[int] | None) -> None:
+        """Compare the entries with where the log ends, and where it may start.
+
+        `starts` are the offsets above the first segment's at which the log may have been made to
+        start; None where nothing is known of that.
+        """
+        if not self._entries or self._path is None:
+            return
+        first, last = self._entries[0], self._entries[-1]
+        if last.start_offset > end_offset:
+            problem = (
+                f"epoch {last.epoch} is stored to begin at offset {last.start_offset}, and the "
+                f"log ends at {end_offset}"
+            )
+            self._findings.add(Rule.LOG_END, self._path, problem, offset=end_offset)
+        if first.start_offset < first_offset:
+            problem = (
+                f"the first epoch is stored to begin at offset {first.start_offset}, and the log "
+                f"begins at {first_offset}"
+            )
+            self._findings.add(
+                Rule.UNFINISHED,
+                self._path,
+                problem,
+                offset=first.start_offset,
+                severity=Severity.NOTE,
+            )
+        is_within = first_offset < first.start_offset
+        if is_within and starts is not None and first.start_offset not in starts:
+            problem = (
+                f"the first epoch is stored to begin at offset {first.start_offset}, where the "
+                "log does not start"
+            )
+            self._findings.add(Rule.EPOCHS, self._path, problem, offset=first.start_offset)
+
+    def note_missing(self, directory: Path) -> None:
+        """Add a note where the file is missing."""
+        if self._path is None:
+            problem = "the file is missing"
+            path = directory / "leader-epoch-checkpoint"
+            self._findings.add(Rule.EPOCHS, path, problem, severity=Severity.NOTE)

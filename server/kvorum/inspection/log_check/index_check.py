@@ -1,0 +1,164 @@
+"""Offset indexes and time indexes compared with the batches of their segment.
+
+Each entry is looked at, where a broker's own check at a start looks at the last one only. An index
+may lack entries: a sparse one is valid without any of them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from kvorum.inspection.index_entries import OFFSET_ENTRY, TIME_ENTRY
+from kvorum.inspection.log_check.findings import Findings, Rule, Severity
+from kvorum.inspection.log_check.segment_batches import BatchPlace, SegmentBatches
+from kvorum.spark.files.file_systems import LocalFiles
+from kvorum.spark.files.file_window import FileWindow
+from kvorum.wire.errors import WireError
+from kvorum.wire.records.legacy import read_entries
+
+
+def check_offset_index(
+    path: Path, data: bytes, batches: SegmentBatches, findings: Findings
+) -> None:
+    """Add a finding for the first entry of an offset index that does not fit the segment."""
+    last_relative, last_position = -1, -1
+    for place, fields in _entries(path, data, OFFSET_ENTRY, batches, findings, Rule.OFFSET_INDEX):
+        relative, position = fields
+        offset = batches.base_offset + relative
+        if _is_behind_damage(batches, position):
+            return
+        problem = None
+        if relative <= last_relative or position <= last_position:
+            problem = f"offset {offset} at byte {position} follows one of byte {last_position}"
+        else:
+            problem = _problem_of_place(batches, offset, position)
+        if problem is not None:
+            is_early = problem is _EARLY
+            findings.add(
+                Rule.OFFSET_INDEX,
+                path,
+                problem.format(offset=offset, position=position),
+                position=place,
+                offset=offset,
+                severity=Severity.NOTE if is_early else Severity.DAMAGE,
+            )
+            if not is_early:
+                return
+        last_relative, last_position = relative, position
+
+
+_EARLY: Final = (
+    "offset {offset} ends a batch behind byte {position}, where older releases let an entry point "
+    "that stands for several batches"
+)
+
+
+def _problem_of_place(batches: SegmentBatches, offset: int, position: int) -> str | None:
+    found = batches.at_position(position)
+    if found is None:
+        return f"offset {offset} points at byte {position}, where no batch begins"
+    if found.last_offset == offset:
+        return None
+    if found.last_offset < offset and batches.ends_with(offset):
+        return _EARLY
+    return (
+        f"offset {offset} points at byte {position}, where the batch of offsets "
+        f"{found.base_offset} to {found.last_offset} begins"
+    )
+
+
+def check_time_index(path: Path, data: bytes, batches: SegmentBatches, findings: Findings) -> None:
+    """Add a finding for the first entry of a time index that does not fit the segment."""
+    last_timestamp, last_relative = -1, -1
+    for place, fields in _entries(path, data, TIME_ENTRY, batches, findings, Rule.TIME_INDEX):
+        timestamp, relative = fields
+        offset = batches.base_offset + relative
+        found = batches.holding(offset)
+        if found is None and batches.damaged_from is not None:
+            return
+        if found is not None and _is_behind_damage(batches, found.position):
+            return
+        problem = None
+        if timestamp <= last_timestamp or relative < last_relative:
+            problem = f"timestamp {timestamp} of offset {offset} follows {last_timestamp}"
+        else:
+            problem = _problem_of_time(batches, found, timestamp, offset)
+        if problem is not None:
+            findings.add(Rule.TIME_INDEX, path, problem, position=place, offset=offset)
+            return
+        last_timestamp, last_relative = timestamp, relative
+    is_finished = not batches.is_last and batches.damaged_from is None
+    if is_finished and last_timestamp < batches.latest_timestamp:
+        problem = (
+            f"the last entry is of timestamp {last_timestamp}, and the finished segment has "
+            f"{batches.latest_timestamp}"
+        )
+        findings.add(Rule.TIME_INDEX, path, problem, position=len(data))
+
+
+def _problem_of_time(
+    batches: SegmentBatches, found: BatchPlace | None, timestamp: int, offset: int
+) -> str | None:
+    if found is None or offset < found.base_offset:
+        return f"offset {offset}, of timestamp {timestamp}, is in no batch"
+    if found.max_timestamp != timestamp:
+        return (
+            f"timestamp {timestamp} of offset {offset}, whose batch has {found.max_timestamp} as "
+            "its largest"
+        )
+    if found.earlier_timestamp >= timestamp:
+        return f"timestamp {timestamp} of offset {offset} was reached by a batch before it"
+    if offset != found.last_offset and not _has_record(batches, found, timestamp, offset):
+        return f"timestamp {timestamp} is not that of offset {offset}"
+    return None
+
+
+def _has_record(batches: SegmentBatches, place: BatchPlace, timestamp: int, offset: int) -> bool:
+    """Return whether the record at `offset` has that timestamp.
+
+    Most releases name the batch's last offset, some the record itself.
+    """
+    file = LocalFiles().open(str(batches.path))
+    try:
+        window = FileWindow(file, end=file.size)
+        size = int.from_bytes(window.at(place.position + 8, 4)) + 12
+        entry = next(read_entries(window.at(place.position, size)))
+        return any(
+            record.offset == offset and record.timestamp == timestamp for record in entry.records()
+        )
+    except WireError:
+        return False
+    finally:
+        file.close()
+
+
+def _is_behind_damage(batches: SegmentBatches, position: int) -> bool:
+    return batches.damaged_from is not None and position >= batches.damaged_from
+
+
+def _entries(
+    path: Path,
+    data: bytes,
+    entry: struct.Struct,
+    batches: SegmentBatches,
+    findings: Findings,
+    rule: Rule,
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield position and fields of each entry, up to the zeros that a node sets aside.
+
+    A finished segment's index has no zeros behind its entries, and none has a part of an entry.
+    """
+    used = len(data.rstrip(b"\0"))
+    used += -used % entry.size
+    whole = min(used, len(data) - len(data) % entry.size)
+    for place in range(0, whole, entry.size):
+        yield place, entry.unpack_from(data, place)
+    if len(data) % entry.size:
+        problem = f"{len(data)} bytes are no multiple of {entry.size}, the size of an entry"
+        findings.add(rule, path, problem, position=len(data) - len(data) % entry.size)
+    elif used < len(data) and not batches.is_last:
+        problem = "zeros follow the last entry, though the segment is finished"
+        findings.add(rule, path, problem, position=used)

@@ -1,0 +1,126 @@
+"""The files of a partition's directory by their roles, and the directories below a path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kvorum.inspection.log_check.findings import Findings, Rule, Severity
+from kvorum.inspection.passing_files import is_passing
+from kvorum.storage.meta_properties import META_PROPERTIES_FILE
+from kvorum.storage.names import (
+    LOG_SUFFIX,
+    METADATA_LOG_DIRECTORY,
+    PRODUCER_SNAPSHOT_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    parse_offset_name,
+    parse_partition_directory,
+    parse_snapshot_name,
+)
+from kvorum.storage.partition_directory import suffix_of
+
+_INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
+_NAMED_AFTER_OFFSETS: Final = (LOG_SUFFIX, *_INDEX_SUFFIXES, PRODUCER_SNAPSHOT_SUFFIX)
+
+
+@dataclass(slots=True)
+class PartitionFiles:
+    """The files of one directory; segments, indexes and snapshots by the offsets in their names."""
+
+    directory: Path
+    segments: dict[int, Path] = field(default_factory=dict[int, Path])
+    indexes: dict[tuple[int, str], Path] = field(default_factory=dict[tuple[int, str], Path])
+    producer_snapshots: dict[int, Path] = field(default_factory=dict[int, Path])
+    snapshots: list[Path] = field(default_factory=list[Path])
+    named: dict[str, Path] = field(default_factory=dict[str, Path])
+
+    @property
+    def is_metadata(self) -> bool:
+        """Whether this is the log of the quorum, which has no gaps."""
+        return self.directory.name == METADATA_LOG_DIRECTORY
+
+
+def list_partition(directory: Path, findings: Findings) -> PartitionFiles:
+    """Return the files of a partition's directory, with findings for names that are wrong."""
+    files = PartitionFiles(directory)
+    try:
+        names = sorted(entry.name for entry in directory.iterdir() if entry.is_file())
+    except OSError as error:
+        findings.unreadable(directory, error)
+        return files
+    for name in names:
+        _place(name, files, findings)
+    for (base, suffix), path in files.indexes.items():
+        if base not in files.segments:
+            problem = f"there is no segment {base:020d}{LOG_SUFFIX} for this {suffix} file"
+            findings.add(Rule.MISSING_SEGMENT, path, problem, offset=base)
+    return files
+
+
+def _place(name: str, files: PartitionFiles, findings: Findings) -> None:
+    path = files.directory / name
+    offset_name = parse_offset_name(name)
+    if offset_name is not None:
+        base, suffix = offset_name
+        if suffix == LOG_SUFFIX:
+            files.segments[base] = path
+        elif suffix == PRODUCER_SNAPSHOT_SUFFIX:
+            files.producer_snapshots[base] = path
+        else:
+            files.indexes[base, suffix] = path
+        return
+    snapshot = parse_snapshot_name(name)
+    if is_passing(name) or (snapshot and (snapshot.is_partial or snapshot.is_deleted)):
+        return
+    if snapshot is not None:
+        files.snapshots.append(path)
+    elif name.endswith((*_NAMED_AFTER_OFFSETS, SNAPSHOT_SUFFIX)):
+        findings.add(Rule.FILE_NAME, path, "the name does not begin with an offset in 20 digits")
+    elif name in KNOWN_NAMES:
+        files.named[name] = path
+    else:
+        findings.add(Rule.FILE_NAME, path, "no file of a log", severity=Severity.NOTE)
+
+
+KNOWN_NAMES: Final = frozenset(
+    {"leader-epoch-checkpoint", "partition.metadata", "quorum-state", "kvorum-flushed-offset"}
+)
+
+
+def is_partition_directory(path: Path) -> bool:
+    """Return whether a directory is that of a partition, by its name and its files.
+
+    A node's directory may have such a name too (broker-1), but not such files.
+    """
+    name = path.name
+    if parse_partition_directory(name) is None and suffix_of(name) is None:
+        return False
+    try:
+        names = [entry.name for entry in path.iterdir()]
+    except OSError:
+        return True
+    return META_PROPERTIES_FILE not in names and (
+        not names or any(_is_of_partition(file) for file in names)
+    )
+
+
+def _is_of_partition(name: str) -> bool:
+    return (
+        name in KNOWN_NAMES
+        or name.endswith(_NAMED_AFTER_OFFSETS)
+        or parse_snapshot_name(name) is not None
+    )
+
+
+def directories_below(path: Path) -> Iterator[Path]:
+    """Yield a directory and all below it, in a fixed order; what cannot be listed is left out."""
+    yield path
+    try:
+        children = sorted(child for child in path.iterdir() if child.is_dir())
+    except OSError:
+        return
+    for child in children:
+        if not child.is_symlink():
+            yield from directories_below(child)

@@ -1,0 +1,306 @@
+"""One partition's directory: one pass over its log, with which all other files are compared.
+
+Small files are read before the log is: a node writes the log first, so beside a running node the
+log is then never older than what is compared with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kvorum.inspection.layouts.text_files import PARTITION_METADATA as PARTITION_METADATA_LAYOUT
+from kvorum.inspection.layouts.text_files import flushed_offset
+from kvorum.inspection.log_check.epoch_check import EpochCheck
+from kvorum.inspection.log_check.findings import Findings, Rule, Severity
+from kvorum.inspection.log_check.index_check import check_offset_index, check_time_index
+from kvorum.inspection.log_check.listing import PartitionFiles, list_partition
+from kvorum.inspection.log_check.log_units import add_damage, plan_segments, read_unit
+from kvorum.inspection.log_check.metadata_check import MetadataCheck, QuorumFacts
+from kvorum.inspection.log_check.producer_check import ProducerCheck
+from kvorum.inspection.log_check.quorum_check import check_quorum_state
+from kvorum.inspection.log_check.reading_files import read_text, read_whole
+from kvorum.inspection.log_check.segment_batches import SegmentBatches
+from kvorum.inspection.log_check.snapshot_check import load_snapshot
+from kvorum.metadata.image import MetadataImage
+from kvorum.spark.files.damage import Damage, DamageKind
+from kvorum.spark.files.ranges import FileRange
+from kvorum.storage.epochs import LEADER_EPOCH_CHECKPOINT
+from kvorum.storage.flushed_offset import FLUSHED_OFFSET_FILE
+from kvorum.storage.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
+from kvorum.storage.partition_metadata import METADATA_TOPIC_ID, PARTITION_METADATA
+from kvorum.storage.quorum_state import QUORUM_STATE_FILE
+from kvorum.wire.errors import WireError
+from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.legacy import Entry
+from kvorum.wire.uuid_text import ZERO_UUID, uuid_from_text
+
+_INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFacts:
+    """What is known of one log once it was checked.
+
+    `end_offset` is None where damage hides the end. `image` and `quorum` are of the metadata log.
+    """
+
+    directory: Path
+    topic_id: bytes | None
+    start_offset: int | None
+    end_offset: int | None
+    has_torn_tail: bool
+    image: MetadataImage | None
+    quorum: QuorumFacts
+
+
+def check_partition(directory: Path, findings: Findings) -> LogFacts:
+    """Check all files of a partition's directory."""
+    return _PartitionCheck(list_partition(directory, findings), findings).run()
+
+
+class _PartitionCheck:
+    """The check of one directory."""
+
+    def __init__(self, files: PartitionFiles, findings: Findings) -> None:
+        self._files = files
+        self._findings = findings
+        self._quorum = QuorumFacts()
+        self._epochs = EpochCheck(files.named.get(LEADER_EPOCH_CHECKPOINT), findings)
+        self._producers = ProducerCheck(files.producer_snapshots, findings)
+        self._last_epoch = -1
+        self._end_offset: int | None = None
+        self._has_damage = False
+        self._has_torn_tail = False
+        self._has_epochs = False
+
+    def run(self) -> LogFacts:
+        """Check everything."""
+        files = self._files
+        topic_id = self._topic_id()
+        flushed = self._flushed_offset()
+        snapshots = [load_snapshot(path, self._findings, self._quorum) for path in files.snapshots]
+        loaded = [snapshot for snapshot in snapshots if snapshot is not None]
+        indexes = self._indexes()
+        units = plan_segments(files, self._findings)
+        first = units[0].file.offset if units else None
+        self._metadata: MetadataCheck | None = None
+        if files.is_metadata:
+            self._metadata = MetadataCheck(
+                loaded, self._findings, self._quorum, first_offset=first or 0
+            )
+        for unit in units:
+            self._check_segment(unit, indexes)
+        self._check_ends(first, flushed)
+        if files.is_metadata:
+            self._check_start(first)
+            self._check_quorum_state(max((one.name.id.epoch for one in loaded), default=-1))
+        image = None if self._metadata is None or self._has_damage else self._metadata.image
+        return LogFacts(
+            directory=files.directory,
+            topic_id=topic_id,
+            start_offset=first,
+            end_offset=None if self._has_damage else self._end_offset,
+            has_torn_tail=self._has_torn_tail,
+            image=image,
+            quorum=self._quorum,
+        )
+
+    def _topic_id(self) -> bytes | None:
+        path = self._files.named.get(PARTITION_METADATA)
+        if path is None:
+            self._note_missing_topic_id()
+            return None
+        fields = read_text(path, PARTITION_METADATA_LAYOUT, self._findings)
+        if fields is None:
+            return None
+        topic_id = uuid_from_text(fields["topic_id"])
+        is_wrong = self._files.is_metadata != (topic_id == METADATA_TOPIC_ID)
+        if is_wrong or topic_id == ZERO_UUID:
+            problem = f"topic id {fields['topic_id']} is not that of this directory's topic"
+            self._findings.add(Rule.PARTITION_METADATA, path, problem, position=0)
+        return topic_id
+
+    def _note_missing_topic_id(self) -> None:
+        if LEADER_EPOCH_CHECKPOINT in self._files.named:
+            self._findings.add(
+                Rule.PARTITION_METADATA,
+                self._files.directory / PARTITION_METADATA,
+                "the file is missing, as in logs of releases before 2.8",
+                severity=Severity.NOTE,
+            )
+
+    def _flushed_offset(self) -> int | None:
+        path = self._files.named.get(FLUSHED_OFFSET_FILE)
+        fields = None if path is None else read_text(path, flushed_offset, self._findings)
+        return None if fields is None else int(fields["offset"])
+
+    def _indexes(self) -> dict[Path, bytes]:
+        """Return the indexes of the last segment, which a node may be writing."""
+        last = max(self._files.segments, default=None)
+        found: dict[Path, bytes] = {}
+        for (base, _), path in self._files.indexes.items():
+            data = read_whole(path, self._findings) if base == last else None
+            if data is not None:
+                found[path] = data
+        return found
+
+    def _check_segment(self, unit: FileRange, read: dict[Path, bytes]) -> None:
+        """Read one segment, and compare its indexes with it."""
+        path, base = Path(unit.file.path), unit.file.offset or 0
+        batches = SegmentBatches(path, base, is_last=unit.end_offset is None)
+        self._producers.begin_segment()
+        try:
+            for item in read_unit(unit, has_gaps=not self._files.is_metadata):
+                if isinstance(item, Damage):
+                    self._note_damage(item, batches)
+                else:
+                    self._take(path, item)
+                    batches.add(item)
+                    self._findings.reached(path, item.position)
+        except OSError as error:
+            self._findings.unreadable(path, error)
+            self._note_damage(None, batches)
+        for suffix in _INDEX_SUFFIXES:
+            self._check_index(batches, suffix, read, size=unit.file.size)
+
+    def _note_damage(self, damage: Damage | None, batches: SegmentBatches) -> None:
+        if damage is not None:
+            add_damage(damage, self._findings)
+        if damage is not None and damage.kind is DamageKind.TORN_TAIL:
+            self._has_torn_tail = True
+            return
+        batches.note_damage(0 if damage is None else damage.position)
+        self._has_damage = True
+        self._producers.note_damage()
+        if self._metadata is not None:
+            self._metadata.note_damage()
+
+    def _take(self, path: Path, entry: Entry) -> None:
+        self._note_gap(path, entry)
+        self._epochs.take(path, entry)
+        self._producers.take(path, entry)
+        if isinstance(entry, RecordBatch):
+            self._has_epochs |= entry.partition_leader_epoch >= 0
+            self._last_epoch = max(self._last_epoch, entry.partition_leader_epoch)
+        if self._metadata is not None and isinstance(entry, RecordBatch):
+            self._metadata.take(path, entry)
+        else:
+            self._decode(path, entry)
+        self._end_offset = entry.last_offset + 1
+
+    def _note_gap(self, path: Path, entry: Entry) -> None:
+        if not isinstance(entry, RecordBatch) or self._end_offset is None or self._has_damage:
+            return
+        if entry.base_offset > self._end_offset:
+            self._findings.add(
+                Rule.GAP,
+                path,
+                f"offsets {self._end_offset} to {entry.base_offset - 1} are not in the log",
+                position=entry.position,
+                offset=self._end_offset,
+                severity=Severity.NOTE,
+            )
+
+    def _decode(self, path: Path, entry: Entry) -> None:
+        """Read all records of an entry, which a checksum covers but which must also be records."""
+        first = entry.base_offset if isinstance(entry, RecordBatch) else entry.offset
+        try:
+            for record in entry.records():
+                if not first <= record.offset <= entry.last_offset and isinstance(
+                    entry, RecordBatch
+                ):
+                    problem = f"a record of offset {record.offset} is outside of its batch"
+                    self._bad_records(path, entry, problem, first)
+                    return
+        except WireError as error:
+            self._bad_records(path, entry, str(error), first)
+
+    def _bad_records(self, path: Path, entry: Entry, problem: str, offset: int) -> None:
+        self._findings.add(Rule.RECORDS, path, problem, position=entry.position, offset=offset)
+
+    def _check_index(
+        self, batches: SegmentBatches, suffix: str, read: dict[Path, bytes], *, size: int
+    ) -> None:
+        path = self._files.indexes.get((batches.base_offset, suffix))
+        data = b""
+        if path is not None:
+            found = read.get(path)
+            data = (read_whole(path, self._findings) or b"") if found is None else found
+        else:
+            path = batches.path.with_suffix(suffix)
+            if suffix != TRANSACTION_INDEX_SUFFIX:
+                self._note_missing(path, batches, size)
+                return
+        if suffix == OFFSET_INDEX_SUFFIX:
+            check_offset_index(path, data, batches, self._findings)
+        elif suffix == TIME_INDEX_SUFFIX:
+            check_time_index(path, data, batches, self._findings)
+        else:
+            self._producers.check_index(path, data, is_last=batches.is_last)
+
+    def _note_missing(self, path: Path, batches: SegmentBatches, size: int) -> None:
+        if size > 0:
+            self._findings.add(
+                Rule.MISSING_INDEX,
+                path,
+                "the file is missing",
+                offset=batches.base_offset,
+                severity=Severity.NOTE,
+            )
+
+    def _check_ends(self, first: int | None, flushed: int | None) -> None:
+        """Compare what knows of the log's beginning and end with the log."""
+        end = first if self._end_offset is None else max(self._end_offset, first or 0)
+        if end is None or first is None:
+            return
+        last_base = max(self._files.segments)
+        end = max(end, last_base)
+        self._end_offset = end
+        is_end_known = not self._has_damage
+        self._producers.at_end(end, is_end_known=is_end_known)
+        if not is_end_known:
+            return
+        starts = None
+        if self._metadata is not None:
+            self._metadata.at_end(end)
+            names = [path.name for path in self._files.snapshots]
+            starts = {int(name[:20]) for name in names}
+        self._epochs.at_end(end_offset=end, first_offset=first, starts=starts)
+        if self._has_epochs:
+            self._epochs.note_missing(self._files.directory)
+        if flushed is not None and end < flushed:
+            path = self._files.directory / FLUSHED_OFFSET_FILE
+            problem = f"everything below offset {flushed} was durable, and the log ends at {end}"
+            self._findings.add(Rule.LOG_END, path, problem, offset=end)
+
+    def _check_start(self, first: int | None) -> None:
+        """Check that something has the records before a metadata log's first segment."""
+        ends = [int(path.name[:20]) for path in self._files.snapshots]
+        for path, end in zip(self._files.snapshots, ends, strict=True):
+            if end < (first or 0):
+                problem = f"it ends at offset {end}, before the log's beginning at {first}"
+                self._findings.add(
+                    Rule.UNFINISHED, path, problem, offset=end, severity=Severity.NOTE
+                )
+        if first and max(ends, default=-1) < first:
+            problem = f"the log begins at offset {first}, and no snapshot reaches it"
+            self._findings.add(
+                Rule.MISSING_SNAPSHOT,
+                self._files.segments[first],
+                problem,
+                position=0,
+                offset=first,
+            )
+
+    def _check_quorum_state(self, snapshot_epoch: int) -> None:
+        named = self._files.named
+        path = named.get(QUORUM_STATE_FILE)
+        if path is None and LEADER_EPOCH_CHECKPOINT in named and self._last_epoch > 0:
+            problem = "the file is missing, and the log has records"
+            path = self._files.directory / QUORUM_STATE_FILE
+            self._findings.add(Rule.QUORUM_STATE, path, problem)
+        elif path is not None:
+            last_epoch = max(self._last_epoch, snapshot_epoch)
+            check_quorum_state(path, self._findings, self._quorum, last_epoch=last_epoch)

@@ -1,0 +1,93 @@
+"""A moment of a metadata log: the offset of a record, or a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from kvorum.inspection.metadata_log.errors import MetadataSourceError
+from kvorum.inspection.metadata_log.files import (
+    MetadataFiles,
+    Warn,
+    batches_of_file,
+    batches_of_segments,
+    list_metadata_files,
+)
+from kvorum.inspection.metadata_log.folded_log import ENDLESS, FoldedLog
+from kvorum.inspection.metadata_log.folding import (
+    fold_directory,
+    fold_file,
+    last_contained_time_ms,
+)
+from kvorum.inspection.telling import Tell, tell_nobody
+from kvorum.inspection.times import utc_text
+
+
+class Moment(NamedTuple):
+    """The moment behind the record at `offset`, or behind all that were written up to a time.
+
+    `time_ms` is in milliseconds since 1970. With neither it is the end of the log.
+    """
+
+    offset: int | None = None
+    time_ms: int | None = None
+
+
+def fold_until(path: Path, moment: Moment, *, warn: Warn, tell: Tell = tell_nobody) -> FoldedLog:
+    """Return what a file or a directory says as of a moment.
+
+    Raises OSError for what cannot be read, and `MetadataSourceError`.
+    """
+    end_offset = end_offset_of(path, moment, warn=warn, tell=tell)
+    fold = fold_directory if path.is_dir() else fold_file
+    folded = fold(path, warn=warn, tell=tell, end_offset=end_offset)
+    demand_offset(path, moment, folded.end.offset)
+    return folded
+
+
+def end_offset_of(path: Path, moment: Moment, *, warn: Warn, tell: Tell = tell_nobody) -> int:
+    """Return the first offset behind a moment of the log in a file or a directory.
+
+    Raises OSError and `MetadataSourceError`.
+    """
+    if moment.offset is not None:
+        return moment.offset + 1
+    if moment.time_ms is None:
+        return ENDLESS
+    files = list_metadata_files(path) if path.is_dir() else None
+    if files is None:
+        batches = batches_of_file(path, warn=warn, tell=tell)
+    else:
+        start = files.start_offset or 0
+        segments = batches_of_segments(files, start, warn=warn, tell=tell)
+        batches = (batch for _, batch in segments)
+    end: int | None = None
+    for batch in batches:
+        if batch.max_timestamp > moment.time_ms:
+            if end is None and files is not None:
+                end = _end_of_snapshot(files, moment.time_ms)
+            if end is None:
+                raise MetadataSourceError(
+                    f"{path}: all of its records are younger: the first one is of "
+                    f"{utc_text(batch.max_timestamp)}"
+                )
+            return end
+        end = batch.next_offset
+    return ENDLESS
+
+
+def demand_offset(path: Path, moment: Moment, end_offset: int) -> None:
+    """Raise `MetadataSourceError` where the offset of a moment is behind the end of the log."""
+    if moment.offset is not None and end_offset <= moment.offset:
+        raise MetadataSourceError(
+            f"{path}: offset {moment.offset} is not in it: it ends before offset {end_offset}"
+        )
+
+
+def _end_of_snapshot(files: MetadataFiles, time_ms: int) -> int | None:
+    """Return the end of the last snapshot whose records had been written by a time, or None."""
+    for snapshot, file in reversed(files.snapshots.items()):
+        contained = last_contained_time_ms(batches_of_file(file, warn=None))
+        if contained is not None and contained <= time_ms:
+            return snapshot.offset
+    return None

@@ -1,0 +1,235 @@
+"""One surviving directory: its log, its voters and its election state, read without any change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from kvorum.inspection.recovery.errors import RecoveryRefusedError, refusal_of
+from kvorum.inspection.recovery.log_facts import Committed, LogFacts, RecordedVoters
+from kvorum.node.raft.control_records import quorum_controls
+from kvorum.raft import ReplicaKey
+from kvorum.raft.voter_set import Voter, VoterSet
+from kvorum.raft.voter_set_history import VoterSetHistory
+from kvorum.storage.errors import CorruptLogError, StorageError
+from kvorum.storage.files import FileSystem, disk_errors
+from kvorum.storage.flushed_offset import FlushedOffsetFile
+from kvorum.storage.log_config import LogConfig
+from kvorum.storage.log_opening import CheckedDirectory, check_directory
+from kvorum.storage.meta_properties import META_PROPERTIES_FILE, read_meta_properties
+from kvorum.storage.names import METADATA_LOG_DIRECTORY
+from kvorum.storage.quorum_state import QuorumState, QuorumStateFile
+from kvorum.storage.recovery import CheckedSegments, TornTail
+from kvorum.storage.segment_scan import scan_batches
+from kvorum.storage.snapshot_reader import read_snapshot_batches
+from kvorum.storage.snapshots import SnapshotStore
+from kvorum.wire.errors import WireError
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+from kvorum.wire.records import RecordBatch, read_batches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survivor:
+    """The content of one directory, as far as a recovery needs it.
+
+    `end` is where the log ends when its node starts: behind the last sound batch, or at the end of
+    the latest snapshot where that is further. `voters` are the latest that the replica knows, also
+    if the record of them was never committed; `committed` is what it can prove.
+    """
+
+    directory: Path
+    cluster_id: str
+    key: ReplicaKey
+    start_offset: int
+    end: OffsetAndEpoch
+    snapshot: OffsetAndEpoch | None
+    committed: Committed
+    recorded: tuple[RecordedVoters, ...]
+    last_leader_id: int | None
+    kraft_version: int
+    voters: VoterSet
+    election: QuorumState | None
+    has_flushed_offset: bool
+    torn_tail: TornTail | None
+
+    @property
+    def log_directory(self) -> Path:
+        """The directory of the metadata log's partition."""
+        return self.directory / METADATA_LOG_DIRECTORY
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether the replica is one of the voters that it knows."""
+        return self.voters.is_voter(self.key)
+
+    @property
+    def epoch(self) -> int:
+        """The highest epoch that the directory names."""
+        stored = 0 if self.election is None else self.election.leader_epoch
+        return max(stored, self.end.epoch)
+
+
+def read_survivor(directory: Path, files: FileSystem, *, static_voters: VoterSet) -> Survivor:
+    """Read a metadata log directory (the parent of ``__cluster_metadata-0``); change nothing.
+
+    `static_voters` are the configured ones, if known; see `_static_voters`. The caller holds the
+    directory's lock. Raises RecoveryRefusedError for a directory that is damaged, or is not one of
+    a KRaft node.
+    """
+    try:
+        small = _small_files(directory, files)
+        checked = _checked_log(directory, files)
+        try:
+            return _survivor(directory, small, checked, static_voters)
+        finally:
+            checked.segments.close()
+    except StorageError as error:
+        raise refusal_of(error, directory) from error
+
+
+class _SmallFiles(NamedTuple):
+    """What the small files of a directory hold."""
+
+    cluster_id: str
+    key: ReplicaKey
+    election: QuorumState | None
+    has_flushed_offset: bool
+
+
+def _small_files(directory: Path, files: FileSystem) -> _SmallFiles:
+    properties = read_meta_properties(directory, files)
+    if properties is None:
+        raise RecoveryRefusedError(
+            f"{directory} has no {META_PROPERTIES_FILE}: name the directories that contain "
+            f"{METADATA_LOG_DIRECTORY} (metadata.log.dir, or the first of log.dirs)"
+        )
+    if properties.cluster_id is None or properties.node_id is None:
+        missing = "cluster.id" if properties.cluster_id is None else "node.id"
+        raise RecoveryRefusedError(f"{directory / META_PROPERTIES_FILE} has no {missing}")
+    log_directory = directory / METADATA_LOG_DIRECTORY
+    return _SmallFiles(
+        cluster_id=properties.cluster_id,
+        key=ReplicaKey(properties.node_id, properties.directory_id),
+        election=QuorumStateFile(log_directory, files).read(),
+        has_flushed_offset=FlushedOffsetFile(log_directory, files).read() is not None,
+    )
+
+
+def _checked_log(directory: Path, files: FileSystem) -> CheckedDirectory:
+    log_directory = directory / METADATA_LOG_DIRECTORY
+    with disk_errors(log_directory, "reading"):
+        is_there = files.exists(log_directory)
+    if not is_there:
+        raise RecoveryRefusedError(
+            f"{directory} contains no {METADATA_LOG_DIRECTORY}: it is not the metadata log "
+            "directory of its node, or the node never started"
+        )
+    return check_directory(log_directory, files=files, config=LogConfig())
+
+
+def _survivor(
+    directory: Path, small: _SmallFiles, checked: CheckedDirectory, static_voters: VoterSet
+) -> Survivor:
+    static = _static_voters(small.election, static_voters)
+    snapshot = checked.snapshots.latest()
+    epochs = checked.segments.epochs
+    end = OffsetAndEpoch(checked.segments.end_offset, epochs.latest_epoch or 0)
+    facts = _facts(checked, static=static, log_end=end)
+    end = end if snapshot is None else max(end, snapshot)
+    return Survivor(
+        directory=directory,
+        cluster_id=small.cluster_id,
+        key=small.key,
+        start_offset=checked.segments.start_offset,
+        end=end,
+        snapshot=snapshot,
+        committed=facts.committed,
+        recorded=tuple(facts.recorded),
+        last_leader_id=facts.leader_of(end.epoch),
+        kraft_version=facts.history.kraft_version,
+        voters=facts.history.voters,
+        election=small.election,
+        has_flushed_offset=small.has_flushed_offset,
+        torn_tail=checked.segments.torn_tail,
+    )
+
+
+def _static_voters(election: QuorumState | None, configured: VoterSet) -> VoterSet:
+    """Return the voters at kraft.version 0.
+
+    Those of quorum-state are what the node ran with last; the configuration, which may have been
+    changed since, adds their addresses.
+    """
+    ids = () if election is None else election.voters or ()
+    if not ids:
+        return configured
+    return VoterSet.of(
+        Voter(ReplicaKey(one), configured.endpoints_of(one)) for one in dict.fromkeys(ids)
+    )
+
+
+def _facts(checked: CheckedDirectory, *, static: VoterSet, log_end: OffsetAndEpoch) -> LogFacts:
+    facts = LogFacts(VoterSetHistory(static=static))
+    latest = checked.snapshots.latest()
+    first_offset = checked.segments.start_offset
+    if latest is not None:
+        _note_snapshot(facts, checked.snapshots, latest)
+        first_offset = max(first_offset, latest.offset)
+    # A snapshot that is further than the log takes the log's place at the next start.
+    if latest is None or latest <= log_end:
+        _note_batches(facts, checked.segments, first_offset)
+    return facts
+
+
+def _note_snapshot(facts: LogFacts, snapshots: SnapshotStore, snapshot_id: OffsetAndEpoch) -> None:
+    voters: VoterSet | None = None
+    kraft_version = 0
+    for batch in _control_batches(snapshots, snapshot_id):
+        found = quorum_controls(batch)
+        voters = found.voters[-1][1] if found.voters else voters
+        kraft_version = found.kraft_versions[-1][1] if found.kraft_versions else kraft_version
+    facts.start_from_snapshot(snapshot_id, voters=voters, kraft_version=kraft_version)
+
+
+def _control_batches(
+    snapshots: SnapshotStore, snapshot_id: OffsetAndEpoch
+) -> Iterator[RecordBatch]:
+    """Yield the batches before the first data of a snapshot."""
+    reader = snapshots.open(snapshot_id)
+    if reader is None:
+        return
+    try:
+        for header, data in read_snapshot_batches(reader):
+            if not header.is_control:
+                return
+            yield from read_batches(data)
+    except WireError as error:
+        raise CorruptLogError(str(error), file=reader.path) from error
+    finally:
+        reader.close()
+
+
+def _note_batches(facts: LogFacts, segments: CheckedSegments, first_offset: int) -> None:
+    """Note every batch from `first_offset` on; the checksums were verified before."""
+    for segment in segments.segments:
+        if segment.end_offset <= first_offset:
+            continue
+        with disk_errors(segment.path, "reading"):
+            for position, header in scan_batches(segment.file, end=segment.size, verify=False):
+                if header.next_offset <= first_offset:
+                    continue
+                if not header.is_control:
+                    facts.note_data(header.leader_epoch)
+                    continue
+                data = segment.file.read_at(position, header.size)
+                try:
+                    for batch in read_batches(data):
+                        facts.note_control(batch)
+                except WireError as error:
+                    raise CorruptLogError(
+                        f"a control batch that cannot be read: {error}",
+                        file=segment.path,
+                        offset=position,
+                    ) from error

@@ -1,0 +1,108 @@
+"""Usage lines and help screens as argparse4j formats them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from kvorum.inspection.shell.grammar import Grammar, Option, Positional
+
+WIDTH_DEFAULT: Final = 75
+_TITLE_WIDTH_MAX: Final = 21
+_HELP_INDENT: Final = 25
+_OFFSET_MAX: Final = 30
+_INDENT_WHERE_LONG: Final = 6
+_SPACES: Final = re.compile(" +")
+
+
+def usage_lines(program: str, parts: Iterable[str], width: int) -> Iterator[str]:
+    """Yield ``usage: program parts``, broken where a part would reach beyond `width`."""
+    line = f"usage: {program}"
+    indent = " " * len(line)
+    if len(line) > _OFFSET_MAX:
+        yield line
+        line = indent = " " * _INDENT_WHERE_LONG
+    is_first = True
+    for part in parts:
+        if not is_first and len(line) + 1 + len(part) > width:
+            yield line
+            line = indent
+        line = f"{line} {part}"
+        is_first = False
+    yield line
+
+
+def grammar_usage(grammar: Grammar, required: Sequence[str] = ()) -> list[str]:
+    """Return the parts of a usage line; those options in `required` have no brackets."""
+    parts = [
+        option.usage if option.name in required else f"[{option.usage}]"
+        for option in grammar.options
+    ]
+    return parts if grammar.positional is None else [*parts, grammar.positional.usage]
+
+
+def grammar_lines(grammar: Grammar, width: int) -> Iterator[str]:
+    """Yield the help of the positional argument and of the options."""
+    if grammar.positional is not None:
+        yield from ("", "positional arguments:")
+        yield from argument_lines(grammar.positional, width)
+    if grammar.options:
+        yield from ("", "optional arguments:")
+        for option in grammar.options:
+            yield from argument_lines(option, width)
+
+
+def argument_lines(argument: Positional | Option, width: int) -> Iterator[str]:
+    """Yield the help of one argument."""
+    title = argument.title if isinstance(argument, Option) else argument.name
+    yield from titled_lines(title, argument.help, width)
+
+
+def titled_lines(title: str, text: str, width: int) -> Iterator[str]:
+    """Yield a title and its explanation, which begins in column 25."""
+    if not text:
+        yield f"  {title}"
+        return
+    first, *others = wrapped_lines(text, width, indent=_HELP_INDENT)
+    indent = " " * _HELP_INDENT
+    if len(title) <= _TITLE_WIDTH_MAX:
+        yield f"  {title}".ljust(_HELP_INDENT) + first
+    else:
+        yield f"  {title}"
+        yield f"{indent}{first}"
+    yield from (f"{indent}{line}" for line in others)
+
+
+def wrapped_lines(text: str, width: int, *, indent: int = 0) -> list[str]:
+    """Return a text in lines that end before column `width`, all but the last one justified.
+
+    `indent` columns are taken already; the lines do not begin with them.
+    """
+    lines: list[str] = []
+    line = ""
+    for word in re.findall(r"\S+\s*", text):
+        if indent + len(line) + len(word) > width:
+            lines.append(_justified(line, width - indent))
+            line = ""
+        line += word
+    return [*lines, line]
+
+
+def _justified(line: str, width: int) -> str:
+    """Return a line with its gaps widened; the middle ones by one more where it does not go even.
+
+    A gap of several spaces counts as one, and keeps them.
+    """
+    line = line.strip(" ")
+    gaps = len(_SPACES.findall(line))
+    if gaps == 0:
+        return line
+    each, rest = divmod(width - len(line), gaps)
+    wider = range((gaps - rest + 1) // 2, (gaps - rest + 1) // 2 + rest)
+    parts = _SPACES.split(line)
+    spaces = _SPACES.findall(line)
+    return parts[0] + "".join(
+        gap + " " * (each + (number in wider)) + part
+        for number, (gap, part) in enumerate(zip(spaces, parts[1:], strict=True))
+    )

@@ -1,0 +1,7 @@
+"""The release of Kafka that everything here is compared with."""
+
+from __future__ import annotations
+
+from typing import Final
+
+REFERENCE_RELEASE: Final = "4.3.1"

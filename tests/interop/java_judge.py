@@ -1,0 +1,47 @@
+"""A Java program that answers questions, one line each, asked from Python."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.interop.kafka.java import Java
+
+SOURCES = Path(__file__).parent / "java"
+
+
+class JavaJudge:
+    """One Java process, of the class of that name in `SOURCES`; use as a context."""
+
+    def __init__(self, java: Java, name: str) -> None:
+        classes = java.compile(SOURCES / f"{name}.java")
+        self._process = subprocess.Popen(
+            java.command(name, classes=classes, log_level="OFF"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def answer(self, *parts: str) -> str:
+        """Return ``=`` and the value, or ``!`` and the message."""
+        line = " ".join(base64.b64encode(part.encode()).decode() for part in parts)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        return base64.b64decode(self._process.stdout.readline()).decode()

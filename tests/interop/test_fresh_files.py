@@ -1,0 +1,123 @@
+"""What real brokers of two releases just wrote: dumped as by Kafka's tool, decoded, and sound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
+from tests.interop.conftest import JarsOf
+from tests.interop.kafka.fetch_jars import OLDER_BROKER, REFERENCE_RELEASE
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.test_dump_log import log_files
+from tests.unit.cli_dump.dump import decoder_of, dump
+
+from kvorum.inspection.decoding.files import file_objects, files_below
+from kvorum.inspection.log_check.check import check_paths
+from kvorum.inspection.log_check.findings import Verdict
+
+pytestmark = pytest.mark.interop
+
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+TOPIC: Final = "fresh"
+RECORDS: Final = 60
+WAIT_S: Final = 60
+ALONE: Final = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "log.index.interval.bytes": "200",
+}
+RELEASES: Final = (REFERENCE_RELEASE, OLDER_BROKER)
+
+
+@pytest.fixture(params=RELEASES)
+def written(
+    request: pytest.FixtureRequest,
+    java: Java,
+    kafka_jars: JarsOf,
+    kafka_tools: ToolRunner,
+    tmp_path: Path,
+) -> Path:
+    """The folder of a real broker that carried records of all kinds, and was stopped."""
+    older = None
+    if request.param == OLDER_BROKER:
+        older = OlderBrokers(Java(java.executable, kafka_jars(OLDER_BROKER)), "3.9")
+    made = BrokerCluster(
+        "kvorum",
+        tmp_path,
+        brokers=1,
+        java=java,
+        tools=kafka_tools,
+        controllers=1,
+        settings=ALONE,
+        older=older,
+    )
+    with made.running() as cluster:
+        (broker,) = cluster.brokers.values()
+        cluster.wait_for_brokers(broker.node_id)
+        cluster.tool("kafka-topics", "--create", "--topic", TOPIC, "--partitions", "2")
+        cluster.wait_for_partitions(TOPIC, leaders={broker.node_id}, isr={broker.node_id})
+        for codec in CODECS:
+            _produce(broker.address, codec)
+        _produce_in_transactions(broker.address)
+        _consume(broker.address)
+        broker.stop()
+        return broker.folder
+
+
+def _produce(servers: str, codec: str) -> None:
+    producer = Producer(
+        {"bootstrap.servers": servers, "compression.type": codec, "enable.idempotence": "true"}
+    )
+    for number in range(RECORDS):
+        headers: list[tuple[str, str | bytes | None]] = []
+        if number % 9 == 0:
+            headers = [("codec", codec.encode()), ("empty", None)]
+        producer.produce(TOPIC, b"value %d " % number * 9, key=b"%d" % number, headers=headers)
+    assert producer.flush(WAIT_S) == 0
+
+
+def _produce_in_transactions(servers: str) -> None:
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": "fresh-transactions"})
+    producer.init_transactions(WAIT_S)
+    for number in range(4):
+        producer.begin_transaction()
+        producer.produce(TOPIC, b"in transaction %d" % number)
+        if number % 2:
+            producer.flush(WAIT_S)
+            producer.abort_transaction(WAIT_S)
+        else:
+            producer.commit_transaction(WAIT_S)
+
+
+def _consume(servers: str) -> None:
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": "fresh-group", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([TOPIC])
+    assert len(consumer.consume(RECORDS, timeout=WAIT_S)) == RECORDS
+    consumer.commit(asynchronous=False)
+    consumer.close()
+
+
+@pytest.mark.timeout(300)
+def test_files_that_a_real_broker_just_wrote(
+    written: Path, kafka_tools: ToolRunner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = log_files(written)
+    assert {file.suffix for file in files} >= {".log", ".index", ".timeindex", ".snapshot"}
+    for file in files:
+        options = ("--files", str(file), decoder_of(file))
+        ours = dump(capsys, *options)
+        theirs = kafka_tools.run("kafka-dump-log", *options)
+        assert ours.stdout == theirs.stdout, file
+        assert ours.exit_code == theirs.exit_code, file
+    report = check_paths([written])
+    assert report.verdict is Verdict.SOUND, report.findings
+    objects = [found for file in files_below(written) for found in file_objects(file)]
+    assert not [found for found in objects if found["type"] == "damage" or "problem" in found]
+    kinds = {found.get("controlType") for found in objects}
+    assert kinds >= {"COMMIT", "ABORT", "LEADER_CHANGE"}

@@ -1,0 +1,161 @@
+"""``kvorum shell`` and the real tool, both given the same lines on their standard input."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.interop.every_record import every_batch, log_of
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.metadata_shell import (
+    REFERENCE_SOFTWARE,
+    load,
+    snapshot_of,
+    without_last_controls,
+)
+
+from kvorum.cli.shell_tool.source import SOFTWARE
+
+pytestmark = pytest.mark.interop
+
+TIMEOUT_S = 60
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a shell ended, and what it printed."""
+
+    exit_code: int
+    out: str
+    err: str
+
+
+def run(command: list[str], lines: str) -> Ended:
+    done = subprocess.run(
+        command, input=lines, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    out = done.stdout.replace(f"{SOFTWARE.version}\n", f"{REFERENCE_SOFTWARE.version}\n")
+    out = out.replace(f"{SOFTWARE.commit_id}\n", f"{REFERENCE_SOFTWARE.commit_id}\n")
+    return Ended(done.returncode, out, done.stderr)
+
+
+def our_shell(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "kvorum.cli", "shell", *arguments]
+
+
+def real_shell(java: Java, *arguments: str) -> list[str]:
+    return java.command("org.apache.kafka.shell.MetadataShell", *arguments, log_level="OFF")
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> str:
+    file = tmp_path / "metadata.checkpoint"
+    file.write_bytes(without_last_controls(snapshot_of(load(log_of(every_batch()))[0])))
+    return str(file)
+
+
+WALK = r"""ls
+cd image
+pwd
+ls
+cd topics/byName
+ls *
+cd ..
+cd nowhere
+cd /local/version
+pwd
+cat /local/{version,commitId}
+ls /local; ls
+ls "/local
+foo"
+ls\ /
+ ls /local
+
+ls   /local
+ls   /local
+ls /local\
+history
+history 2
+history x
+history -- -1
+!!
+!1
+!ls
+ls !$
+^ls^cat^
+!99
+ls '!!' \!!
+history
+help
+man tree
+man nothing
+ls -h
+tree -h
+l /
+cat
+exit now
+exit
+ls
+"""
+WITHOUT_END = "pwd\nls"
+AT_THE_DANGLING_NAME = "pwd\nfind /image/clientQuotas\npwd\n"
+
+
+@pytest.mark.parametrize("lines", [WALK, WITHOUT_END, "", AT_THE_DANGLING_NAME])
+def test_lines(snapshot: str, java: Java, lines: str) -> None:
+    ours = run(our_shell("--snapshot", snapshot), lines)
+    # The real shell may begin before it has read the whole file.
+    theirs = run(real_shell(java, "--snapshot", snapshot), lines)
+    for _ in range(1, ATTEMPTS):
+        if theirs.out == ours.out:
+            break
+        theirs = run(real_shell(java, "--snapshot", snapshot), lines)
+    assert (ours.out, ours.exit_code) == (theirs.out, theirs.exit_code)
+    assert ours.err in theirs.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["--snapshot", "/none", "ls"], ["-s", "/none"]),
+        *(["--snapshot", "{}", "find", "/image/clientQuotas"], ["-s{}", "--", "ls", "-x"]),
+    ],
+)
+def test_ends_alike(snapshot: str, kafka_tools: ToolRunner, arguments: list[str]) -> None:
+    words = [word.format(snapshot) for word in arguments]
+    ours = run(our_shell(*words), "")
+    theirs = kafka_tools.run("kafka-metadata-shell", *words)
+    assert (ours.out, ours.exit_code) == (theirs.stdout, theirs.exit_code)
+    assert ours.err in theirs.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["ls"], ["--snapshot"], ["--snapshot", "x", "-y"], ["ls", "--help=1"]]
+)
+def test_wrong_usage_has_the_same_message(java: Java, arguments: list[str]) -> None:
+    """The usage differs, as there are options that are ours, and with it where lines break."""
+    ours, theirs = run(our_shell(*arguments), ""), run(real_shell(java, *arguments), "")
+    assert (ours.exit_code, ours.out) == (theirs.exit_code, theirs.out) == (1, "")
+    assert ours.err.startswith("usage: kvorum shell [-h]")
+    sources = "--snapshot/-s --directory/-d --bootstrap-controller/-b"
+    said = complaint(theirs.err).replace(
+        "argument --snapshot/-s is required", f"one of the arguments {sources} is required"
+    )
+    assert complaint(ours.err) == said
+
+
+def complaint(printed: str) -> str:
+    """Return what is behind the usage and the program's name, in one line."""
+    return " ".join(printed.partition(": error: ")[2].split())
+
+
+def test_help_ends_alike(java: Java) -> None:
+    ours, theirs = run(our_shell("ls", "-h"), ""), run(real_shell(java, "ls", "-h"), "")
+    assert ours.exit_code == theirs.exit_code == 1
+    shared = {line for line in theirs.out.splitlines() if "SNAPSHOT" in line or "help" in line}
+    assert "  --snapshot SNAPSHOT, -s SNAPSHOT" in shared & set(ours.out.splitlines())

@@ -1,0 +1,168 @@
+"""``kvorum shell`` beside the real tool: snapshots, directories and running quorums of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.golden_data import metadata_directories
+from tests.interop.clients.driver import TopicWish
+from tests.interop.clients.kafka_python import KafkaPythonDriver
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+from tests.interop.metadata_shell import (
+    ATTEMPTS,
+    REFERENCE_SOFTWARE,
+    Shell,
+    history,
+    load,
+    without_last_controls,
+    without_provenance,
+)
+from tests.unit.metadata.golden_logs import snapshots
+
+from kvorum.cli.shell import main
+from kvorum.cli.shell_tool.source import SOFTWARE
+from kvorum.wire.records import read_batches
+
+pytestmark = pytest.mark.interop
+
+LOG_DIRECTORY = "__cluster_metadata-0"
+SETTINGS = {
+    "metadata.log.max.record.bytes.between.snapshots": "3000",
+    # Without them the log is at rest between two commands.
+    "metadata.max.idle.interval.ms": "0",
+}
+Node = KvorumNode | RealKafka
+
+
+class OurShell:
+    """Our shell, one command at a time."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def run(self, *words: str) -> str:
+        """Run a command that has to succeed without a warning, and return what it prints."""
+        assert main(words) == 0
+        printed = self._capsys.readouterr()
+        assert printed.err == ""
+        # The shells differ in what they say of themselves.
+        local = printed.out.replace(f"{SOFTWARE.version}\n", f"{REFERENCE_SOFTWARE.version}\n")
+        return local.replace(f"{SOFTWARE.commit_id}\n", f"{REFERENCE_SOFTWARE.commit_id}\n")
+
+
+@pytest.fixture
+def ours(capsys: pytest.CaptureFixture[str]) -> OurShell:
+    return OurShell(capsys)
+
+
+@pytest.fixture(scope="module", params=["kvorum", "kafka"])
+def node(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    java: Java,
+    kafka_tools: ToolRunner,
+) -> Iterator[Node]:
+    folder = tmp_path_factory.mktemp("shell-sources")
+    made = (
+        KvorumNode(folder, SETTINGS)
+        if request.param == "kvorum"
+        else RealKafka(java=java, tools=kafka_tools, folder=folder, overrides=SETTINGS)
+    )
+    with made as running, KafkaPythonDriver(running.bootstrap_servers) as driver:
+        for name in (f"shell-{number}" for number in range(30)):
+            wish = TopicWish(name, 3, configs={"retention.ms": "3600000"})
+            assert driver.create_topics([wish])[name].code == 0
+        yield running
+
+
+def log_directory(node: Node) -> Path:
+    return node.files.data / LOG_DIRECTORY
+
+
+def test_a_running_quorum_and_its_directory_show_the_same(node: Node, ours: OurShell) -> None:
+    live = ours.run("--bootstrap-controller", node.controller_servers, "tree", "/")
+    directory = ours.run("--directory", str(node.files.data), "tree", "/")
+    assert "      shell-29:\n" in live
+    assert live == directory
+    assert ours.run("-d", str(log_directory(node)), "tree", "/") == directory
+
+
+def test_the_real_tool_shows_the_same_of_the_log(
+    node: Node, ours: OurShell, kafka_tools: ToolRunner, tmp_path: Path
+) -> None:
+    directory = ours.run("--directory", str(node.files.data), "tree", "/")
+    shell = Shell(kafka_tools, tmp_path)
+    assert shell.tree(history(log_directory(node))) == directory
+
+
+COMMANDS = [
+    *(["ls"], ["ls", "/image/*"], ["find", "/image"], ["tree", "/"], ["cat", "/image/*"]),
+    *(["cat", "/local/version", "/image/features/*"], ["ls", "/none", "/image/topics/byName/*"]),
+    *(["cd", "/"], ["tre", "/"], ["nothing"], ["--", "ls", "-x"], ["--", "ls", "-h"]),
+    *([["--", "cat"]]),
+    *([""], ["--", "ls", "--", "-x"], ["find", "/image/topics/byName/shell-{1,2?}/0"]),
+]  # fmt: skip
+
+
+def test_every_command_on_a_snapshot(
+    node: Node, ours: OurShell, kafka_tools: ToolRunner, tmp_path: Path
+) -> None:
+    """A copy, without the footer that the real tool may wait for in vain; no lock is beside it."""
+    latest = snapshots(log_directory(node))[max(snapshots(log_directory(node)))]
+    copy = tmp_path / "in" / "here" / "copy.checkpoint"
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(without_last_controls(latest.read_bytes()))
+    whole = ours.run("--snapshot", str(copy), "tree", "/")
+    assert "      shell-1:\n" in whole
+    for command in COMMANDS:
+        shown = ours.run("--snapshot", str(copy), *command)
+        # The real tool may run a command before it has read the whole file.
+        theirs = kafka_tools.run("kafka-metadata-shell", "--snapshot", str(copy), *command)
+        for _ in range(1, ATTEMPTS):
+            if theirs.stdout == shown:
+                break
+            theirs = kafka_tools.run("kafka-metadata-shell", "--snapshot", str(copy), *command)
+        assert (shown, 0) == (theirs.stdout, theirs.exit_code), command
+
+
+def test_a_node_that_runs_keeps_its_snapshots_to_itself(
+    node: Node, capsys: pytest.CaptureFixture[str], kafka_tools: ToolRunner
+) -> None:
+    latest = max(log_directory(node).glob("*.checkpoint"))
+    words = ["--snapshot", str(latest), "ls"]
+    theirs = kafka_tools.run("kafka-metadata-shell", *words)
+    assert (main(words), theirs.exit_code) == (1, 1)
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("Unexpected error: Unable to lock ")
+    assert theirs.stderr.startswith(complaint)
+
+
+def latest_snapshot_and_log(directory: Path) -> bytes:
+    """Return the latest snapshot, and the batches of the log that lie behind it."""
+    found = snapshots(directory)
+    end = max(found, default=0)
+    parts = [found[end].read_bytes()] if found else []
+    for segment in sorted(directory.glob("*.log")):
+        batches = read_batches(segment.read_bytes())
+        parts.extend(bytes(batch.data) for batch in batches if batch.base_offset >= end)
+    return b"".join(parts)
+
+
+def test_golden_directories_show_what_the_real_tool_shows_of_their_files(
+    golden_sets: Path, ours: OurShell, kafka_tools: ToolRunner, tmp_path: Path
+) -> None:
+    shell = Shell(kafka_tools, tmp_path)
+    compared = 0
+    for directory in metadata_directories(golden_sets):
+        data = latest_snapshot_and_log(directory)
+        if load(data)[0].features.metadata_version is None:
+            continue
+        shown = ours.run("--directory", str(directory), "tree", "/")
+        assert without_provenance(shown) == without_provenance(shell.tree(data)), directory
+        compared += 1
+    assert compared > 5

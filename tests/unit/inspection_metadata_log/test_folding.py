@@ -1,0 +1,166 @@
+"""Files of metadata logs, whole and damaged, folded into images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kvorum.inspection.metadata_log.errors import MetadataSourceError
+from kvorum.inspection.metadata_log.folding import fold_directory, fold_file, fold_snapshot
+from kvorum.metadata.record_frame import encode_record
+from kvorum.storage.names import snapshot_name
+from kvorum.storage.snapshot_writer import SnapshotWriter
+from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
+from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
+from kvorum.wire.messages.topic_record import TopicRecord
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+from kvorum.wire.primitives import Message
+from kvorum.wire.records import BatchOptions, RecordData, build_batch
+
+FIRST = "00000000000000000000.log"
+TIME_MS = 1_700_000_000_000
+VERSION = FeatureLevelRecord("metadata.version", 30)
+
+
+def topic(number: int) -> TopicRecord:
+    return TopicRecord(f"topic-{number}", bytes([*bytes(15), number]))
+
+
+def batch(offset: int, *records: Message, epoch: int = 3) -> bytes:
+    data = [
+        RecordData(value=encode_record(record, 0), timestamp=TIME_MS + offset) for record in records
+    ]
+    return build_batch(data, BatchOptions(base_offset=offset, partition_leader_epoch=epoch))
+
+
+LOG = batch(0, VERSION) + batch(1, topic(1), topic(2)) + batch(3, topic(3))
+
+
+class _Parts:
+    def __init__(self) -> None:
+        self.data = b""
+
+    def append(self, data: bytes) -> None:
+        self.data += data
+
+
+def snapshot(*records: Message) -> bytes:
+    parts = _Parts()
+    writer = SnapshotWriter(
+        parts, epoch=3, last_contained_timestamp_ms=TIME_MS + 99, now_ms=1, kraft_version=1
+    )
+    writer.append((encode_record(record, 0) for record in records), now_ms=2)
+    writer.finish(now_ms=3)
+    return parts.data
+
+
+@pytest.fixture
+def warnings() -> list[str]:
+    return []
+
+
+def topics(directory: Path, warnings: list[str]) -> list[str]:
+    return sorted(fold_directory(directory, warn=warnings.append).image.topics.ids)
+
+
+def test_a_log_from_its_beginning(tmp_path: Path, warnings: list[str]) -> None:
+    (tmp_path / FIRST).write_bytes(LOG)
+    folded = fold_directory(tmp_path, warn=warnings.append)
+    assert set(folded.image.topics.ids) == {"topic-1", "topic-2", "topic-3"}
+    assert (folded.provenance.offset, folded.provenance.epoch) == (3, 3)
+    assert folded.provenance.timestamp_ms == TIME_MS + 3
+    assert folded.end == OffsetAndEpoch(4, 3)
+    assert warnings == []
+
+
+def test_the_directory_of_a_node_will_do(tmp_path: Path, warnings: list[str]) -> None:
+    (tmp_path / "__cluster_metadata-0").mkdir()
+    (tmp_path / "__cluster_metadata-0" / FIRST).write_bytes(LOG)
+    assert len(topics(tmp_path, warnings)) == 3
+
+
+def test_the_latest_snapshot_and_what_lies_behind_it_even_within_a_batch(
+    tmp_path: Path, warnings: list[str]
+) -> None:
+    """What the log says before the snapshot does not count: topic 1 is not in the snapshot."""
+    (tmp_path / FIRST).write_bytes(LOG)
+    (tmp_path / snapshot_name(OffsetAndEpoch(2, 3))).write_bytes(snapshot(VERSION, topic(9)))
+    (tmp_path / snapshot_name(OffsetAndEpoch(1, 2))).write_bytes(b"older, and never read")
+    (tmp_path / f"{snapshot_name(OffsetAndEpoch(4, 3))}.deleted").write_bytes(b"no more")
+    assert topics(tmp_path, warnings) == ["topic-2", "topic-3", "topic-9"]
+
+
+def test_a_snapshot_alone_stands_at_its_end(tmp_path: Path, warnings: list[str]) -> None:
+    (tmp_path / snapshot_name(OffsetAndEpoch(70, 5))).write_bytes(snapshot(VERSION, topic(9)))
+    folded = fold_directory(tmp_path, warn=warnings.append)
+    provenance = folded.provenance
+    assert (provenance.offset, provenance.epoch) == (69, 5)
+    assert provenance.timestamp_ms == TIME_MS + 99
+
+
+def test_segments_follow_one_another(tmp_path: Path, warnings: list[str]) -> None:
+    (tmp_path / FIRST).write_bytes(LOG)
+    (tmp_path / "00000000000000000004.log").write_bytes(batch(4, topic(4)))
+    assert len(topics(tmp_path, warnings)) == 4
+    (tmp_path / "00000000000000000009.log").write_bytes(batch(9, topic(9)))
+    with pytest.raises(MetadataSourceError, match=r"0009\.log: position 0: offset 9 follows wher"):
+        topics(tmp_path, warnings)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "zeros"])
+def test_the_end_of_the_log_may_be_unfinished(
+    tmp_path: Path, warnings: list[str], damage: str
+) -> None:
+    whole, last = LOG[: -len(batch(3, topic(3)))], batch(3, topic(3))
+    ends = {"cut": last[:-3], "flipped": last[:-1] + b"\xff", "zeros": bytes(200)}
+    (tmp_path / FIRST).write_bytes(whole + ends[damage])
+    assert topics(tmp_path, warnings) == ["topic-1", "topic-2"]
+    (warning,) = warnings
+    assert f"{FIRST}: position {len(whole)}: the last {len(ends[damage])} bytes" in warning
+
+
+def test_damage_before_the_last_segment_is_an_error(tmp_path: Path, warnings: list[str]) -> None:
+    (tmp_path / FIRST).write_bytes(LOG[:-1] + b"\xff")
+    (tmp_path / "00000000000000000004.log").write_bytes(batch(4, topic(4)))
+    with pytest.raises(MetadataSourceError, match=rf"{FIRST}: position \d+: .*checksum"):
+        topics(tmp_path, warnings)
+
+
+def test_a_directory_without_a_log(tmp_path: Path, warnings: list[str]) -> None:
+    with pytest.raises(MetadataSourceError, match="no metadata record is in its snapshots and"):
+        topics(tmp_path, warnings)
+    with pytest.raises(FileNotFoundError):
+        topics(tmp_path / "none", warnings)
+
+
+def test_a_file_that_is_a_snapshot_or_a_segment(tmp_path: Path, warnings: list[str]) -> None:
+    file = tmp_path / "any name"
+    for data in (snapshot(VERSION, topic(1)), batch(70, VERSION, topic(1))):
+        file.write_bytes(data)
+        folded = fold_file(file, warn=warnings.append)
+        assert set(folded.image.topics.ids) == {"topic-1"}
+    assert folded.provenance.offset == 71
+
+
+def test_a_file_that_is_no_such_thing(tmp_path: Path, warnings: list[str]) -> None:
+    file = tmp_path / "file"
+    for data in (b"", snapshot()):
+        file.write_bytes(data)
+        with pytest.raises(MetadataSourceError, match="no metadata record is in it"):
+            fold_file(file, warn=warnings.append)
+    file.write_bytes(batch(0, VERSION)[:-1] + b"\xff")
+    with pytest.raises(MetadataSourceError, match=r"file: position 0: .*checksum"):
+        fold_file(file, warn=warnings.append)
+    file.write_bytes(LOG)
+    with pytest.raises(MetadataSourceError, match="no snapshot header"):
+        fold_snapshot(file, OffsetAndEpoch(4, 3))
+
+
+def test_an_open_transaction_is_not_shown(tmp_path: Path, warnings: list[str]) -> None:
+    opened = batch(4, BeginTransactionRecord("long"), topic(4))
+    (tmp_path / FIRST).write_bytes(LOG + opened + batch(6, topic(5)))
+    folded = fold_directory(tmp_path, warn=warnings.append)
+    assert set(folded.image.published.topics.ids) == {"topic-1", "topic-2", "topic-3"}
+    assert folded.provenance.offset == 3
+    assert folded.end.offset == 7
