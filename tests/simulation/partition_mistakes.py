@@ -1,15 +1,20 @@
 # pyright: reportPrivateUsage=false
 # (a mistake is made inside of a class)
-"""Mistakes of a leader, of its controller and of the way they talk, to be found by simulation."""
+"""Mistakes of replicas, of their controller and of the way they talk, to be found by worlds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
-from kvorum.broker.partition_leader import leader
+from kvorum.broker.fetcher import replica_fetcher
+from kvorum.broker.fetcher.partition_fetch_state import (
+    FetchedPartition,
+    PartitionFetchState,
+    initial_fetch_state,
+)
 from kvorum.broker.partition_leader.leader import PartitionLeader
 from kvorum.broker.partition_leader.partition_state import (
     CommittedPartitionState,
@@ -20,8 +25,19 @@ from kvorum.broker.partition_leader.partition_state import (
 from kvorum.controller.apis import alter_partition, broker_registration
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
+from kvorum.storage import unified_log
+from kvorum.storage.segment import Segment
+from kvorum.storage.unified_log import UnifiedLog
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import AlterPartitionRequestPartitionData
+from kvorum.wire.records import RecordBatch, read_batches
+
+LOSS = frozenset(
+    {"a new leader has everything that was committed", "what is committed is in sync everywhere"}
+)
+STANDSTILL = frozenset(
+    {"in peace everybody is in sync again", "in peace every write is acknowledged"}
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +47,7 @@ class Mistake:
     name: str
     make: Callable[[pytest.MonkeyPatch], None]
     seed: int
-    claim: str = "a new leader has everything that was committed"
+    claims: frozenset[str] = LOSS
 
 
 def _committed_isr_only(patch: pytest.MonkeyPatch) -> None:
@@ -57,14 +73,6 @@ def _shrink_at_once(patch: pytest.MonkeyPatch) -> None:
         return self.committed.members - self.leaving
 
     patch.setattr(PendingShrinkIsr, "maximal", property(without))
-
-
-def _no_broker_epochs(patch: pytest.MonkeyPatch) -> None:
-    def active(cluster: ClusterImage, broker_id: int, _: int | None) -> bool:
-        return cluster.is_broker_active(broker_id)
-
-    patch.setattr(leader, "may_join_isr", active)
-    patch.setattr(alter_partition, "_is_eligible", active)
 
 
 def _stale_leader_epochs(patch: pytest.MonkeyPatch) -> None:
@@ -125,28 +133,62 @@ def _never_give_up_a_change(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartitionLeader, "lead", keep)
 
 
-def _give_up_on_old_news(patch: pytest.MonkeyPatch) -> None:
-    """As Kafka does: a rare world needs the leader's metadata to be late for long."""
+def _truncate_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """As before KIP-101: what is committed may be above a follower's high watermark."""
 
-    def never(self: PartitionLeader, _: PartitionRegistration) -> bool:
-        return False
+    def by_high_watermark(partition: FetchedPartition, epoch: int) -> PartitionFetchState:
+        state = initial_fetch_state(partition, epoch)
+        return replace(state, fetch_offset=partition.replica.high_watermark, is_truncating=True)
 
-    patch.setattr(PartitionLeader, "_is_known", never)
+    patch.setattr(replica_fetcher, "initial_fetch_state", by_high_watermark)
+
+
+def _keep_producers_of_truncated_records(patch: pytest.MonkeyPatch) -> None:
+    def high_watermark_only(self: UnifiedLog, _: int) -> None:
+        self.update_high_watermark(self.high_watermark)
+
+    patch.setattr(UnifiedLog, "_after_truncation", high_watermark_only)
+
+
+def _take_answers_of_another_epoch(patch: pytest.MonkeyPatch) -> None:
+    def same_offset(self: PartitionFetchState, asked: PartitionFetchState) -> bool:
+        return self.fetch_offset == asked.fetch_offset
+
+    def any_epoch(records: bytes, *, leader_epoch: int) -> list[RecordBatch]:
+        return list(read_batches(records, is_cut_allowed=leader_epoch >= 0))
+
+    patch.setattr(PartitionFetchState, "is_same_fetch", same_offset)
+    patch.setattr(unified_log, "replicated_batches", any_epoch)
+
+
+def _sync_nothing(patch: pytest.MonkeyPatch) -> None:
+    def counted_only(_: Segment) -> None:
+        return None
+
+    patch.setattr(Segment, "sync", counted_only)
+    patch.setattr(Segment, "sync_with_indexes", counted_only)
 
 
 MISTAKES = [
-    Mistake("old news end a change under way", _give_up_on_old_news, 1101),
-    Mistake("the high watermark goes by the committed ISR", _committed_isr_only, 8),
+    Mistake("the high watermark goes by the committed ISR", _committed_isr_only, 1),
     Mistake("who is to leave the ISR has left it", _shrink_at_once, 2),
-    Mistake("the epochs of brokers are ignored", _no_broker_epochs, 88),
-    Mistake("changes by past leaders are accepted", _stale_leader_epochs, 39),
-    Mistake("the start of the leader's epoch is ignored", _below_the_epoch_start, 5),
     Mistake("the high watermark moves below min.insync.replicas", _minimum_is_ignored, 3),
-    Mistake("lost logs are not noticed", _believe_in_clean_shutdowns, 1),
+    Mistake("lost logs are not noticed", _believe_in_clean_shutdowns, 9),
+    Mistake("a change is never given up", _never_give_up_a_change, 9, STANDSTILL),
+    Mistake("a follower truncates to its high watermark", _truncate_to_the_high_watermark, 1),
     Mistake(
-        "a change is never given up",
-        _never_give_up_a_change,
+        "producers of truncated records are remembered",
+        _keep_producers_of_truncated_records,
         3,
-        "in peace everybody is in sync again",
+        frozenset({"what is acknowledged is committed"}),
     ),
+    Mistake(
+        "a flush makes nothing durable",
+        _sync_nothing,
+        1,
+        frozenset({"a sound disk ends no broker"}),
+    ),
+    Mistake("changes by past leaders are accepted", _stale_leader_epochs, 39),
+    Mistake("the start of the leader's epoch is ignored", _below_the_epoch_start, 13),
+    Mistake("answers of another epoch are taken", _take_answers_of_another_epoch, 48, STANDSTILL),
 ]

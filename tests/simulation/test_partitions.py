@@ -1,4 +1,4 @@
-"""Leaders of partitions and the controller, in worlds that are drawn from a number each.
+"""Brokers with the real replicas and their controller, in worlds drawn from a number each.
 
 A few worlds run every time, some of which nobody has seen; ``KVORUM_PARTITION_SEEDS=1000`` runs
 that many more. The mistakes in `partition_mistakes.py` are made one by one to see that the worlds
@@ -16,10 +16,7 @@ from tests.simulation.partition_mistakes import MISTAKES, Mistake
 
 from kvorum.simulation.partitions.world import run_partitions_seed
 
-FIXED_SEEDS = (*range(1, 16), 751256594288, 325668138226)
-"""In the last two, a broker leads two epochs without reading of the leader between them, and a
-broker that has lost records is killed before it has registered again.
-"""
+FIXED_SEEDS = (*range(1, 16), 747587747211, 1099047201770, 969694340070)
 FRESH_SEEDS = 8
 MORE_SEEDS = int(os.environ.get("KVORUM_PARTITION_SEEDS", "0"))
 
@@ -28,7 +25,7 @@ MORE_SEEDS = int(os.environ.get("KVORUM_PARTITION_SEEDS", "0"))
 def test_a_world_known_for_long_loses_nothing(seed: int) -> None:
     result = run_partitions_seed(seed)
     assert result.broken is None, f"seed {seed}: {result.told}"
-    assert result.counts["acknowledged records"] > 100
+    assert result.counts["committed records"] > 100
 
 
 @pytest.mark.parametrize("number", range(FRESH_SEEDS))
@@ -69,4 +66,4 @@ def test_a_mistake_is_found(mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -
         broken = run_partitions_seed(seed).broken
         if broken is not None:
             break
-    assert broken == mistake.claim
+    assert broken in mistake.claims

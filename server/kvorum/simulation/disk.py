@@ -201,6 +201,13 @@ class SimulatedDisk:
             if name == str(path) or name.startswith(below):
                 del self._directories[name]
 
+    def rename_directory(self, source: Path, target: Path) -> None:
+        """Give a directory another name, with everything in it; that is durable at once."""
+        old, new = str(source), str(target)
+        for name in list(self._directories):
+            if name == old or name.startswith(f"{old}/"):
+                self._directories[new + name.removeprefix(old)] = self._directories.pop(name)
+
     def demand_space(self, path: Path) -> None:
         """Raise OSError where a write to that file is to be refused."""
         for refusal in self._refusals:
@@ -313,11 +320,14 @@ class MountedDisk:
         self.disk.make_directory(path)
 
     def rename(self, source: Path, target: Path) -> None:
-        """Move a file over `target` in one step; both lie in the same directory."""
+        """Move a file over `target` in one step, or a directory; both lie in the same directory."""
         self.enter("rename", source)
         directory = self.disk.directory_at(source.parent)
         if source.parent != target.parent:
             raise _system_error(errno.EXDEV)
+        if self.disk.has_directory(source):
+            self.disk.rename_directory(source, target)
+            return
         file = directory.names.get(source.name)
         if file is None:
             raise FileNotFoundError(errno.ENOENT, strerror(errno.ENOENT), str(source))

@@ -1,5 +1,6 @@
-"""A world of brokers that lead partitions, run by tests: `tests/simulation/test_partitions.py`.
+"""A world of brokers that lead and follow, run by tests: `tests/simulation/test_partitions.py`.
 
-The controller is the real one, behind a network that delays and loses messages. The quorum beneath
-it is only imitated; `kvorum.simulation` itself runs the real one.
+The brokers' replicas are the real ones: partitions, leaders, fetchers, and logs on disks that fail.
+So is the controller, behind a network that delays and loses messages. The quorum beneath it is only
+imitated; `kvorum.simulation` itself runs the real one.
 """

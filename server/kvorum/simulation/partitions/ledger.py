@@ -1,94 +1,271 @@
-"""The ledger of the records that clients have read or got acknowledged, and its checks."""
+"""The ledger of what clients have read or got acknowledged, and of what replicas have written.
+
+**Exemption.** Where a topic allows unclean elections and one takes place, the records that its
+leader lacks may be lost: the ledger forgets these, and nothing else, and lets replicas that were in
+earlier leader epochs truncate below their high watermarks. Records below an offset that a client
+has asked to delete are compared no more: they may come back with a crash, without the leader epochs
+that a follower needs to find out that it has others. Nothing else is exempt: which brokers may lose
+power at once is decided by `budget.Budget`.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.simulation.partitions.replica_log import Entry, ReplicaLog
+from kvorum.simulation.partitions.errors import BrokenPromiseError
+from kvorum.simulation.partitions.registrations import check_change
+from kvorum.simulation.partitions.stored_batches import StoredBatch, stored_batches
+from kvorum.storage.unified_log import UnifiedLog
+
+NONE_YET = -1
+_DELETED: Final = StoredBatch(-1, -1, -1, 0, -1, -1, -1)
 
 
-class BrokenPromiseError(Exception):
-    """A claim does not hold; `claim` is its text."""
+@dataclass(slots=True)
+class _Known:
+    """What is known of one partition.
 
-    def __init__(self, claim: str, told: str) -> None:
-        super().__init__(f"{claim}: {told}")
-        self.claim = claim
+    `committed` has for each offset the batch that clients could read there, `written` the batches
+    by base offset and leader epoch, `acknowledged` the checksums by base offset. Clients have asked
+    to delete what is below `deleted`. `unclean_epoch` is the last one that an unclean election
+    began, and `unclean_since` the first such one behind what was last forgotten.
+    """
+
+    committed: list[StoredBatch] = field(default_factory=list[StoredBatch])
+    written: dict[tuple[int, int], StoredBatch] = field(
+        default_factory=dict[tuple[int, int], StoredBatch]
+    )
+    acknowledged: dict[int, int] = field(default_factory=dict[int, int])
+    high_watermarks: dict[int, int] = field(default_factory=dict[int, int])
+    deleted: int = 0
+    last_epoch: int = NONE_YET
+    unclean_epoch: int = NONE_YET
+    unclean_since: int = NONE_YET
+    is_to_forget: bool = False
+
+
+class Replica:
+    """A broker's replica as the ledger looks at it."""
+
+    def __init__(self, broker_id: int, index: int, log: UnifiedLog) -> None:
+        self.broker_id, self.index, self.log = broker_id, index, log
+
+    def __str__(self) -> str:
+        log = self.log
+        return (
+            f"partition {self.index} of broker {self.broker_id}: start {log.log_start_offset}, "
+            f"high watermark {log.high_watermark}, end {log.log_end_offset}, "
+            f"epochs {[tuple(one) for one in log.epoch_starts]}"
+        )
 
 
 class Ledger:
-    """The records that a consumer could read, and those that were acknowledged to writers."""
+    """The books of all partitions; each method raises BrokenPromiseError.
 
-    def __init__(self, partitions: int) -> None:
-        self._exposed: list[list[Entry]] = [[] for _ in range(partitions)]
-        self._acknowledged: list[dict[int, int]] = [{} for _ in range(partitions)]
-        self._epochs = [-1] * partitions
+    `in_sync` returns the logs of the members of a partition's committed ISR that can be looked at.
+    """
+
+    def __init__(self, partitions: int, in_sync: Callable[[int], Sequence[Replica]]) -> None:
+        self._known = [_Known() for _ in range(partitions)]
+        self._in_sync = in_sync
         self.counts: Counter[str] = Counter()
 
-    def on_lead(self, index: int, log: ReplicaLog, *, leader_epoch: int, broker_id: int) -> None:
+    def on_lead(self, replica: Replica, leader_epoch: int) -> None:
         """Check that a broker which begins to lead has every record that could be read."""
-        if leader_epoch <= self._epochs[index]:
+        known = self._known[replica.index]
+        if leader_epoch <= known.last_epoch:
             return
-        self._epochs[index] = leader_epoch
+        known.last_epoch = leader_epoch
         self.counts["leaders"] += 1
-        exposed = self._exposed[index]
-        if log.entries[: len(exposed)] != exposed:
-            self._fail("a new leader has everything that was committed", index, broker_id, log)
+        if known.is_to_forget and leader_epoch >= known.unclean_epoch:
+            self._forget_lost(known, replica)
+        elif known.is_to_forget and leader_epoch >= known.unclean_since:
+            # It hears late of its own unclean election: the next one has taken place already.
+            return
+        self._check_start(known, replica)
+        if not self._holds(replica, len(known.committed)):
+            self._fail("a new leader has everything that was committed", replica)
 
-    def on_high_watermark(
-        self, index: int, log: ReplicaLog, *, before: int, broker_id: int
-    ) -> None:
-        """Note the records that can be read from now on, and check those readable before."""
-        exposed = self._exposed[index]
-        if log.high_watermark > log.end_offset:
-            self._fail("the high watermark is within the log", index, broker_id, log)
-        if log.high_watermark < before:
-            self._fail("a leader's high watermark never falls", index, broker_id, log)
-        for offset in range(before, log.high_watermark):
-            if offset == len(exposed):
-                exposed.append(log.entries[offset])
-                self.counts["committed records"] += 1
-            elif exposed[offset] != log.entries[offset]:
-                self._fail("nobody reads two records at one offset", index, broker_id, log)
+    def on_delete(self, index: int, offset: int) -> None:
+        """Note that a client wants the records below an offset deleted."""
+        known = self._known[index]
+        known.deleted = max(known.deleted, offset)
+        self.counts["deletes"] += 1
 
-    def acknowledge(self, index: int, offset: int, value: int) -> None:
-        """Note that a record was acknowledged to its writer."""
-        self._acknowledged[index][offset] = value
-        self.counts["acknowledged records"] += 1
-        exposed = self._exposed[index]
-        if offset >= len(exposed) or exposed[offset].value != value:
+    def _check_start(self, known: _Known, replica: Replica) -> None:
+        if replica.log.log_start_offset > known.deleted and known.unclean_epoch == NONE_YET:
+            self._fail("nothing is deleted that nobody wants deleted", replica)
+
+    def _forget_lost(self, known: _Known, replica: Replica) -> None:
+        log = replica.log
+        kept = log.log_start_offset
+        for batch in stored_batches(log, kept, log.log_end_offset):
+            if known.committed[batch.last_offset : batch.last_offset + 1] != [batch]:
+                break
+            kept = batch.last_offset + 1
+        # Not before: reading may be where the broker's process ends.
+        known.is_to_forget = False
+        self.counts["lost by unclean elections"] += max(len(known.committed) - kept, 0)
+        del known.committed[kept:]
+        # What the leader has deleted may be more than is still known.
+        known.committed += [_DELETED] * (log.log_start_offset - len(known.committed))
+        for offset in [one for one in known.acknowledged if one >= kept]:
+            del known.acknowledged[offset]
+
+    def _holds(self, replica: Replica, end: int) -> bool:
+        """Return whether a log has what is committed from its start up to `end`."""
+        known, log = self._known[replica.index], replica.log
+        committed, start = known.committed, log.log_start_offset
+        if log.log_end_offset < end or start > len(committed):
+            return False
+        return all(
+            committed[batch.last_offset] == batch
+            for batch in stored_batches(log, start, end)
+            if batch.last_offset >= known.deleted
+        )
+
+    def on_append(self, replica: Replica, before_end: int) -> None:
+        """Check what was written behind `before_end` against the other replicas."""
+        known, log = self._known[replica.index], replica.log
+        start = max(before_end, log.log_start_offset)
+        for batch in stored_batches(log, start, log.log_end_offset):
+            place = batch.base_offset, batch.leader_epoch
+            if known.written.setdefault(place, batch) != batch:
+                self._fail("an offset and a leader epoch name one batch", replica)
+
+    def on_truncation(self, replica: Replica, *, below: int, latest_epoch: int) -> None:
+        """Check a truncation of a log whose high watermark was `below`, its last epoch `latest`."""
+        self.counts["truncations"] += 1
+        known = self._known[replica.index]
+        if replica.log.log_end_offset < below and latest_epoch >= known.unclean_epoch:
+            self._fail("no replica truncates below its high watermark", replica)
+
+    def on_high_watermark(self, replica: Replica, *, leader_epoch: int) -> None:
+        """Note what can be read of a leader from now on, and check what could be read before."""
+        known, log = self._known[replica.index], replica.log
+        if leader_epoch < known.unclean_epoch:
+            return
+        reached = log.high_watermark
+        before = known.high_watermarks.get(leader_epoch, 0)
+        if reached < before:
+            self._fail("a leader's high watermark never falls", replica)
+        if reached > log.log_end_offset:
+            self._fail("the high watermark is within the log", replica)
+        known.high_watermarks[leader_epoch] = reached
+        self._compare(known, replica, start=before, may_add=True)
+        if leader_epoch == known.last_epoch and reached > before:
+            for member in self._in_sync(replica.index):
+                if member.log.log_end_offset < reached:
+                    self._fail("what is committed is in sync everywhere", replica, f"; {member}")
+
+    def on_follower_high_watermark(self, replica: Replica, *, before: int) -> None:
+        """Check what a consumer may read of a follower."""
+        known = self._known[replica.index]
+        if known.unclean_epoch > NONE_YET:
+            return
+        self._compare(known, replica, start=before, may_add=False)
+
+    def _compare(self, known: _Known, replica: Replica, *, start: int, may_add: bool) -> None:
+        committed, log = known.committed, replica.log
+        # A high watermark may lie within a batch, which is noted with the next one.
+        start = max(min(start, len(committed)), log.log_start_offset)
+        for batch in stored_batches(log, start, log.high_watermark):
+            for offset in range(max(batch.base_offset, start), batch.last_offset + 1):
+                if offset == len(committed) and may_add:
+                    committed.append(batch)
+                    self.counts["committed records"] += 1
+                elif offset < known.deleted:
+                    continue
+                elif offset >= len(committed) or committed[offset] != batch:
+                    self._fail("nobody reads two records at one offset", replica)
+
+    def on_read(self, index: int, read: Sequence[StoredBatch], *, told: str) -> None:
+        """Check what a consumer has read."""
+        known = self._known[index]
+        if known.unclean_epoch > NONE_YET:
+            return
+        for batch in read:
+            self.counts["read batches"] += 1
+            if batch.last_offset < known.deleted:
+                continue
+            if known.committed[batch.last_offset : batch.last_offset + 1] != [batch]:
+                raise BrokenPromiseError("what is read is committed", f"{batch}, {told}")
+
+    def acknowledge(self, index: int, offset: int, crc: int) -> None:
+        """Note that a batch was acknowledged to its writer, with all replicas in sync."""
+        known = self._known[index]
+        self.counts["acknowledged batches"] += 1
+        if known.unclean_epoch > NONE_YET and (
+            offset >= len(known.committed) or known.committed[offset].crc != crc
+        ):
+            # It was acknowledged before the unclean election, and the answer was late.
+            return
+        known.acknowledged[offset] = crc
+        if offset >= len(known.committed) or known.committed[offset].crc != crc:
             told = f"partition {index}, offset {offset}"
             raise BrokenPromiseError("what is acknowledged is committed", told)
 
+    def batch_start(self, index: int, offset: int) -> int | None:
+        """Return where the batch begins that holds a committed offset; None beyond them."""
+        committed = self._known[index].committed
+        return committed[offset].base_offset if offset < len(committed) else None
+
+    def is_exempt(self, index: int) -> bool:
+        """Return whether an unclean election may have lost records of a partition."""
+        return self._known[index].unclean_epoch > NONE_YET
+
     def on_change(self, before: PartitionRegistration, after: PartitionRegistration) -> None:
         """Check a committed change of a partition."""
-        told = f"{before} became {after}"
-        if after.has_leader and after.leader not in after.isr:
-            raise BrokenPromiseError("the leader is in the ISR", told)
-        if not set(after.isr) <= set(after.replicas) or set(after.isr) & set(after.elr):
-            raise BrokenPromiseError("the ISR is among the replicas and not eligible", told)
-        if after.partition_epoch != before.partition_epoch + 1:
-            raise BrokenPromiseError("every change raises the partition epoch by one", told)
-        if after.leader != before.leader and after.leader_epoch != before.leader_epoch + 1:
-            raise BrokenPromiseError("a new leader has a new epoch", told)
+        check_change(before, after)
         self.counts["ISR changes"] += after.isr != before.isr
+        self.counts["reassignments"] += before.is_reassigning and not after.is_reassigning
 
-    def check_end(self, index: int, logs: Sequence[ReplicaLog]) -> None:
+    def on_unclean_election(self, index: int, leader_epoch: int) -> None:
+        """Note that a replica was elected that was not in sync, in a topic that allows it."""
+        self.counts["unclean elections"] += 1
+        known = self._known[index]
+        known.unclean_epoch = leader_epoch
+        if not known.is_to_forget:
+            known.unclean_since = leader_epoch
+        known.is_to_forget = True
+
+    def check_end(self, index: int, replicas: Sequence[Replica]) -> None:
         """Check, after faults and writes have ended, that all replicas have every record."""
-        told = f"partition {index}, ends at {[log.end_offset for log in logs]}"
-        for log in logs:
-            for offset, value in self._acknowledged[index].items():
-                if offset >= log.end_offset or log.entries[offset].value != value:
-                    raise BrokenPromiseError("no acknowledged record is lost", told)
-            if log.entries != logs[0].entries:
-                raise BrokenPromiseError("in peace all replicas are the same", told)
-            if log.high_watermark != log.end_offset:
+        known = self._known[index]
+        told = "; ".join(map(str, replicas))
+        start = max(known.deleted, *(replica.log.log_start_offset for replica in replicas))
+        first = stored_batches(replicas[0].log, start, replicas[0].log.log_end_offset)
+        for replica in replicas:
+            self._check_start(known, replica)
+            log = replica.log
+            if log.high_watermark != log.log_end_offset:
                 raise BrokenPromiseError("in peace everything is committed", told)
+            if stored_batches(log, start, log.log_end_offset) != first:
+                raise BrokenPromiseError("in peace all replicas are the same", told)
+        crcs = {batch.base_offset: batch.crc for batch in first}
+        for offset, crc in known.acknowledged.items():
+            if offset >= start and crcs.get(offset) != crc:
+                raise BrokenPromiseError("no acknowledged record is lost", f"{offset}; {told}")
+        self._check_sequences(first, told)
 
-    def _fail(self, claim: str, index: int, broker_id: int, log: ReplicaLog) -> None:
-        raise BrokenPromiseError(
-            claim,
-            f"partition {index} of broker {broker_id}: end {log.end_offset}, high watermark "
-            f"{log.high_watermark}; committed {len(self._exposed[index])}",
-        )
+    def _check_sequences(self, batches: Sequence[StoredBatch], told: str) -> None:
+        following: dict[tuple[int, int], int] = {}
+        for batch in batches:
+            producer = batch.producer_id, batch.producer_epoch
+            if batch.producer_id < 0:
+                continue
+            if following.get(producer, batch.base_sequence) != batch.base_sequence:
+                raise BrokenPromiseError(
+                    "an idempotent producer's records are there once, in order",
+                    f"{batch} after {following[producer] - 1}; {told}",
+                )
+            count = batch.last_offset - batch.base_offset + 1
+            following[producer] = batch.base_sequence + count
+
+    def _fail(self, claim: str, replica: Replica, told: str = "") -> None:
+        committed = len(self._known[replica.index].committed)
+        raise BrokenPromiseError(claim, f"{replica}; committed {committed}{told}")

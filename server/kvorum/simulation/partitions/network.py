@@ -1,24 +1,65 @@
-"""The network between brokers and controllers: messages are late, out of order, lost, cut off."""
+"""The network between brokers, clients and controllers: messages are late, doubled, lost, cut off.
+
+A message that is late may arrive behind ones that were sent after it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
 from kvorum.simulation.events import Events
+from kvorum.wire.primitives import Message
 
 CONTROLLERS: Final = 0
 """The place of the controllers; brokers are at their ids, which are above it."""
+CLIENTS: Final = -1
+"""The place of producers and consumers."""
+
+MESSAGE_IS_LATE: Final = 0.02
+
+Reply: TypeAlias = Callable[[Message | None], None]
+"""Takes the answer, or None where the connection breaks."""
 
 
 class Network:
     """The links between places, which deliver calls or lose them."""
 
-    def __init__(self, events: Events, random: Random, *, loss: float) -> None:
-        self._events, self._random, self._loss = events, random, loss
+    def __init__(self, events: Events, random: Random, *, loss: float, duplication: float) -> None:
+        self._events, self._random = events, random
+        self._loss, self._duplication, self._late = loss, duplication, MESSAGE_IS_LATE
         self._cut: set[frozenset[int]] = set()
         self.lost = 0
+
+    def ask(
+        self,
+        link: tuple[int, int],
+        serve: Callable[[Reply], None],
+        on_answer: Reply,
+        *,
+        timeout_ms: float,
+        delay_ms: float = 0.0,
+    ) -> None:
+        """Have a request served at the link's other end; exactly one answer is passed on.
+
+        That is None once the time is over. The request may arrive twice.
+        """
+        source, target = link
+        is_told = False
+
+        def tell(answer: Message | None) -> None:
+            nonlocal is_told
+            if not is_told:
+                is_told = True
+                on_answer(answer)
+
+        def reply(answer: Message | None) -> None:
+            self.send(target, source, lambda: tell(answer))
+
+        for _ in range(1 + (self._random.random() < self._duplication)):
+            self.send(source, target, lambda: serve(reply), delay_ms=delay_ms)
+        self._events.after(timeout_ms, lambda: tell(None))
 
     def send(
         self, source: int, target: int, deliver: Callable[[], None], *, delay_ms: float = 0.0
@@ -28,7 +69,7 @@ class Network:
             self.lost += 1
             return
         latency_ms = self._random.uniform(0.5, 8)
-        if self._random.random() < 0.02:
+        if self._random.random() < self._late:
             latency_ms += self._random.uniform(20, 600)
         link = frozenset((source, target))
 
@@ -53,6 +94,6 @@ class Network:
         self._cut.discard(frozenset((source, target)))
 
     def heal(self) -> None:
-        """End all cuts and losses."""
+        """End all cuts and losses, and long delays."""
         self._cut.clear()
-        self._loss = 0.0
+        self._loss = self._duplication = self._late = 0.0

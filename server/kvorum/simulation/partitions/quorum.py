@@ -14,15 +14,18 @@ from typing import NamedTuple, TypeAlias
 
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.controller.requests import handle
+from kvorum.controller.result import ControllerResult, Pieces, at_once
 from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.simulation.events import Events
+from kvorum.simulation.partitions.network import Reply
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kvorum.wire.primitives import Message
 
-Reply: TypeAlias = Callable[[Message | None], None]
-"""Takes the answer, or None where the connection breaks or leads to no active controller."""
+PeriodicTask: TypeAlias = Callable[
+    [MetadataImage, ControllerRequestContext], Pieces[ControllerResult[bool]]
+]
 
 
 class _Appended(NamedTuple):
@@ -78,7 +81,7 @@ class ControllerQuorum:
         self.committed_image = MetadataImage()
         self.active = Controller(self.committed_image, 0, settings)
 
-    def context(self, controller: Controller, api_version: int) -> ControllerRequestContext:
+    def _context(self, controller: Controller, api_version: int) -> ControllerRequestContext:
         """Return the context of one call of the controller."""
         return ControllerRequestContext(
             settings=self._settings,
@@ -98,7 +101,7 @@ class ControllerQuorum:
         if isinstance(request, BrokerHeartbeatRequest):
             contact = controller.sessions.contact
             contact(request.broker_id, request.broker_epoch, self._events.now_ms)
-        context = self.context(controller, type(request).MAX_VERSION)
+        context = self._context(controller, type(request).MAX_VERSION)
         result = handle(controller.image, request, context)
         self.append(controller, result.records, is_atomic=result.is_atomic)
         # An answer without records also waits for the records that the decision saw.
@@ -109,6 +112,12 @@ class ControllerQuorum:
             controller.waiting.append(waiting)
         else:
             reply(result.response)
+
+    def run(self, task: PeriodicTask) -> None:
+        """Let the active controller do what it does unasked."""
+        active = self.active
+        result = at_once(task(active.image, self._context(active, 0)))
+        self.append(active, result.records, is_atomic=result.is_atomic)
 
     def append(
         self, controller: Controller, records: tuple[RecordAndVersion, ...], *, is_atomic: bool

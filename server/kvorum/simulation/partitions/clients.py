@@ -1,0 +1,227 @@
+"""Producers and consumers, and operators who delete records; each does one thing at a time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.broker.partition import ALL_IN_SYNC
+from kvorum.simulation.partitions.network import CLIENTS
+from kvorum.simulation.partitions.settings import QUIET_FROM_MS, TOPIC_ID
+from kvorum.simulation.partitions.stored_batches import StoredBatch
+from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.delete_records import (
+    DeleteRecordsRequest,
+    DeleteRecordsRequestDeleteRecordsPartition,
+    DeleteRecordsRequestDeleteRecordsTopic,
+)
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+    FetchResponse,
+)
+from kvorum.wire.messages.produce import (
+    ProduceRequest,
+    ProduceRequestPartitionProduceData,
+    ProduceRequestTopicProduceData,
+    ProduceResponse,
+)
+from kvorum.wire.primitives import Message
+from kvorum.wire.records import BatchOptions, RecordBatch, RecordData, build_batch, read_batches
+
+PRODUCE_TIMEOUT_MS: Final = 200
+REQUEST_TIMEOUT_MS: Final = 260
+READ_BYTES: Final = 5_000
+READS_FROM_LEADER: Final = 0.7
+LEADER_ONLY: Final = 1
+_LOST_SEQUENCES: Final = frozenset(
+    {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID}
+)
+
+
+class Client:
+    """A client of one partition, which takes the leader from the metadata of any broker."""
+
+    def __init__(self, around: Surroundings, index: int) -> None:
+        self.around = around
+        self.index = index
+
+    def leader(self) -> int | None:
+        """Return who leads, as some broker believes; None where nobody knows of a leader."""
+        servers = [one for one in self.around.servers.values() if one.is_up]
+        if not servers:
+            return None
+        image = self.around.random.choice(servers).image
+        topic = image.topics.by_id.get(TOPIC_ID)
+        partition = None if topic is None else topic.partitions.get(self.index)
+        return partition.leader if partition is not None and partition.has_leader else None
+
+
+class Producer(Client):
+    """Sends one batch after the other, with acks=all again and again until it is acknowledged.
+
+    `producer_id` is -1 for a producer that is not idempotent: its retries may be written twice.
+    """
+
+    def __init__(self, around: Surroundings, index: int, *, acks: int, producer_id: int) -> None:
+        super().__init__(around, index)
+        self._acks, self._producer_id = acks, producer_id
+        self._epoch, self._sequence, self._written = 0, 0, 0
+        self._batch: RecordBatch | None = None
+        self._attempt = 0
+        self._last_code = 0
+        self._is_waiting = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that has to be acknowledged has been."""
+        return self._acks != ALL_IN_SYNC or self._batch is None
+
+    def told(self) -> str:
+        """Return where it stands, in words."""
+        return (
+            f"producer {self._producer_id} of partition {self.index}, sequence {self._sequence}, "
+            f"attempt {self._attempt}, last answer {self._last_code}"
+        )
+
+    def step(self) -> None:
+        """Send the next batch, or the last one again."""
+        if self._is_waiting:
+            return
+        if self._batch is None:
+            if self.around.now_ms > QUIET_FROM_MS:
+                return
+            self._batch = self._next_batch()
+        leader = self.leader()
+        if leader is not None:
+            self._send(leader, self._batch)
+
+    def _next_batch(self) -> RecordBatch:
+        records: list[RecordData] = []
+        for _ in range(self.around.random.randint(1, 3)):
+            self._written += 1
+            value = f"{self._producer_id} {self._acks} {self._written}".encode()
+            records.append(RecordData(value, None, self.around.wall_ms(), ()))
+        is_idempotent = self._producer_id >= 0
+        options = BatchOptions(
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch if is_idempotent else -1,
+            base_sequence=self._sequence if is_idempotent else -1,
+        )
+        (batch,) = read_batches(build_batch(records, options))
+        return batch
+
+    def _send(self, leader: int, batch: RecordBatch) -> None:
+        self._attempt += 1
+        attempt = self._attempt
+        self._is_waiting = self._acks != 0
+        data = ProduceRequestPartitionProduceData(self.index, bytes(batch.data))
+        request = ProduceRequest(
+            acks=self._acks,
+            timeout_ms=PRODUCE_TIMEOUT_MS,
+            topic_data=[ProduceRequestTopicProduceData(topic_id=TOPIC_ID, partition_data=[data])],
+        )
+
+        def told(answer: Message | None) -> None:
+            if attempt == self._attempt and self._acks:
+                self._on_answer(batch, answer)
+
+        self.around.ask(CLIENTS, leader, request, told, timeout_ms=REQUEST_TIMEOUT_MS)
+        if not self._acks:
+            self._batch = None
+
+    def _on_answer(self, batch: RecordBatch, answer: Message | None) -> None:
+        self._is_waiting = False
+        if self._acks != ALL_IN_SYNC:
+            self._batch = None
+            return
+        if not isinstance(answer, ProduceResponse):
+            self.around.ledger.counts["writes without an answer"] += 1
+            return
+        (one,) = answer.responses[0].partition_responses
+        self._last_code = one.error_code
+        if one.error_code == ErrorCode.NONE:
+            self.around.ledger.acknowledge(self.index, one.base_offset, batch.crc)
+            self._sequence += batch.last_offset_delta + 1
+            self._batch = None
+        elif one.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            self._sequence += batch.last_offset_delta + 1
+            self._batch = None
+        elif one.error_code in _LOST_SEQUENCES and self.around.ledger.is_exempt(self.index):
+            # What came before is lost: the producer begins anew, as it may (KIP-360).
+            self._epoch, self._sequence, self._batch = self._epoch + 1, 0, None
+
+
+class Consumer(Client):
+    """Reads anywhere in the log, and checks that what it gets is committed."""
+
+    def __init__(self, around: Surroundings, index: int) -> None:
+        super().__init__(around, index)
+        self._offset = 0
+        self._is_waiting = False
+
+    def step(self) -> None:
+        """Read on, or from another place."""
+        random, servers = self.around.random, self.around.servers
+        # Most read from the leader, and some from any replica (KIP-392).
+        broker = (
+            self.leader() if random.random() < READS_FROM_LEADER else random.choice(sorted(servers))
+        )
+        if self._is_waiting or broker is None:
+            return
+        self._is_waiting = True
+        wish = FetchRequestFetchPartition(
+            partition=self.index, fetch_offset=self._offset, partition_max_bytes=READ_BYTES
+        )
+        request = FetchRequest(
+            max_bytes=READ_BYTES,
+            topics=[FetchRequestFetchTopic(topic_id=TOPIC_ID, partitions=[wish])],
+        )
+        told = self._offset, broker
+
+        def read(answer: Message | None) -> None:
+            self._on_answer(answer, f"from {told[0]} of broker {told[1]}")
+
+        self.around.ask(CLIENTS, broker, request, read, timeout_ms=REQUEST_TIMEOUT_MS)
+
+    def _on_answer(self, answer: Message | None, told: str) -> None:
+        self._is_waiting = False
+        if not isinstance(answer, FetchResponse):
+            return
+        (data,) = answer.responses[0].partitions
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._offset = 0 if self._offset else self.around.random.randint(0, 500)
+            return
+        read = read_batches(memoryview(data.records or b""), is_cut_allowed=True)
+        batches = [StoredBatch.of(batch) for batch in read]
+        self.around.ledger.on_read(self.index, batches, told=told)
+        if batches:
+            self._offset = batches[-1].last_offset + 1
+
+
+class Deleter(Client):
+    """Deletes the oldest records now and then (DeleteRecords), whole batches of them.
+
+    As in Kafka, a follower whose log ends within the batch that the leader's log begins with, and
+    has other records there, cannot go on.
+    """
+
+    def __init__(self, around: Surroundings, index: int) -> None:
+        super().__init__(around, index)
+        self._offset = 0
+
+    def step(self) -> None:
+        """Move the log's start up a little."""
+        leader = self.leader()
+        if leader is None:
+            return
+        self._offset += self.around.random.choice((5, 20, 100))
+        offset = self.around.ledger.batch_start(self.index, self._offset)
+        if offset is None or offset < 0:
+            return
+        wish = DeleteRecordsRequestDeleteRecordsPartition(self.index, offset)
+        topic = DeleteRecordsRequestDeleteRecordsTopic("", [wish])
+        request = DeleteRecordsRequest(topics=[topic])
+        self.around.ledger.on_delete(self.index, offset)
+        self.around.ask(CLIENTS, leader, request, lambda _: None, timeout_ms=REQUEST_TIMEOUT_MS)

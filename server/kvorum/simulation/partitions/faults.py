@@ -1,0 +1,229 @@
+"""The faults of a world: how brokers end, stand still, lose touch and have bad disks."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.simulation.disk_faults import FileKind
+from kvorum.simulation.partitions.broker import Broker
+from kvorum.simulation.partitions.budget import Budget
+from kvorum.simulation.partitions.errors import BrokenPromiseError
+from kvorum.simulation.partitions.network import CONTROLLERS
+from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
+from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsRequestReassignablePartition,
+    AlterPartitionReassignmentsRequestReassignableTopic,
+)
+
+ALL_FILES: Final = tuple(FileKind)
+STRIKE_MS: Final = 140
+"""The mean time from one fault to the next."""
+DISK_CALLS_MAX: Final = 60
+"""A process that ends at its disk does so within that many calls."""
+CRASH_LOSES_POWER: Final = 0.5
+SYNC_FAILS: Final = 0.5
+"""How often a bad disk fails to sync; else it refuses writes."""
+WISH_IS_CANCELLED: Final = 0.5
+JOINING_IS_STRUCK: Final = 0.2
+
+
+class Faults:
+    """Strikes brokers, the network, controllers and disks, until `stop`."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        brokers: Mapping[int, Broker],
+        partitions: Mapping[int, PartitionRegistration],
+    ) -> None:
+        self._around, self._random = around, around.random
+        self._brokers, self._partitions = brokers, partitions
+        self.budget = Budget(around, partitions)
+        self._planned: dict[int, bool] = {}
+        self.is_over = False
+
+    def next(self) -> None:
+        """Strike once, and plan the next time."""
+        if self.is_over:
+            return
+        broker = self._random.choice(list(self._brokers.values()))
+        strikes: tuple[Callable[[Broker], None], ...] = (
+            *(self._kill, self._lose_power, self._lose_power, self._stop, self._stop),
+            *(self._crash_at_disk, self._crash_at_disk, self._bad_disk, self._stall),
+            *(self._cut_somewhere, self._cut_somewhere, self._fail_over, self._reassign),
+        )
+        self._random.choice(strikes)(broker)
+        self._around.events.after(self._random.expovariate(1 / STRIKE_MS), self.next)
+
+    def stop(self) -> None:
+        """Strike no more; what is planned for a disk still happens."""
+        self.is_over = True
+
+    def on_crash(self, broker: Broker, error: BaseException) -> None:
+        """Take note of a process that has ended by itself, as planned."""
+        if broker.id not in self._planned:
+            raise BrokenPromiseError("a sound disk ends no broker", f"{broker.id}: {error!r}")
+        # It may have been left alone since the plan was made.
+        is_power_lost = self._planned[broker.id] and self.budget.has_copies(broker.id)
+        self._end(broker, is_power_lost=is_power_lost)
+
+    def _count(self, name: str) -> None:
+        self._around.ledger.counts[name] += 1
+
+    # --- ends of processes ----------------------------------------------------------------
+
+    def _kill(self, broker: Broker) -> None:
+        self.crash(broker, is_power_lost=False)
+
+    def _lose_power(self, broker: Broker) -> None:
+        self.crash(broker, is_power_lost=True)
+
+    def crash(self, broker: Broker, *, is_power_lost: bool) -> None:
+        """End a process at once, if that is within the budget."""
+        if broker.is_up and self.budget.allows(broker, is_power_lost=is_power_lost):
+            self._end(broker, is_power_lost=is_power_lost)
+
+    def _end(self, broker: Broker, *, is_power_lost: bool) -> None:
+        self.budget.take(broker, is_power_lost=is_power_lost)
+        self._planned.pop(broker.id, None)
+        broker.process.end(is_power_cut=is_power_lost)
+        self._count("power" if is_power_lost else "kill")
+        self._around.events.after(self._random.uniform(10, 900), lambda: self._restart(broker))
+
+    def _crash_at_disk(self, broker: Broker) -> None:
+        """End a process in the middle of what it does with its disk."""
+        is_power_lost = self._random.random() < CRASH_LOSES_POWER
+        if not broker.is_up or not self.budget.allows(broker, is_power_lost=is_power_lost):
+            return
+        self.budget.take(broker, is_power_lost=is_power_lost)
+        self._planned[broker.id] = is_power_lost
+        broker.process.crash_at_call(self._random.randint(1, DISK_CALLS_MAX))
+        self._count("crash at disk")
+
+    def _bad_disk(self, broker: Broker) -> None:
+        """Let a disk refuse writes, or fail to sync; its operator restarts the broker."""
+        if not broker.is_up or not self.budget.allows(broker, is_power_lost=True):
+            return
+        self.budget.take(broker, is_power_lost=True)
+        self._planned[broker.id] = False
+        disk = broker.process.disk
+        if self._random.random() < SYNC_FAILS:
+            disk.fail_next_sync(ALL_FILES)
+            self._count("failed sync")
+        else:
+            disk.refuse_writes(ALL_FILES, error=self._random.choice((errno.ENOSPC, errno.EIO)))
+            self._count("full disk")
+        incarnation = broker.process.incarnation
+
+        def repair() -> None:
+            disk.forget_faults()
+            if broker.is_up and broker.process.incarnation == incarnation:
+                self._end(broker, is_power_lost=False)
+
+        self._around.events.after(self._random.uniform(20, 400), repair)
+
+    def _stop(self, broker: Broker) -> None:
+        if broker.is_up and not broker.is_stopping:
+            if not broker.is_registered:
+                # As in Kafka, it leaves no broker epoch that its controller would take for clean.
+                if not self.budget.allows(broker, is_power_lost=False):
+                    return
+                self.budget.take(broker, is_power_lost=False)
+            broker.stop()
+            self._count("stop")
+            self._around.events.after(
+                self._random.uniform(300, 1_200), lambda: self._restart(broker)
+            )
+
+    def _restart(self, broker: Broker) -> None:
+        if broker.is_up and broker.is_stopping:
+            # Its controlled shutdown took too long: its operator kills it, if that is bearable.
+            self.crash(broker, is_power_lost=False)
+        if not broker.is_up:
+            broker.start()
+
+    def start_all(self) -> None:
+        """Start every broker that is down."""
+        for broker in self._brokers.values():
+            if not broker.is_up:
+                broker.start()
+
+    def _stall(self, broker: Broker) -> None:
+        """Let a process stand still for a while, as a slow disk or a long pause does."""
+        broker.process.stalled_until_ms = self._around.now_ms + self._random.uniform(30, 900)
+        self._count("stall")
+
+    # --- the network and the controllers ----------------------------------------------------
+
+    def _cut_somewhere(self, broker: Broker) -> None:
+        other = self._random.choice([CONTROLLERS, *self._brokers])
+        self._cut(broker.id, other, self._random.uniform(50, 1_200))
+
+    def _cut(self, one: int, other: int, duration_ms: float) -> None:
+        if one != other:
+            network = self._around.network
+            network.cut(one, other)
+            self._count("cut")
+            self._around.events.after(duration_ms, lambda: network.mend(one, other))
+
+    def _fail_over(self, _: Broker) -> None:
+        self._around.quorum.fail_over(zombie_ms=self._random.uniform(0, 800))
+        self._count("controller")
+
+    def _reassign(self, _: Broker) -> None:
+        """Wish for other replicas of a partition, or give up the wish that is under way.
+
+        As in Kafka, a wish that takes back a part of another one would never be reached; and a
+        broker that is to have a replica again while it is in the ELR may be elected without the
+        records that it has deleted meanwhile.
+        """
+        topic_image = self._around.quorum.active.image.topics.by_id.get(TOPIC_ID)
+        if topic_image is None:
+            return
+        index, partition = self._random.choice(list(topic_image.partitions.in_order()))
+        count = self._around.settings.replicas
+        drawn = self._random.sample(sorted(self._brokers), count)
+        if set(drawn) & (set(partition.elr) - set(partition.replicas)):
+            return
+        replicas: list[int] | None = drawn
+        if partition.is_reassigning:
+            if self._random.random() >= WISH_IS_CANCELLED:
+                return
+            replicas = None
+        wish = AlterPartitionReassignmentsRequestReassignablePartition(index, replicas)
+        topic = AlterPartitionReassignmentsRequestReassignableTopic(TOPIC, [wish])
+        quorum = self._around.quorum
+        request = AlterPartitionReassignmentsRequest(topics=[topic])
+        quorum.ask(quorum.active, request, lambda _: None)
+        self._count("wish")
+
+    def on_expansion(self, leader: int, joining: int) -> float:
+        """Strike at the worst moment, while a replica is about to join an ISR.
+
+        Returns the time for which the leader's request is delayed.
+        """
+        random, events = self._random, self._around.events
+        if self.is_over or random.random() > JOINING_IS_STRUCK:
+            return 0.0
+        self._count("struck while joining")
+        for_ms = random.uniform(200, 900)
+        match random.choice(("lose its log", "lose touch", "be late")):
+            case "lose its log":
+                broker = self._brokers[joining]
+                events.after(random.uniform(1, 30), lambda: self._lose_power(broker))
+                self._cut(joining, random.choice(list(self._brokers)), for_ms + 500)
+                return for_ms
+            case "lose touch":
+                # The request arrives, but its answer and the metadata records do not.
+                self._cut(leader, joining, for_ms)
+                events.after(9, lambda: self._cut(leader, CONTROLLERS, for_ms))
+                return 0.0
+            case _:
+                for other in self._brokers:
+                    self._cut(joining, other, for_ms + 500)
+                return for_ms

@@ -1,0 +1,152 @@
+"""Fetches as a simulated broker answers them, by the real partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Final, TypeVar, cast
+
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
+from kvorum.broker.partition import IsolationLevel
+from kvorum.node.broker.delayed_fetch import (
+    FetchEnvironment,
+    FetchingReplica,
+    FetchParams,
+    FetchResult,
+    PartitionFetch,
+    fetch_messages,
+)
+from kvorum.node.broker.delayed_operation import DelayedOperationPurgatory
+from kvorum.simulation.partitions.network import Reply
+from kvorum.simulation.partitions.replicas import Replicas
+from kvorum.simulation.partitions.settings import TOPIC_ID
+from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.storage.file_records import FileRecords, TruncatedRecordsError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchResponse,
+    FetchResponseEpochEndOffset,
+    FetchResponseFetchableTopicResponse,
+    FetchResponsePartitionData,
+)
+
+_FULL_SOCKET: Final = 0.1
+_FULL_SOCKET_MS_MAX: Final = 60.0
+Result = TypeVar("Result")
+
+
+class FetchHandler:
+    """Answers fetches of followers and consumers; `guard` makes a callback one of the process.
+
+    A response is made at once; its records are read from their file when the socket takes them,
+    which may be later. The connection breaks where the log was truncated meanwhile.
+    """
+
+    def __init__(
+        self,
+        replicas: Replicas,
+        around: Surroundings,
+        guard: Callable[[Callable[[], None]], Callable[[], None]],
+    ) -> None:
+        self._replicas = replicas
+        self._around = around
+        self._guard = guard
+        self._environment = FetchEnvironment(DelayedOperationPurgatory(), BrokerTopicStats())
+
+    def handle(self, request: FetchRequest, reply: Reply) -> None:
+        """Answer a fetch."""
+        response = self._response(request)
+        delay_ms = _time_in_socket_ms(self._around.random)
+        if not delay_ms:
+            reply(_sent(response))
+            return
+        self._around.events.after(delay_ms, self._guard(lambda: reply(_sent(response))))
+
+    def _response(self, request: FetchRequest) -> FetchResponse:
+        fetches: list[PartitionFetch] = []
+        answers: list[FetchResponsePartitionData] = []
+        for wish in (wish for topic in request.topics for wish in topic.partitions):
+            fetch = self._fetch_of(wish)
+            if fetch is None:
+                answers.append(_refused(wish.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            else:
+                fetches.append(fetch)
+        results = _at_once(fetch_messages(fetches, self._params(request), self._environment))
+        answers += [_answer(*pair) for pair in zip(fetches, results, strict=True)]
+        return FetchResponse(
+            responses=[FetchResponseFetchableTopicResponse(topic_id=TOPIC_ID, partitions=answers)]
+        )
+
+    def _fetch_of(self, wish: FetchRequestFetchPartition) -> PartitionFetch | None:
+        partition = self._replicas.partitions.get((TOPIC_ID, wish.partition))
+        if partition is None:
+            return None
+        return PartitionFetch(
+            partition,
+            wish.fetch_offset,
+            wish.partition_max_bytes,
+            wish.current_leader_epoch,
+            wish.last_fetched_epoch,
+            wish.log_start_offset,
+            TOPIC_ID,
+        )
+
+    def _params(self, request: FetchRequest) -> FetchParams:
+        state = request.replica_state
+        is_follower = state.replica_id >= 0
+        return FetchParams(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=request.max_bytes,
+            isolation=IsolationLevel.READ_UNCOMMITTED,
+            replica=FetchingReplica(state.replica_id, state.replica_epoch) if is_follower else None,
+            is_leader_needed=False,
+            now_ms=self._around.now_ms,
+        )
+
+
+def _time_in_socket_ms(random: Random) -> float:
+    return random.uniform(0, _FULL_SOCKET_MS_MAX) if random.random() < _FULL_SOCKET else 0.0
+
+
+def _sent(response: FetchResponse) -> FetchResponse | None:
+    """Return a response with its records as bytes; None where they are not there any more."""
+    try:
+        for data in response.responses[0].partitions:
+            if isinstance(data.records, FileRecords):
+                data.records = bytes(data.records)
+    except (OSError, TruncatedRecordsError):
+        return None
+    return response
+
+
+def _at_once(work: Coroutine[object, None, Result]) -> Result:
+    """Return the result of a coroutine that does not wait for anything."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    raise RuntimeError("a fetch without a minimum does not wait")
+
+
+def _refused(index: int, code: ErrorCode) -> FetchResponsePartitionData:
+    return FetchResponsePartitionData(index, error_code=code, high_watermark=-1, records=b"")
+
+
+def _answer(fetch: PartitionFetch, result: FetchResult) -> FetchResponsePartitionData:
+    index, read = fetch.partition.topic_partition.partition, result.read
+    if read is None:
+        return _refused(index, result.error)
+    data = FetchResponsePartitionData(
+        index,
+        high_watermark=read.high_watermark,
+        log_start_offset=read.log_start_offset,
+        # A range of a file, until the response is sent.
+        records=cast("bytes", read.records),
+    )
+    if read.diverging is not None:
+        data.diverging_epoch = FetchResponseEpochEndOffset(*read.diverging)
+    return data

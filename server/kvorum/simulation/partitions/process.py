@@ -1,0 +1,103 @@
+"""The life of one simulated broker: a machine with its disk, and the process on it while one runs.
+
+A process may end in the middle of a call to the disk; it may also stand still for a while, and go
+on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from kvorum.simulation.disk import MountedDisk, SimulatedDisk
+from kvorum.simulation.disk_faults import CrashedError
+from kvorum.simulation.events import Events
+from kvorum.simulation.partitions.network import Reply
+from kvorum.storage.errors import StorageError
+from kvorum.wire.primitives import Message
+
+Action = Callable[[], None]
+_NEVER: Final = -1
+
+
+class Process:
+    """What runs on a machine, one incarnation after the other.
+
+    `on_crash` is called with what has ended a process.
+    """
+
+    def __init__(
+        self, events: Events, random: Random, on_crash: Callable[[BaseException], None]
+    ) -> None:
+        self.disk = SimulatedDisk(random, before_call=self._before_call)
+        self.is_up = False
+        self.incarnation = 0
+        self.stalled_until_ms = 0.0
+        self._events, self._random = events, random
+        self._on_crash = on_crash
+        self._calls_until_crash = _NEVER
+
+    def begin(self) -> MountedDisk:
+        """Start a process; return its view of the disk."""
+        self.incarnation += 1
+        self.is_up = True
+        self.stalled_until_ms = 0.0
+        self._calls_until_crash = _NEVER
+        return self.disk.mount()
+
+    def end(self, *, is_power_cut: bool) -> None:
+        """End the process at once; a power cut also loses what is not flushed, wholly or partly."""
+        self.is_up = False
+        self.disk.crash(is_power_cut=is_power_cut)
+        self.disk.forget_faults()
+
+    def crash_at_call(self, number: int) -> None:
+        """End the process before the `number`-th call to the disk from now on."""
+        self._calls_until_crash = number
+
+    def guard(self, action: Action) -> Action:
+        """Return an action of this incarnation: it waits while that stands still, and ends with it.
+
+        An error of the disk that nobody handles ends the process, as it ends a real broker.
+        """
+        incarnation = self.incarnation
+
+        def run() -> None:
+            if not self.is_up or self.incarnation != incarnation:
+                return
+            if self._events.now_ms < self.stalled_until_ms:
+                self._events.at(self.stalled_until_ms, run)
+                return
+            try:
+                action()
+            except (CrashedError, StorageError) as error:
+                self._on_crash(error)
+
+        return run
+
+    def guard_reply(self, on_answer: Reply) -> Reply:
+        """Return a callback for an answer that is one of this incarnation."""
+        incarnation = self.incarnation
+
+        def told(answer: Message | None) -> None:
+            if self.incarnation == incarnation:
+                self.guard(lambda: on_answer(answer))()
+
+        return told
+
+    def every(self, interval_ms: Callable[[], float], action: Action) -> None:
+        """Repeat an action while this process lives."""
+
+        def again() -> None:
+            self._events.after(interval_ms(), guarded)
+            action()
+
+        guarded = self.guard(again)
+        self._events.after(self._random.uniform(0, interval_ms()), guarded)
+
+    def _before_call(self, operation: str, _: object) -> None:
+        if self._calls_until_crash != _NEVER:
+            self._calls_until_crash -= 1
+            if self._calls_until_crash == _NEVER:
+                raise CrashedError(operation)

@@ -1,0 +1,47 @@
+"""What the checks conclude from a partition's state in the metadata log."""
+
+from __future__ import annotations
+
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.simulation.partitions.errors import BrokenPromiseError
+
+
+def check_change(before: PartitionRegistration, after: PartitionRegistration) -> None:
+    """Check what every committed change keeps; raises BrokenPromiseError."""
+    told = f"{before} became {after}"
+    if after.has_leader and after.leader not in after.isr:
+        raise BrokenPromiseError("the leader is in the ISR", told)
+    if not set(after.isr) <= set(after.replicas) or set(after.isr) & set(after.elr):
+        raise BrokenPromiseError("the ISR is among the replicas and not eligible", told)
+    if after.partition_epoch != before.partition_epoch + 1:
+        raise BrokenPromiseError("every change raises the partition epoch by one", told)
+    if after.leader != before.leader and after.leader_epoch != before.leader_epoch + 1:
+        raise BrokenPromiseError("a new leader has a new epoch", told)
+
+
+def is_unclean(before: PartitionRegistration, after: PartitionRegistration) -> bool:
+    """Return whether a leader was elected, or let into the ISR, that may lack committed records.
+
+    Who gives up a reassignment while only added replicas are in sync makes the ISR of the first
+    replica, where the topic allows that (Kafka's PartitionReassignmentRevert).
+    """
+    is_elected = after.has_leader and after.leader_epoch > before.leader_epoch
+    # Kafka elects the last known leader only where nobody is eligible.
+    may_lead = {*before.isr, *(before.elr or before.last_known_elr)}
+    is_reverted = bool(before.adding_replicas) and not (
+        set(before.adding_replicas) & set(after.replicas)
+    )
+    is_isr_lost = is_reverted and not set(before.isr) & set(after.isr)
+    return is_isr_lost or (is_elected and after.leader not in may_lead)
+
+
+def waits_for_removed_replica(partition: PartitionRegistration) -> bool:
+    """Return whether nobody can be elected, because only a former replica is eligible.
+
+    As in Kafka, whose PartitionChangeBuilder keeps a member of the ISR that a reassignment removes
+    in the ELR where too few are in sync, and elects no last known leader while the ELR has members.
+    Such a partition waits for an unclean election by an operator.
+    """
+    elr = set(partition.elr)
+    is_leaderless = not partition.has_leader and not partition.isr
+    return is_leaderless and bool(elr) and not elr & set(partition.replicas)

@@ -1,0 +1,71 @@
+"""The parts of a world that all its brokers and clients share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from kvorum.metadata.image import MetadataImage
+from kvorum.simulation.events import Events
+from kvorum.simulation.partitions.ledger import Ledger
+from kvorum.simulation.partitions.network import Network, Reply
+from kvorum.simulation.partitions.quorum import ControllerQuorum
+from kvorum.simulation.partitions.settings import WALL_MS, WorldSettings
+from kvorum.wire.primitives import Message
+
+
+class Server(Protocol):
+    """A broker as others see it."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a process runs."""
+        ...
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata that the broker knows."""
+        ...
+
+    def receive(self, request: Message, reply: Reply) -> None:
+        """Handle a request; there may be no answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """A world's time, chance, network, controllers and books.
+
+    `on_expansion` gets the ids of a leader and of the replica that is about to join its ISR, and
+    returns for how long the request is delayed.
+    """
+
+    settings: WorldSettings
+    events: Events
+    random: Random
+    network: Network
+    quorum: ControllerQuorum
+    ledger: Ledger
+    servers: dict[int, Server]
+    on_expansion: Callable[[int, int], float]
+
+    @property
+    def now_ms(self) -> float:
+        """The world's time."""
+        return self.events.now_ms
+
+    def wall_ms(self) -> int:
+        """Return the time of day."""
+        return WALL_MS + int(self.events.now_ms)
+
+    def ask(
+        self, source: int, target: int, request: Message, on_answer: Reply, *, timeout_ms: float
+    ) -> None:
+        """Send a request to a broker."""
+
+        def serve(reply: Reply) -> None:
+            self.servers[target].receive(request, reply)
+
+        self.network.ask((source, target), serve, on_answer, timeout_ms=timeout_ms)
