@@ -46,6 +46,6 @@ def _element(kind: type[Struct], name: str, value: Any, version: int) -> Any:
         return _struct_of(inner, cast("Body", value), version)
     if name == "uuid":
         return uuid_from_text(value)
-    if name == "bytes":
+    if name in {"bytes", "records"}:
         return base64.b64decode(value)
     return value

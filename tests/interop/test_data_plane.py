@@ -13,12 +13,12 @@ from typing import Any, Final
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.driver import TopicWish
-from tests.interop.controller_quorum import wait_for
 from tests.interop.data_plane_script import TOPICS, Script, Step
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
+from tests.interop.served_topics import wait_until_served
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.storage.producer_snapshot import decode_producer_snapshot
@@ -31,8 +31,6 @@ from kvorum.wire.messages.describe_producers import (
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.list_offsets import (
     ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
     ListOffsetsResponse,
 )
 from kvorum.wire.messages.offset_for_leader_epoch import (
@@ -73,16 +71,8 @@ def nodes(
                 wishes = [TopicWish(name, configs=dict(TOPICS[name])) for name in TOPICS]
                 assert {done.code for done in driver.create_topics(wishes).values()} == {0}
             with RawClient(node.bootstrap_servers) as client:
-                wait_for(lambda: serves_all(client) or None, lambda: "every partition is served")
+                wait_until_served(client, *TOPICS)
         yield real, ours
-
-
-def serves_all(client: RawClient) -> bool:
-    """Return whether the broker has taken up every topic; it answers their creation before."""
-    wish = ListOffsetsRequestListOffsetsPartition(0, -1, LATEST)
-    topics = [ListOffsetsRequestListOffsetsTopic(name, [wish]) for name in TOPICS]
-    answer = client.ask(ListOffsetsRequest(topics=topics), ListOffsetsResponse, 5)
-    return {one.error_code for topic in answer.topics for one in topic.partitions} == {0}
 
 
 def comparable(response: Any) -> object:

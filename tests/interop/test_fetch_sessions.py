@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.driver import TopicWish
-from tests.interop.controller_quorum import wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
+from tests.interop.served_topics import topic_id, wait_until_served
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.messages.delete_records import (
@@ -31,17 +31,6 @@ from kvorum.wire.messages.fetch import (
     FetchRequestFetchTopic,
     FetchRequestForgottenTopic,
     FetchResponse,
-)
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-)
-from kvorum.wire.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
 )
 from kvorum.wire.messages.produce import (
     ProduceRequest,
@@ -103,18 +92,10 @@ class Server:
 
     def learn(self, name: str) -> None:
         """Wait until a topic is there, and take note of its id."""
-        wish = ListOffsetsRequestListOffsetsPartition(PARTITIONS - 1, -1, -1)
-        topic = ListOffsetsRequestListOffsetsTopic(name, [wish])
-
-        def is_served() -> bool | None:
-            answer = self.client.ask(ListOffsetsRequest(topics=[topic]), ListOffsetsResponse, 5)
-            return answer.topics[0].partitions[0].error_code == 0 or None
-
-        wait_for(is_served, lambda: f"{name} is served")
-        request = MetadataRequest([MetadataRequestTopic(name=name)])
-        (described,) = self.client.ask(request, MetadataResponse, 12).topics
-        self.topic_ids[name] = described.topic_id
-        self.names[described.topic_id] = name
+        wait_until_served(self.client, name, partition=PARTITIONS - 1)
+        found = topic_id(self.client, name)
+        self.topic_ids[name] = found
+        self.names[found] = name
 
     def ask(self, step: Step) -> tuple[int, int, list[object]]:
         """Return the error, the session id and what is comparable of the partitions."""

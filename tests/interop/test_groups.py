@@ -7,12 +7,15 @@ import importlib
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.driver import TopicWish
+from tests.interop.clients.java_records import JavaClients, JavaMember
 from tests.interop.controller_quorum import wait_for
+from tests.interop.kafka.java import Java
 from tests.interop.kvorum_node import KvorumNode
 
 pytestmark = pytest.mark.interop
@@ -143,49 +146,93 @@ class KafkaPython(Member):
         self._consumer.close()
 
 
-MEMBERS: Final[list[Callable[[str, str, str], Member]]] = [Confluent, KafkaPython]
+class AnyMember(Protocol):
+    """A member of a group, by any library."""
+
+    @property
+    def values(self) -> list[bytes]: ...
+
+    @property
+    def partitions(self) -> set[int]: ...
+
+    def close(self) -> None: ...
 
 
-def wait_until(condition: Callable[[], bool], *members: Member) -> None:
+Join = Callable[[str, str, str], AnyMember]
+"""Joins, by bootstrap servers, group and topic."""
+
+
+@pytest.fixture(params=["confluent-kafka", "kafka-python", "Java"])
+def join(request: pytest.FixtureRequest) -> Join:
+    """A way to have a member."""
+    match request.param:
+        case "confluent-kafka":
+            return Confluent
+        case "kafka-python":
+            return KafkaPython
+        case _:
+            return partial(JavaMember, java_clients(request))
+
+
+def java_clients(request: pytest.FixtureRequest) -> JavaClients:
+    """Return Kafka's own clients; the test is skipped without a Java runtime."""
+    java: Java = request.getfixturevalue("java")
+    return JavaClients(java)
+
+
+def wait_until(condition: Callable[[], bool], *members: AnyMember) -> None:
     wait_for(
         lambda: condition() or None,
         lambda: str([(one.partitions, len(one.values)) for one in members]),
     )
 
 
-def is_shared(*members: Member) -> bool:
+def is_shared(*members: AnyMember) -> bool:
     """Return whether each member has partitions, and every partition one member."""
     owned = [partition for member in members for partition in member.partitions]
     return sorted(owned) == list(range(PARTITIONS)) and all(one.partitions for one in members)
 
 
-@pytest.mark.parametrize("kind", MEMBERS)
 def test_members_share_the_partitions_and_go_on_from_what_is_committed(
-    servers: str, topic: str, kind: Callable[[str, str, str], Member]
+    servers: str, topic: str, join: Join
 ) -> None:
     with ExitStack() as stack:
-        first, second = (stack.enter_context(closing(kind(servers, topic, topic))) for _ in "ab")
+        first, second = (stack.enter_context(closing(join(servers, topic, topic))) for _ in "ab")
         wait_until(lambda: is_shared(first, second), first, second)
         wait_until(lambda: len({*first.values, *second.values}) == COUNT, first, second)
-        third = stack.enter_context(closing(kind(servers, topic, topic)))
+        third = stack.enter_context(closing(join(servers, topic, topic)))
         wait_until(lambda: is_shared(first, second, third), first, second, third)
         second.close()
         wait_until(lambda: is_shared(first, third), first, third)
         assert third.values == [], "what was read is committed before partitions change hands"
     produce(servers, topic)
-    with closing(kind(servers, topic, topic)) as again:
+    with closing(join(servers, topic, topic)) as again:
         wait_until(lambda: len(again.values) >= COUNT, again)
         assert sorted(again.values) == sorted(VALUES)
 
 
-def test_members_of_different_libraries_share_a_group(servers: str, topic: str) -> None:
+def test_members_of_different_libraries_share_a_group(
+    servers: str, topic: str, request: pytest.FixtureRequest
+) -> None:
     settings = {"partition.assignment.strategy": "range"}
     with (
         closing(Confluent(servers, topic, topic, **settings)) as one,
-        closing(KafkaPython(servers, topic, topic)) as other,
+        closing(KafkaPython(servers, topic, topic)) as two,
+        closing(JavaMember(java_clients(request), servers, topic, topic)) as three,
     ):
-        wait_until(lambda: is_shared(one, other), one, other)
-        wait_until(lambda: len({*one.values, *other.values}) == COUNT, one, other)
+        everyone = (one, two, three)
+        wait_until(lambda: is_shared(*everyone), *everyone)
+        wait_until(lambda: len({*one.values, *two.values, *three.values}) == COUNT, *everyone)
+
+
+def test_kafkas_own_member_commits_by_time(
+    servers: str, topic: str, request: pytest.FixtureRequest
+) -> None:
+    clients = java_clients(request)
+    assert clients.commit_time(servers, topic, topic, 1000 + 3 * PARTITIONS) == 3
+    with closing(JavaMember(clients, servers, topic, topic)) as member:
+        wait_until(lambda: len(member.values) >= COUNT - 3, member)
+        assert len(member.values) == COUNT - 3
 
 
 def test_members_by_aiokafka_share_and_commit(servers: str, topic: str) -> None:

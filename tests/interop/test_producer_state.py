@@ -13,6 +13,7 @@ from tests.interop.kafka.java import Java
 
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.producer_state import ProducerError, ProducerState
+from kvorum.storage.verification_state import TransactionAppend
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (
@@ -144,7 +145,8 @@ class Fold:
             if known is not None:
                 return f"duplicate {known.first_offset} {known.last_offset}"
         try:
-            ended = self._state.append(batch, origin, transaction_version=version)
+            transaction = TransactionAppend(transaction_version=version)
+            ended = self._state.append(batch, origin, transaction)
         except ProducerError as error:
             return f"error {int(error.code)}"
         if ended is None:

@@ -80,10 +80,20 @@ class Client(RawClient):
 
 
 def set_quota(tools: ToolRunner, node: Node, change: str, *entity: str) -> None:
-    """Alter an entity by kafka-configs, and leave the broker a moment to read of it."""
+    """Alter an entity by kafka-configs, and wait until the broker knows of it.
+
+    Its quotas follow its metadata in a moment.
+    """
     server = ("--bootstrap-server", node.bootstrap_servers)
     done = tools.run("kafka-configs", *server, "--alter", *entity, "--add-config", change)
     assert done.exit_code == 0, done.stdout + done.stderr
+    key, _, value = change.partition("=")
+    known = f"{key}={float(value)}"
+
+    def described() -> str:
+        return tools.run("kafka-configs", *server, "--describe", *entity).stdout
+
+    wait_for(lambda: known in described() or None, described)
     time.sleep(0.5)
 
 

@@ -26,6 +26,12 @@ from kvorum.wire.messages.fetch import (
     FetchRequestFetchTopic,
     FetchResponse,
 )
+from kvorum.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochRequestOffsetForLeaderPartition,
+    OffsetForLeaderEpochRequestOffsetForLeaderTopic,
+    OffsetForLeaderEpochResponse,
+)
 
 pytestmark = pytest.mark.interop
 TOPIC: Final = "read"
@@ -69,10 +75,24 @@ def running(
         cluster.tool("kafka-topics", "--create", "--topic", TOPIC, *assignment)
         cluster.wait_for_partitions(TOPIC, leaders={LEADER}, isr={LEADER, FOLLOWER})
         with RawClient(cluster.brokers[LEADER].address) as client:
+            wait_until_it_leads(client)
             for number in range(RECORDS):
                 sent = produce(client, TOPIC, batch(b"%d" % number))
                 assert sent.error_code == ErrorCode.NONE
         yield cluster
+
+
+def wait_until_it_leads(client: RawClient) -> None:
+    """Wait until the leader itself knows the topic: another broker may know it earlier."""
+
+    def error() -> int:
+        wish = OffsetForLeaderEpochRequestOffsetForLeaderPartition(partition=0, leader_epoch=0)
+        asked = OffsetForLeaderEpochRequestOffsetForLeaderTopic(TOPIC, [wish])
+        request = OffsetForLeaderEpochRequest(replica_id=-1, topics=[asked])
+        (topic,) = client.ask(request, OffsetForLeaderEpochResponse, 4).topics
+        return topic.partitions[0].error_code
+
+    wait_for(lambda: error() == ErrorCode.NONE or None, lambda: f"{ErrorCode(error())!r}")
 
 
 def answers(cluster: BrokerCluster) -> dict[tuple[int, int, str, int], Answer]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -12,6 +14,9 @@ from typing import Any, Final
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.driver import TopicWish
+from tests.interop.clients.java_records import JavaClients, JavaMember
+from tests.interop.controller_quorum import wait_for
+from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 
@@ -128,6 +133,36 @@ def test_what_a_stock_producer_writes_stock_consumers_read(
     assert read_by_confluent(servers, topic) == VALUES
     if codec in EVERYWHERE:
         assert read_by_kafka_python(servers, topic) == VALUES
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_kafkas_own_producer_writes_every_consumer_reads(
+    servers: str, topic: str, java: Java, codec: str
+) -> None:
+    clients = JavaClients(java)
+    assert clients.produce(servers, topic, codec, VALUES) == list(range(COUNT))
+    assert read_by_confluent(servers, topic) == VALUES
+    with closing(JavaMember(clients, servers, topic, topic)) as member:
+        wait_for(lambda: len(member.values) == COUNT or None, lambda: str(len(member.values)))
+        assert member.values == VALUES
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_kcat_writes_and_reads(servers: str, topic: str, codec: str) -> None:
+    kcat = shutil.which("kcat")
+    if kcat is None:
+        pytest.skip("kcat is not there")
+    place = ("-b", servers, "-t", topic)
+    lines = b"".join(value + b"\n" for value in VALUES)
+    subprocess.run([kcat, "-P", "-z", codec, *place], input=lines, timeout=TIMEOUT_S, check=True)
+    read = subprocess.run(
+        [kcat, "-C", "-e", "-q", "-o", "beginning", *place],
+        capture_output=True,
+        timeout=TIMEOUT_S,
+        check=True,
+    )
+    assert read.stdout == lines
+    assert read_by_confluent(servers, topic) == VALUES
 
 
 def test_kafkas_console_tools_write_and_read(

@@ -20,7 +20,7 @@ PYTHON_FILE = re.compile(r"[\w./*<>-]+\.py")
 FOLDER = re.compile(r"[\w.-]+(?:/[\w.-]+)*/")
 MODULE = re.compile(
     r"(?:kvorum\.)?((?:codegen|wire|storage|raft|metadata|controller|broker|node|testing|simulation"
-    r"|internal_topics|spark|cli)(?:\.[a-z_]+)+)"
+    r"|internal_topics|spark|inspection|cli)(?:\.[a-z_]+)+)"
 )
 MUST_NOT_BE_THERE = frozenset({"kvorum/__init__.py"})
 

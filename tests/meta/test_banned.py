@@ -70,6 +70,16 @@ def test_no_call_that_is_banned_everywhere() -> None:
     assert found == []
 
 
+def test_nobody_catches_the_cancellation_of_a_task_beside_its_own() -> None:
+    found = [
+        f"{file.name}:{number}"
+        for file in python_files(*SOURCE_ROOTS)
+        for number, line in enumerate(file.text.splitlines(), start=1)
+        if "suppress(asyncio.CancelledError" in line
+    ]
+    assert found == [], "kvorum.node.tasks ends a task and leaves its caller's own cancellation"
+
+
 def test_only_the_storage_room_opens_files_of_a_log() -> None:
     storage = ROOT / "storage" / "kvorum" / "storage"
     found = [

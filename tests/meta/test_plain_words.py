@@ -21,6 +21,7 @@ PLAIN_ROOMS = (
     "server/kvorum/cli",
     "server/kvorum/controller",
     "server/kvorum/groups",
+    "server/kvorum/inspection",
     "server/kvorum/internal_topics",
     "server/kvorum/metadata",
     "server/kvorum/node",

@@ -36,11 +36,13 @@ _NODE_RAFT = tuple(
     f"tests/unit/node_raft/test_{name}.py"
     for name in ("driver", "lone_voter", "observer", "dynamic_voter", "requests", "changing_voters")
 )
+_COORDINATED = ("tests/unit/node/test_group_coordinator.py",)
 _CLEANING = ("cleaner", "log_cleaner", "interrupted_swap")
 _WISHES = ("tests/scenarios/test_scenarios.py", "tests/simulation/test_wishes.py")
 SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("broker", ("tests/unit/broker",)),
-    ("groups", ("tests/unit/groups",)),
+    ("groups", ("tests/unit/groups", *_COORDINATED)),
+    ("node.broker.group_coordinator", _COORDINATED),
     ("controller.quorum_reassignment", ("tests/unit/controller", *_WISHES)),
     ("metadata", ("tests/simulation/test_wishes.py", "tests/unit/metadata")),
     ("raft", _RAFT),
@@ -55,7 +57,10 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
         )
     ),
     *(
-        (f"storage.{module}", ("tests/unit/broker/fetcher",))
+        (
+            f"storage.{module}",
+            ("tests/unit/broker/fetcher", "tests/unit/storage/test_log_manager.py"),
+        )
         for module in ("unified_log", "replicated_batches")
     ),
     ("storage", ("tests/unit/storage", "tests/unit/broker/fetcher", *_NODE_RAFT)),

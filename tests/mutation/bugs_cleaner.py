@@ -16,12 +16,9 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                within="BatchFilter._kept",
-                old="""
-                    if batch.is_control:
-                        return records
-                """,
-                new="",
+                within="BatchFilter._fates",
+                old="is_control = batch.is_control",
+                new="is_control = False",
             ),
         ),
     ),

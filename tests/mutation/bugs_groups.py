@@ -300,4 +300,88 @@ MUTANTS = (
             ),
         ),
     ),
+    Mutant(
+        id="KAFKA-18672",
+        cause="a value of a later version was read as one of the latest that is known",
+        breaks="loading",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="decode_record",
+                old="_decoded(_VALUES[type_id], value, version)",
+                new="""
+                    _decoded(
+                        _VALUES[type_id], value, min(version, _VALUES[type_id].MAX_VERSION)
+                    )
+                """,
+                room="groups",
+            ),
+        ),
+    ),
+    Mutant(
+        id="KAFKA-10614",
+        cause="a resignation that came late ended the coordinator of a later epoch",
+        breaks="a leader coordinates",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="CoordinatorRuntime._resign",
+                old="known.leader_epoch < change.leader_epoch",
+                new="True",
+            ),
+        ),
+    ),
+    Mutant(
+        id="KAFKA-16118",
+        cause="a replica that was taken away went on coordinating",
+        breaks="who does not lead does not coordinate",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="_compare",
+                old="known is not None and broker_id in known.replicas",
+                new="False",
+                room="broker.coordinator_elections",
+            ),
+        ),
+    ),
+    Mutant(
+        id="KAFKA-20634",
+        cause="what another leader had committed completed the operations of a former one",
+        breaks="what is answered is committed",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="CoordinatorContext._on_high_watermark",
+                old="self.state is not CoordinatorState.ACTIVE or not self.partition.is_leader",
+                new="self.state is not CoordinatorState.ACTIVE",
+            ),
+        ),
+    ),
+    Mutant(
+        id="KAFKA-9065",
+        cause="a load never ended where compaction had removed the end of the log",
+        breaks="loading",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="load_shard",
+                old="offset = batch.next_offset",
+                new="offset = max((one.offset + 1 for one in batch.records()), default=offset)",
+            ),
+        ),
+    ),
+    Mutant(
+        id="KAFKA-19857",
+        cause="giving a coordinator up stopped half-way, and left who waited",
+        breaks="operations end",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="CoordinatorContext.unload",
+                old="self._release()",
+                new="self._timer.cancel_all()",
+            ),
+        ),
+    ),
 )

@@ -296,4 +296,107 @@ MUTANTS = (
             ),
         ),
     ),
+    Mutant(
+        id="KAFKA-12686",
+        cause="a change of the ISR stayed pending when the metadata came before its answer",
+        breaks="followers join the ISR",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="PartitionLeader.lead",
+                old="self.state = CommittedPartitionState(isr, RECOVERED)",
+                new="""
+                    if isinstance(self.state, CommittedPartitionState):
+                        self.state = CommittedPartitionState(isr, RECOVERED)
+                """,
+            ),
+        ),
+    ),
+    Mutant(
+        id="KAFKA-13266",
+        cause="a follower went on in a new leader epoch from where it was in the one before",
+        breaks="replicas are equal",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="ReplicaFetcher.add",
+                old="known is None or known.leader_epoch != leader_epoch",
+                new="known is None",
+            ),
+        ),
+    ),
+    Mutant(
+        id="KAFKA-3978",
+        cause="a new leader took the end of a follower it knew nothing of for the high watermark",
+        breaks="a high watermark does not fall",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="PartitionLeader._raise_high_watermark",
+                old="max(self.high_watermark, offset)",
+                new="offset",
+            ),
+        ),
+    ),
+    Mutant(
+        id="two changes of the ISR at a time",
+        cause="a leader proposed another change of the ISR while one was under way",
+        breaks="the ISR of the log is one that the leader knows",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="PartitionLeader.shrink",
+                old="""
+                    if not isinstance(state, CommittedPartitionState):
+                        return None
+                """,
+                new="""
+                    if not isinstance(state, CommittedPartitionState):
+                        state = state.committed
+                """,
+            ),
+        ),
+    ),
+    Mutant(
+        id="KIP-497 at the high watermark",
+        cause="the high watermark went by the committed ISR while a replica was joining",
+        breaks="committed records stay",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="PartitionLeader._raise_high_watermark",
+                old="""(
+                    follower in self.state.maximal
+                    or (self._is_caught_up(follower, now_ms) and self._may_join(follower))
+                )""",
+                new="follower in self.state.members",
+            ),
+        ),
+    ),
+    Mutant(
+        id="KAFKA-9004",
+        cause="clients that cannot know of followers were served by one",
+        breaks="former clients read from the leader",
+        kind=Kind.CONFORMITY,
+        edits=(
+            Edit(
+                within="Partition.fetch_records",
+                old="is_leader_needed or self._is_closed",
+                new="self._is_closed",
+            ),
+        ),
+    ),
+    Mutant(
+        id="KAFKA-6046",
+        cause="a follower did not refuse to delete records",
+        breaks="a log starts where its leader's does",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="Partition.delete_records",
+                old="self.demand_leader()",
+                new="",
+            ),
+        ),
+    ),
 )

@@ -7,6 +7,7 @@ from tests.mutation import (
     bugs_controller,
     bugs_elections,
     bugs_groups,
+    bugs_partition_logs,
     bugs_partition_replication,
     bugs_reassignment,
     bugs_reassignment_proxy,
@@ -29,4 +30,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *bugs_reassignment_proxy.MUTANTS,
     *bugs_cleaner.MUTANTS,
     *bugs_partition_replication.MUTANTS,
+    *bugs_partition_logs.MUTANTS,
 )

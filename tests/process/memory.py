@@ -7,7 +7,8 @@ class Memory:
     """The memory of one process."""
 
     def __init__(self, pid: int) -> None:
-        self._status = Path("/proc") / str(pid) / "status"
+        self._folder = Path("/proc") / str(pid)
+        self._status = self._folder / "status"
 
     def resident_bytes(self) -> int:
         """Return what it takes now."""
@@ -16,6 +17,10 @@ class Memory:
     def peak_bytes(self) -> int:
         """Return the most that it ever took."""
         return self._field("VmHWM")
+
+    def forget_peak(self) -> None:
+        """Let `peak_bytes` be the most from now on."""
+        (self._folder / "clear_refs").write_text("5")
 
     def _field(self, name: str) -> int:
         for line in self._status.read_text().splitlines():

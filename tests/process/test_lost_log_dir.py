@@ -22,11 +22,14 @@ RECORD_BYTES = 2000
 DEADLINE_S = 30
 
 
-def two_directories(folder: Path, second: Path) -> CombinedNode:
+def two_directories(
+    folder: Path, second: Path, *, has_records_in_both: bool = True
+) -> CombinedNode:
     """Format a node whose metadata log is in the first directory."""
     broker_port, controller_port = lasting_ports(2)
     first = folder / "data"
-    overrides = {"log.dirs": f"{first},{second}", "metadata.log.dir": str(first)}
+    dirs = f"{first},{second}" if has_records_in_both else str(second)
+    overrides = {"log.dirs": dirs, "metadata.log.dir": str(first)}
     node = CombinedNode(folder, broker_port, controller_port, overrides)
     folder.mkdir()
     node.configure()

@@ -138,11 +138,14 @@ def test_every_module_can_be_imported_or_names_the_extra_it_needs(installed: Ins
     )
     missing = [line.split() for line in installed(None).run_python("-c", program).splitlines()]
     assert {name.partition(".")[0] for name, _ in missing} == {
-        "numpy", "prometheus_client", "py4j", "pyarrow", "pyiceberg", "pyspark", "pytest",
+        "construct", "numpy", "prometheus_client", "prompt_toolkit", "py4j", "pyarrow",
+        "pyiceberg", "pyspark", "pytest",
     }  # fmt: skip
     rooms = {tuple(module.split(".")[1:3]) for _, module in missing}
-    assert {room for room, _ in rooms} == {"spark", "node", "testing"}
-    assert {module for _, module in missing if not module.startswith("kvorum.spark.")} == {
+    assert {room for room, _ in rooms} == {"cli", "inspection", "spark", "node", "testing"}
+    whole = ("kvorum.spark.", "kvorum.inspection.layouts.")
+    assert {module for _, module in missing if not module.startswith(whole)} == {
+        "kvorum.cli.shell_tool.terminal", "kvorum.inspection.explain",
         "kvorum.node.metrics.exposition", "kvorum.testing.pytest_plugin",
     }  # fmt: skip
 

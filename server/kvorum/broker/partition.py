@@ -25,9 +25,15 @@ from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.file_records import FileRecords
+from kvorum.storage.log_validator import InspectedBatch
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.transaction_index import AbortedTransaction
 from kvorum.storage.unified_log import LogAppendInfo, UnifiedLog
+from kvorum.storage.verification_state import (
+    NO_TRANSACTION,
+    TransactionAppend,
+    VerificationGuard,
+)
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch
 
@@ -71,7 +77,8 @@ class LogReadInfo(NamedTuple):
     """The result of a read: the offsets were taken before the records were read.
 
     `aborted` are the aborted transactions that a reader of committed records has to leave out.
-    `diverging` is where a follower's log leaves this one: it gets no records then.
+    `diverging` is where a follower's log, or what a consumer has read, leaves this one: no records
+    are read then.
     """
 
     high_watermark: int
@@ -197,16 +204,24 @@ class Partition:
         wall_ms: int,
         now_ms: float,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        transaction: TransactionAppend = NO_TRANSACTION,
+        inspected: InspectedBatch | None = None,
     ) -> LogAppendInfo:
         """Append a batch; `wall_ms` is the time of day, `now_ms` that of timeouts.
 
+        `inspected` is what its `inspection` has returned, if that was done before.
         Raises LeaderRefusesError, RecordValidationError, ProducerError, or StorageError.
         """
         leader = self.demand_leader()
         if required_acks == ALL_IN_SYNC:
             leader.check_append()
         info = self.log.append_as_leader(
-            batch, leader_epoch=leader.leader_epoch, now_ms=wall_ms, origin=origin
+            batch,
+            leader_epoch=leader.leader_epoch,
+            now_ms=wall_ms,
+            origin=origin,
+            transaction=transaction,
+            inspected=inspected,
         )
         self._context.stats.topics.on_append(
             self.topic_partition.topic,
@@ -219,6 +234,41 @@ class Partition:
             # Followers may read what is not committed yet.
             self._changed()
         return info
+
+    def inspection(
+        self, batch: RecordBatch, *, required_acks: int, wall_ms: int, content: bytes | None = None
+    ) -> Callable[[], InspectedBatch]:
+        """Return what looks at the records of a client's batch, which any thread may call.
+
+        `content` is what they unpack to, if that is known. Both raise what
+        `append_records_to_leader` does.
+        """
+        leader = self.demand_leader()
+        if required_acks == ALL_IN_SYNC:
+            leader.check_append()
+        return self.log.inspection(batch, now_ms=wall_ms, content=content)
+
+    def maybe_start_transaction_verification(
+        self,
+        producer_id: int,
+        *,
+        sequence: int,
+        epoch: int,
+        supports_epoch_bump: bool,
+        wall_ms: int,
+    ) -> VerificationGuard | None:
+        """Return the guard of a batch that begins a transaction; None if one of its epoch is open.
+
+        See `ProducerState`. Raises LeaderRefusesError, or ProducerError.
+        """
+        self.demand_leader()
+        return self.log.producers.maybe_start_transaction_verification(
+            producer_id,
+            sequence=sequence,
+            epoch=epoch,
+            supports_epoch_bump=supports_epoch_bump,
+            now_ms=wall_ms,
+        )
 
     def append_records_to_follower(
         self, records: bytes | memoryview, *, leader_epoch: int, wall_ms: int
@@ -294,9 +344,12 @@ class Partition:
         *,
         isolation: IsolationLevel,
         leader_epoch: int,
+        last_fetched_epoch: int = NO_EPOCH,
         is_leader_needed: bool = True,
     ) -> LogReadInfo:
         """Read for a consumer; at least one batch where there is one, else at most `max_bytes`.
+
+        Nothing is read where what the consumer has read before diverges from this log.
 
         Raises LeaderRefusesError; OffsetOutOfRangeError, and other StorageErrors.
         """
@@ -307,6 +360,9 @@ class Partition:
         end_offset = self.readable_end(isolation)
         high_watermark, last_stable = log.high_watermark, log.last_stable_offset
         start = log.log_start_offset
+        diverging = self._divergence(offset, last_fetched_epoch)
+        if diverging is not None:
+            return LogReadInfo(high_watermark, last_stable, start, b"", (), diverging)
         read = log.read_range(offset, max_bytes, end_offset=end_offset)
         aborted: tuple[AbortedTransaction, ...] = ()
         if isolation is IsolationLevel.READ_COMMITTED:
@@ -452,7 +508,7 @@ class Partition:
 def end_of_epoch(log: UnifiedLog, requested: int) -> EpochEndOffset:
     """Return a log's largest epoch not above `requested` and its end, (-1, -1) if unknown."""
     starts = log.epoch_starts
-    if requested < 0 or not starts or requested > starts[-1].epoch:
+    if requested == NO_EPOCH or not starts or requested > starts[-1].epoch:
         return EpochEndOffset(NO_EPOCH, -1)
     if requested < starts[0].epoch:
         return EpochEndOffset(requested, starts[0].start_offset)

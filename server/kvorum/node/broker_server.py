@@ -14,6 +14,10 @@ from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaSettin
 from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.broker.replica_selector import RACK_AWARE, RackAwareReplicaSelector
 from kvorum.node.authorization import Authorizer
+from kvorum.node.broker.add_partitions_to_txn_manager import (
+    AddPartitionsToTxnManager,
+    CoordinatorAccess,
+)
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
 from kvorum.node.broker.delayed_operation import Purgatories
@@ -25,6 +29,7 @@ from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherSettings
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.replica_manager_settings import ReplicaEnvironment, ReplicaManagerSettings
 from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
+from kvorum.node.broker.transaction_verification import TransactionVerification
 from kvorum.node.config import NodeConfig
 from kvorum.node.directories import clean_shutdowns, common_epoch, open_log_directories
 from kvorum.node.endpoints import advertised_endpoints
@@ -92,6 +97,10 @@ class BrokerServer:
                 on_failure=on_failure,
                 on_directory_offline=self._propagate_directory_failure,
             ),
+        )
+        self._add_partitions_to_txn = _add_partitions_to_txn_manager(shared)
+        self._transactions = TransactionVerification(
+            config, self._add_partitions_to_txn, shared.loader, shared.clock
         )
         self._groups = GroupCoordination(self._replicas, self._group_coordinator)
         self._producer_ids = ProducerIdManager(
@@ -173,6 +182,7 @@ class BrokerServer:
         for server in self._servers.values():
             await server.stop()
         await self._forwarder.channel.close()
+        await self._add_partitions_to_txn.close()
         await self._producer_ids.close()
 
     def _group_coordinator(self) -> GroupCoordinatorService:
@@ -184,6 +194,7 @@ class BrokerServer:
         return GroupCoordinatorService(
             self._shared.config.groups,
             self._replicas,
+            self._transactions,
             broker_id=self._shared.config.node_id,
             clock=self._shared.clock,
             random=self._shared.random,
@@ -234,6 +245,7 @@ class BrokerServer:
             fetch_sessions=FetchManager(config.logs.fetch_session_slots, shared.random),
             replica_selector=_replica_selector(config),
             group_coordination=self._groups,
+            transactions=self._transactions,
             throttling=_request_handler_helper(shared),
             purgatories=Purgatories(),
             clock=shared.clock,
@@ -278,6 +290,16 @@ def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
         recovery_point_checkpoint_ms=config.logs.recovery_point_checkpoint_ms,
         retention_check_ms=config.logs.retention_check_ms,
         cleaner=config.logs.cleaner,
+    )
+
+
+def _add_partitions_to_txn_manager(shared: SharedServer) -> AddPartitionsToTxnManager:
+    config = shared.config
+    access = CoordinatorAccess(
+        config.node_id, config.listeners.inter_broker_name, config.network.request_timeout_ms
+    )
+    return AddPartitionsToTxnManager(
+        access, image=lambda: shared.loader.published, outgoing=shared.outgoing
     )
 
 

@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import TypedDict
 
 from kvorum.metadata.features import FEATURES, VersionRange
 from kvorum.metadata.metadata_version import (
@@ -18,11 +18,10 @@ from kvorum.metadata.metadata_version import (
     METADATA_VERSION_FEATURE,
     MINIMUM_METADATA_VERSION,
 )
+from kvorum.metadata.reference_release import REFERENCE_RELEASE
 from kvorum.node.handlers.registry import broker_apis, controller_apis
 from kvorum.node.serving.listener_api import ServedApis, Services
 from kvorum.wire.apis import API_SPECS
-
-REFERENCE_RELEASE: Final = "4.3.1"
 
 
 class ApiEntry(TypedDict):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.serving.connection_quotas import raise_descriptor_limit
+from kvorum.node.tasks import cancel_and_wait
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 Result = TypeVar("Result")
@@ -55,9 +55,7 @@ async def run_until_stopped(
         starting = asyncio.create_task(node.start())
         await asyncio.wait({starting, asked}, return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
-            starting.cancel()
-            with suppress(asyncio.CancelledError):
-                await starting
+            await cancel_and_wait(starting)
             return
         await starting
         await _run(node, asked, when_started)
@@ -76,19 +74,16 @@ async def _run(
         await asyncio.wait({failing, asked}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         if beside is not None:
-            beside.cancel()
-            with suppress(asyncio.CancelledError):
-                await beside
+            await cancel_and_wait(beside)
         stopping = asyncio.create_task(node.stop())
-        # The log may fail during the controlled shutdown.
-        await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
-        if not stopping.done():
-            stopping.cancel()
-            with suppress(asyncio.CancelledError):
-                await stopping
-            await node.stop()
-        else:
-            await stopping
+        # The log may fail during the controlled shutdown. A node that has failed before does none,
+        # and what it closes must not be interrupted.
+        if not failing.done():
+            await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
+            if not stopping.done():
+                await cancel_and_wait(stopping)
+                stopping = asyncio.create_task(node.stop())
+        await stopping
     if failing.done():
         raise failing.result()
     failing.cancel()

@@ -18,6 +18,7 @@ from kvorum.node.broker.hosting import Hosting
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
+from kvorum.node.broker.transaction_verification import TransactionVerification
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
@@ -57,6 +58,7 @@ class BrokerServices:
     fetch_sessions: FetchManager
     replica_selector: RackAwareReplicaSelector | None
     group_coordination: GroupCoordination
+    transactions: TransactionVerification
     throttling: RequestHandlerHelper
     purgatories: Purgatories
     clock: Clock

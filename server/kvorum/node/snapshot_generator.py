@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
-from contextlib import suppress
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
@@ -15,6 +14,7 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
+from kvorum.node.tasks import wait_for_end
 
 RECORDS_PER_BATCH = 1024
 _log = logging.getLogger(__name__)
@@ -40,8 +40,7 @@ class SnapshotGenerator:
     async def close(self) -> None:
         """Wait for the snapshot that is being written, if any."""
         if self._task is not None:
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await wait_for_end([self._task])
 
     def _consider(self, image: MetadataImage) -> None:
         now_ms = self._clock.monotonic_ms()

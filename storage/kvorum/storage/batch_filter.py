@@ -14,8 +14,9 @@ cleaned part, where the log's offsets had come to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import compress
 from typing import Final, NamedTuple
 
 from kvorum.storage.cleaned_transactions import CleanedTransactions
@@ -27,6 +28,9 @@ from kvorum.wire.records.compacted_batch import with_records, without_records
 
 DECOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
 """Most that a batch of the log may unpack to: it was accepted once, so this is far above usual."""
+_GONE: Final = 0
+_KEPT: Final = 1
+_KEPT_TOMBSTONE: Final = 2
 
 
 class LastRecord(NamedTuple):
@@ -79,16 +83,18 @@ class BatchFilter:
         decision = self._decide(batch)
         if decision.has_no_use and not decision.is_kept_when_empty:
             return None
-        records = [] if decision.has_no_use else list(batch.records(DECOMPRESSED_BYTES_MAX))
-        kept = self._kept(batch, records)
-        if not kept:
+        content = b"" if decision.has_no_use else batch.unpacked(DECOMPRESSED_BYTES_MAX)
+        records = () if decision.has_no_use else batch.records_in(content)
+        # A byte for each record: all the records at once would take a hundred times that.
+        fates = bytes(self._fates(batch, records))
+        if not any(fates):
             return without_records(batch) if decision.is_kept_when_empty else None
         horizon = batch.delete_horizon_ms
-        has_tombstones = any(record.value is None for record in kept)
-        if horizon is None and (has_tombstones or decision.is_marker_without_data):
+        if horizon is None and (_KEPT_TOMBSTONE in fates or decision.is_marker_without_data):
             horizon = self.now_ms + self.delete_retention_ms
-        elif len(kept) == len(records):
+        elif _GONE not in fates:
             return batch.data
+        kept = compress(batch.records_in(content), fates)
         return with_records(batch, kept, delete_horizon_ms=horizon)
 
     def _decide(self, batch: RecordBatch) -> _Decision:
@@ -111,19 +117,19 @@ class BatchFilter:
             return batch.last_offset == last.last_data_offset
         return batch.is_control and batch.producer_epoch == last.producer_epoch
 
-    def _kept(self, batch: RecordBatch, records: Sequence[Record]) -> Sequence[Record]:
-        if batch.is_control:
-            return records
+    def _fates(self, batch: RecordBatch, records: Iterable[Record]) -> Iterator[int]:
         horizon = batch.delete_horizon_ms
         tombstones_stay = horizon is None or self.now_ms < horizon
         latest_mapped, offset_of = self.offset_map.latest_offset, self.offset_map.get
-        return [
-            record
-            for record in records
-            if record.offset > latest_mapped
-            or (
-                record.key is not None
-                and (record.value is not None or tombstones_stay)
-                and record.offset >= offset_of(record.key)
+        is_control = batch.is_control
+        for record in records:
+            stays = (
+                is_control
+                or record.offset > latest_mapped
+                or (
+                    record.key is not None
+                    and (record.value is not None or tombstones_stay)
+                    and record.offset >= offset_of(record.key)
+                )
             )
-        ]
+            yield (_KEPT_TOMBSTONE if record.value is None else _KEPT) if stays else _GONE

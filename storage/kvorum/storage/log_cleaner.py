@@ -7,6 +7,7 @@ clock. One thread does all rounds of a directory; the owners of the logs go on m
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from kvorum.storage.cleaner import CleanedPart, Cleaner, Pass
@@ -40,8 +41,15 @@ class LogCleaner:
         self._aborted: set[TopicPartition] = set()
 
     def abort_cleaning(self, partition: TopicPartition) -> None:
-        """End a running pass over a partition soon; any thread may call this."""
+        """End a running pass over a partition soon, and begin none; any thread may call this.
+
+        That holds until `resume_cleaning` or `forget`.
+        """
         self._aborted.add(partition)
+
+    def is_aborted(self, partition: TopicPartition) -> bool:
+        """Return whether no pass over a partition may run."""
+        return partition in self._aborted
 
     def resume_cleaning(self, partition: TopicPartition) -> None:
         """Allow passes over a partition again, after one was aborted."""
@@ -70,7 +78,7 @@ class LogCleaner:
         self._manager.take_over(logs, partition, offset)
 
     def forget(self, logs: Mapping[TopicPartition, HostedLog], partition: TopicPartition) -> None:
-        """Forget a partition whose pass was aborted because it goes away."""
+        """Forget a partition that is gone, whose passes were aborted before."""
         self._aborted.discard(partition)
         self._manager.forget(logs, partition)
 
@@ -81,7 +89,10 @@ class LogCleaner:
 
         Data that cannot be read makes its log uncleanable. Raises DiskError and PoisonedError.
         """
-        chosen = self._manager.grab_filthiest(logs, now_ms=now_ms)
+        # A partition that goes away may still be among the logs: its directory may be renamed now.
+        aborted = [partition for partition in tuple(self._aborted) if partition in logs]
+        paused = {partition: replace(logs[partition], is_paused=True) for partition in aborted}
+        chosen = self._manager.grab_filthiest({**logs, **paused}, now_ms=now_ms)
         if chosen is None:
             return None
         try:
@@ -117,5 +128,5 @@ class LogCleaner:
         return cleaner.clean(hosted.log, work)
 
     def _check_aborted(self, partition: TopicPartition) -> None:
-        if partition in self._aborted:
+        if self.is_aborted(partition):
             raise CleaningAbortedError(f"the cleaning of {partition} is to end")

@@ -117,6 +117,21 @@ class LogDirectory:
             for topic_partition in offsets.keys() - partitions:
                 del offsets[topic_partition]
 
+    def forget_former_log(self, topic_partition: TopicPartition) -> None:
+        """Remove, durably, what the checkpoint files have about a former log of this partition.
+
+        To be called before a new log is made: after a power cut the directory of the new log may
+        be there, and offsets of the former one would be taken for its own. Raises DiskError.
+        """
+        for file, offsets in (
+            (self._recovery_points, self._stored_points),
+            (self._log_starts, self._stored_starts),
+            (self._high_watermarks, self._stored_high_watermarks),
+        ):
+            offsets.pop(topic_partition, None)
+            if file.has(topic_partition):
+                file.write(offsets)
+
     def checkpoint_of(self, topic_partition: TopicPartition) -> LogCheckpoint:
         """Return what the checkpoint files have about a log."""
         return LogCheckpoint(

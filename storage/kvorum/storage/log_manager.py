@@ -247,6 +247,7 @@ class LogManager:
                 f"no future log is made for {topic_partition} while a log directory is offline"
             )
         directory = self._preferred[topic_partition]
+        directory.forget_former_log(topic_partition)
         path = directory.add_future_path(topic_partition, self._unique())
         log = self._load_future(directory, topic_partition, path, topic_id, now_ms)
         del self._preferred[topic_partition]
@@ -277,6 +278,7 @@ class LogManager:
         if topic_partition in directory.future_logs:
             # What it was copied from is gone.
             self.async_delete_future(topic_partition, now_ms=now_ms)
+        directory.forget_former_log(topic_partition)
         log = self._load(directory, topic_partition, topic_id, now_ms)
         self._preferred.pop(topic_partition, None)
         return log

@@ -51,7 +51,7 @@ class OpenedLog(NamedTuple):
     report: RecoveryReport
 
 
-class _CheckedDirectory(NamedTuple):
+class CheckedDirectory(NamedTuple):
     """A directory that may be opened: everything was checked, and nothing was changed."""
 
     directory: Path
@@ -70,7 +70,7 @@ def open_directory(directory: Path, *, files: FileSystem, config: LogConfig) -> 
     the log or its latest snapshot is damaged, a snapshot is missing, or partition.metadata is that
     of another topic: a refused start must not remove files that may save the directory.
     """
-    checked = _check_directory(directory, files=files, config=config)
+    checked = check_directory(directory, files=files, config=config)
     try:
         return _put_right(checked, files=files, config=config)
     except BaseException:
@@ -78,7 +78,7 @@ def open_directory(directory: Path, *, files: FileSystem, config: LogConfig) -> 
         raise
 
 
-def _check_directory(directory: Path, *, files: FileSystem, config: LogConfig) -> _CheckedDirectory:
+def check_directory(directory: Path, *, files: FileSystem, config: LogConfig) -> CheckedDirectory:
     """Check a directory for every problem; change nothing on disk."""
     leftovers = find_leftovers(list_if_there(files, directory))
     has_partition_metadata = check_partition_metadata(directory, files)
@@ -97,7 +97,7 @@ def _check_directory(directory: Path, *, files: FileSystem, config: LogConfig) -
     except BaseException:
         segments.close()
         raise
-    return _CheckedDirectory(
+    return CheckedDirectory(
         directory=directory,
         segments=segments,
         stored_epochs=stored_epochs,
@@ -121,7 +121,7 @@ def _check_latest_snapshot(snapshots: SnapshotStore) -> None:
             reader.close()
 
 
-def _put_right(checked: _CheckedDirectory, *, files: FileSystem, config: LogConfig) -> OpenedLog:
+def _put_right(checked: CheckedDirectory, *, files: FileSystem, config: LogConfig) -> OpenedLog:
     """Make all the changes of a start."""
     directory = checked.directory
     with disk_errors(directory, "creating"):
@@ -162,13 +162,13 @@ def _put_right(checked: _CheckedDirectory, *, files: FileSystem, config: LogConf
     return OpenedLog(parts, checked.snapshots, report)
 
 
-def _remove(checked: _CheckedDirectory, files: FileSystem) -> None:
+def _remove(checked: CheckedDirectory, files: FileSystem) -> None:
     for name in checked.to_remove:
         with disk_errors(checked.directory / name, "removing"):
             files.remove(checked.directory / name)
 
 
-def _store_epochs(checked: _CheckedDirectory, epoch_file: EpochCheckpoint) -> bool:
+def _store_epochs(checked: CheckedDirectory, epoch_file: EpochCheckpoint) -> bool:
     """Write the epochs if the file differs; return whether it does."""
     stored, epochs = checked.stored_epochs, checked.segments.epochs
     _forget_older_epochs(epochs, stored or (), checked.segments)

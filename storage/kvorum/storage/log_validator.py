@@ -4,13 +4,16 @@ A batch of the current format is patched where it lies: its base offset, leader 
 they differ from the topic's, timestamp type and highest timestamp. Its records are written anew
 only where the topic asks for another compression, or packed records are not numbered from 0.
 
+A few hundred bytes may unpack to a million records. So records are looked at one by one, and that
+(`inspect_batch`) is apart from what depends on the end of the log: it may happen in a thread.
+
 Texts and codes are those of Kafka's LogValidator, which Produce answers with (KIP-467).
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -31,18 +34,18 @@ from kvorum.wire.records.batch import (
     CONTROL,
     CRC_START,
     DELETE_HORIZON,
-    HEADER_BYTES,
     LOG_APPEND_TIME,
     NO_PRODUCER,
     NO_TIMESTAMP,
     TRANSACTIONAL,
 )
-from kvorum.wire.records.compression import decompress
 from kvorum.wire.records.record import INT64_MAX, within_64_bits
 from kvorum.wire.records.record_summary import RecordSummary, summarize, summary_of
 
 SHOWN_ERRORS_MAX: Final = 3
 """How many records the text of a refused batch names."""
+RECORD_ERRORS_MAX: Final = 10_000
+"""How many wrong records of a refusal are listed; Kafka lists all, however many there are."""
 _KEPT_ATTRIBUTES: Final = COMPRESSION_MASK | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 _BASE_OFFSET: Final = struct.Struct(">q")
 _LEADER_EPOCH: Final = struct.Struct(">i")
@@ -94,6 +97,25 @@ class ValidatedBatch(NamedTuple):
     is_rewritten: bool
 
 
+class InspectedBatch(NamedTuple):
+    """A batch whose records are right, as it is appended but for its offset and leader epoch.
+
+    `shift` is added to the offset at which the log ends: a batch that another broker has written
+    may have fewer records than offsets.
+    """
+
+    data: bytearray
+    max_timestamp: int
+    is_rewritten: bool
+    shift: int = 0
+
+    def placed(self, target: Target) -> ValidatedBatch:
+        """Return it with its base offset and epoch, which are outside of the checksum."""
+        _BASE_OFFSET.pack_into(self.data, 0, target.first_offset + self.shift)
+        _LEADER_EPOCH.pack_into(self.data, _LEADER_EPOCH_START, target.leader_epoch)
+        return ValidatedBatch(self.data, self.max_timestamp, self.is_rewritten)
+
+
 class RecordError(NamedTuple):
     """Why a record is refused; `batch_index` counts the records of the batch."""
 
@@ -126,17 +148,53 @@ def validate_batch(
     records that cannot be unpacked, and MESSAGE_TOO_LARGE for those that unpack to more than
     `DECOMPRESSED_BYTES_MAX`, which Kafka would take.
     """
+    inspected = inspect_batch(batch, target.topic_partition, rules, now_ms=now_ms, origin=origin)
+    return inspected.placed(target)
+
+
+def inspect_batch(
+    batch: RecordBatch,
+    topic_partition: str,
+    rules: RecordRules,
+    *,
+    now_ms: int,
+    origin: AppendOrigin,
+    content: bytes | None = None,
+) -> InspectedBatch:
+    """Do all of `validate_batch` that needs no knowledge of the log; raises as that does.
+
+    `content` is what the records unpack to, if that is known.
+    """
     if origin is AppendOrigin.CLIENT:
-        _check_batch(batch, target.topic_partition)
-    content = _content_of(batch)
+        _check_batch(batch, topic_partition)
+    if content is None:
+        content = _content_of(batch)
     summary = summarize(content, count=batch.record_count, base_timestamp=batch.base_timestamp)
     if summary is None or not _is_right(summary, batch, rules, now_ms):
         records = _records_in(batch, content)
-        _check_records(records, batch, target.topic_partition, rules, now_ms)
-        summary = summary_of(records, batch.base_offset)
+        _check_records(records, batch, topic_partition, rules, now_ms)
+        summary = summary_of(batch.records_in(content), batch.base_offset)
     if _may_stay(batch, summary, rules):
-        return _patched(batch, summary, target, rules, now_ms)
-    return _rewritten(batch, _records_in(batch, content), target, rules, now_ms)
+        return _patched(batch, summary, rules, now_ms)
+    problem = _rewriting_problem(batch, summary, rules)
+    if problem is not None:
+        raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
+    return _rewritten(batch, batch.records_in(content), summary, rules, now_ms)
+
+
+def small_content(
+    batch: RecordBatch, *, record_count_max: int, unpacked_bytes_max: int
+) -> bytes | None:
+    """Return what the records of a batch unpack to; None where they are too many or too long.
+
+    None is also for what cannot be unpacked. Records that are not packed are never too long.
+    """
+    if batch.record_count > record_count_max:
+        return None
+    try:
+        return batch.unpacked(unpacked_bytes_max)
+    except CorruptBatchError:
+        return None
 
 
 def _check_batch(batch: RecordBatch, topic_partition: str) -> None:
@@ -164,7 +222,7 @@ def _check_batch(batch: RecordBatch, topic_partition: str) -> None:
 
 def _content_of(batch: RecordBatch) -> bytes:
     try:
-        return decompress(bytes(batch.data[HEADER_BYTES:]), batch.compression)
+        return batch.unpacked()
     except BatchTooLargeError as error:
         # A producer that is answered so sends the records again in smaller batches.
         raise RecordValidationError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
@@ -172,9 +230,9 @@ def _content_of(batch: RecordBatch) -> bytes:
         raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
 
 
-def _records_in(batch: RecordBatch, content: bytes) -> list[Record]:
+def _records_in(batch: RecordBatch, content: bytes) -> Iterator[Record]:
     try:
-        return list(batch.records_in(content))
+        yield from batch.records_in(content)
     except CorruptBatchError as error:
         raise RecordValidationError(ErrorCode.INVALID_RECORD, str(error)) from error
 
@@ -195,7 +253,7 @@ def _is_right(summary: RecordSummary, batch: RecordBatch, rules: RecordRules, no
 
 
 def _check_records(
-    records: Sequence[Record],
+    records: Iterable[Record],
     batch: RecordBatch,
     topic_partition: str,
     rules: RecordRules,
@@ -203,6 +261,7 @@ def _check_records(
 ) -> None:
     """Refuse a batch of which a record lacks a key that it must have, or has a wrong time."""
     errors: list[RecordError] = []
+    error_count = 0
     code = ErrorCode.INVALID_RECORD
     earliest = within_64_bits(now_ms - rules.timestamp_before_max_ms)
     latest = within_64_bits(now_ms + rules.timestamp_after_max_ms)
@@ -231,9 +290,11 @@ def _check_records(
             )
         else:
             continue
-        errors.append(RecordError(index, problem))
+        error_count += 1
+        if error_count <= RECORD_ERRORS_MAX:
+            errors.append(RecordError(index, problem))
     if errors:
-        raise RecordValidationError(code, _summary(code, errors), errors)
+        raise RecordValidationError(code, _summary(code, errors, error_count), errors)
 
 
 def _described(record: Record, batch: RecordBatch, rules: RecordRules) -> str:
@@ -248,12 +309,12 @@ def _described(record: Record, batch: RecordBatch, rules: RecordRules) -> str:
     )
 
 
-def _summary(code: ErrorCode, errors: Sequence[RecordError]) -> str:
+def _summary(code: ErrorCode, errors: Sequence[RecordError], error_count: int) -> str:
     if code is ErrorCode.INVALID_TIMESTAMP:
         return "One or more records have been rejected due to invalid timestamp"
     shown = ", ".join(str(error) for error in errors[:SHOWN_ERRORS_MAX])
     return (
-        f"One or more records have been rejected due to {len(errors)} record errors in total, "
+        f"One or more records have been rejected due to {error_count} record errors in total, "
         f"and only showing the first three errors at most: [{shown}]"
     )
 
@@ -272,18 +333,16 @@ def _may_stay(batch: RecordBatch, summary: RecordSummary, rules: RecordRules) ->
 
 
 def _patched(
-    batch: RecordBatch, summary: RecordSummary, target: Target, rules: RecordRules, now_ms: int
-) -> ValidatedBatch:
-    """Return the batch with another header; base offset and epoch are outside of the checksum."""
+    batch: RecordBatch, summary: RecordSummary, rules: RecordRules, now_ms: int
+) -> InspectedBatch:
+    """Return the batch with another header."""
     data = bytearray(batch.data)
-    base_offset = target.first_offset + summary.record_count - 1 - batch.last_offset_delta
-    _BASE_OFFSET.pack_into(data, 0, base_offset)
-    _LEADER_EPOCH.pack_into(data, _LEADER_EPOCH_START, target.leader_epoch)
     highest = _max_timestamp(summary.latest, rules, now_ms)
     is_log_append_time = rules.timestamp_type is TimestampType.LOG_APPEND_TIME
     if batch.is_log_append_time != is_log_append_time or batch.max_timestamp != highest:
         _set_max_timestamp(data, batch.attributes, highest, rules.timestamp_type)
-    return ValidatedBatch(data, highest, is_rewritten=False)
+    shift = summary.record_count - 1 - batch.last_offset_delta
+    return InspectedBatch(data, highest, is_rewritten=False, shift=shift)
 
 
 def _max_timestamp(latest: int, rules: RecordRules, now_ms: int) -> int:
@@ -305,36 +364,34 @@ def _set_max_timestamp(
 
 
 def _rewritten(
-    batch: RecordBatch, records: Sequence[Record], target: Target, rules: RecordRules, now_ms: int
-) -> ValidatedBatch:
+    batch: RecordBatch,
+    records: Iterable[Record],
+    summary: RecordSummary,
+    rules: RecordRules,
+    now_ms: int,
+) -> InspectedBatch:
     """Return a batch of the same records in the topic's compression."""
-    problem = _rewriting_problem(batch, records, rules)
-    if problem is not None:
-        raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
     compression = batch.compression if rules.compression is None else rules.compression
     options = BatchOptions(
-        base_offset=target.first_offset,
-        partition_leader_epoch=target.leader_epoch,
         compression=compression,
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,
         base_sequence=batch.base_sequence,
         is_transactional=batch.is_transactional,
     )
-    content = [
+    content = (
         RecordData(record.value, record.key, record.timestamp, record.headers) for record in records
-    ]
+    )
     data = bytearray(build_batch(content, options))
-    latest = max(record.timestamp for record in records)
-    highest = _max_timestamp(latest, rules, now_ms)
+    highest = _max_timestamp(summary.latest, rules, now_ms)
     if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
         (attributes,) = _ATTRIBUTES.unpack_from(data, CRC_START)
         _set_max_timestamp(data, attributes, highest, rules.timestamp_type)
-    return ValidatedBatch(data, highest, is_rewritten=True)
+    return InspectedBatch(data, highest, is_rewritten=True)
 
 
 def _rewriting_problem(
-    batch: RecordBatch, records: Sequence[Record], rules: RecordRules
+    batch: RecordBatch, summary: RecordSummary, rules: RecordRules
 ) -> str | None:
     """Return why Kafka cannot write a batch anew that it might leave as it is; None if it can."""
     if batch.compression is not Compression.NONE and _has_wanted_compression(batch, rules):
@@ -343,5 +400,4 @@ def _rewriting_problem(
         return "a transaction without a producer id"
     if batch.producer_id > NO_PRODUCER and batch.producer_epoch < 0:
         return f"producer epoch {batch.producer_epoch} of a producer with an id"
-    negative = next((one.timestamp for one in records if one.timestamp < NO_TIMESTAMP), None)
-    return None if negative is None else f"timestamp {negative}"
+    return f"timestamp {summary.earliest}" if summary.earliest < NO_TIMESTAMP else None

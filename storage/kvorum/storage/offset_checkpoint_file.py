@@ -28,6 +28,11 @@ class OffsetCheckpointFile:
         self.path = path
         self._files = files
         self._advice = advice
+        self._partitions: frozenset[TopicPartition] = frozenset()
+
+    def has(self, topic_partition: TopicPartition) -> bool:
+        """Return whether the file has an offset of a partition, as it was last read or written."""
+        return topic_partition in self._partitions
 
     def read(self) -> dict[TopicPartition, int]:
         """Return the offsets by partition, none without a file; may raise CorruptFileError."""
@@ -35,12 +40,15 @@ class OffsetCheckpointFile:
         if data is None:
             return {}
         lines = decode_checkpoint(data, self.path, advice=self._advice)
-        return dict(map(self._entry, lines))
+        offsets = dict(map(self._entry, lines))
+        self._partitions = frozenset(offsets)
+        return offsets
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Store the offsets by partition durably."""
         lines = [f"{topic} {partition} {at}" for (topic, partition), at in sorted(offsets.items())]
         replace_durably(self._files, self.path, encode_checkpoint(lines))
+        self._partitions = frozenset(offsets)
 
     def _entry(self, line: str) -> tuple[TopicPartition, int]:
         fields = line.split()

@@ -27,6 +27,12 @@ def suffix_of(name: str) -> str | None:
     return None if found is None else found.group(2)
 
 
+def current_name(name: str) -> str:
+    """Return the name that a directory has, or had, as that of a current replica."""
+    found = _SUFFIXED.fullmatch(name)
+    return name if found is None else found.group(1)
+
+
 def future_partition(name: str) -> TopicPartition | None:
     """Return the partition of a future replica's directory; None for any other name."""
     found = _SUFFIXED.fullmatch(name)

@@ -14,6 +14,12 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kvorum.storage.append_origin import AppendOrigin
+from kvorum.storage.verification_state import (
+    NO_TRANSACTION,
+    TransactionAppend,
+    VerificationGuard,
+    VerificationStateEntry,
+)
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import ControlRecordType, RecordBatch, decode_control_record
@@ -84,6 +90,10 @@ class ProducerEntry(NamedTuple):
                 return known
         return None
 
+    def has_open_transaction(self, epoch: int) -> bool:
+        """Return whether a transaction of this epoch is open."""
+        return self.transaction_start is not None and self.epoch == epoch
+
     def with_epoch(self, epoch: int) -> ProducerEntry:
         """Return the entry in an epoch; the batches of another epoch are forgotten."""
         return self if epoch == self.epoch else self._replace(epoch=epoch, batches=())
@@ -117,6 +127,7 @@ class ProducerState:
         self._open: dict[int, int] = {}
         # First offset -> marker's offset, of ended ones whose marker is not replicated yet.
         self._unreplicated: dict[int, int] = {}
+        self._verifications: dict[int, VerificationStateEntry] = {}
 
     @property
     def entries(self) -> Mapping[int, ProducerEntry]:
@@ -128,15 +139,21 @@ class ProducerState:
         return self._entries.get(producer_id, _UNKNOWN)
 
     def append(
-        self, batch: RecordBatch, origin: AppendOrigin, *, transaction_version: int = 0
+        self,
+        batch: RecordBatch,
+        origin: AppendOrigin,
+        transaction: TransactionAppend = NO_TRANSACTION,
     ) -> CompletedTransaction | None:
         """Check a batch and take it in; return the transaction that it ends. See `check`."""
-        change = self.check(batch, origin, transaction_version=transaction_version)
+        change = self.check(batch, origin, transaction)
         self.update(batch, change)
         return change.ended
 
     def check(
-        self, batch: RecordBatch, origin: AppendOrigin, *, transaction_version: int = 0
+        self,
+        batch: RecordBatch,
+        origin: AppendOrigin,
+        transaction: TransactionAppend = NO_TRANSACTION,
     ) -> ProducerAppendInfo:
         """Return what a batch with its offsets changes, without changing anything yet.
 
@@ -144,12 +161,15 @@ class ProducerState:
         a control record that cannot be read.
         """
         before = self.entry(batch.producer_id)
+        verification = self._verifications.get(batch.producer_id)
+        if origin is not AppendOrigin.REPLICATION:
+            _check_verification(before, batch, verification, transaction)
         if not batch.is_control:
-            return ProducerAppendInfo(_appended(before, batch, origin))
+            return ProducerAppendInfo(_appended(before, batch, origin, verification))
         marker = _marker_of(batch)
         if marker is None:
             return ProducerAppendInfo(before)
-        after = _ended(before, batch, marker, origin, transaction_version)
+        after = _ended(before, batch, marker, origin, transaction.transaction_version)
         start = before.transaction_start
         if start is None:
             return ProducerAppendInfo(after)
@@ -163,6 +183,43 @@ class ProducerState:
             self._open[start] = batch.producer_id
         self._entries[batch.producer_id] = change.entry
         self.end_offset = batch.next_offset
+        if batch.is_transactional:
+            self._end_verification(batch)
+
+    def maybe_start_transaction_verification(
+        self, producer_id: int, *, sequence: int, epoch: int, supports_epoch_bump: bool, now_ms: int
+    ) -> VerificationGuard | None:
+        """Return the guard of a batch that begins a transaction; None if one of its epoch is open.
+
+        `sequence` is the batch's first one, `now_ms` the wall clock. Batches that wait at the same
+        time have one guard. Raises `ProducerError` INVALID_PRODUCER_EPOCH for an old epoch.
+        """
+        entry = self.entry(producer_id)
+        if epoch < entry.epoch:
+            raise ProducerError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id}: epoch {epoch}, and {entry.epoch} is known",
+            )
+        if entry.has_open_transaction(epoch):
+            return None
+        verification = self._verifications.get(producer_id)
+        if verification is None:
+            verification = VerificationStateEntry(now_ms, sequence, epoch, supports_epoch_bump)
+            self._verifications[producer_id] = verification
+        verification.maybe_update_lowest_sequence_and_epoch(sequence, epoch)
+        return verification.guard
+
+    def _end_verification(self, batch: RecordBatch) -> None:
+        """Forget the guard: a transaction is open now, or has ended.
+
+        It stays where the producer's next transaction, whose epoch the marker has, is verified.
+        """
+        verification = self._verifications.get(batch.producer_id)
+        if verification is None:
+            return
+        is_next_verified = verification.supports_epoch_bump and batch.is_control
+        if not (is_next_verified and batch.producer_epoch == verification.epoch):
+            del self._verifications[batch.producer_id]
 
     def restore(
         self, entries: Mapping[int, ProducerEntry], end_offset: int, *, now_ms: int
@@ -207,11 +264,17 @@ class ProducerState:
         return min(self._open, default=None)
 
     def expire(self, now_ms: int) -> None:
-        """Forget producers without a transaction that wrote nothing for the expiration time."""
+        """Forget producers without a transaction that wrote nothing for the expiration time.
+
+        So are verifications that began as long ago.
+        """
         for producer_id, entry in list(self._entries.items()):
             is_old = now_ms - entry.last_timestamp >= self._expiration_ms
             if entry.transaction_start is None and is_old:
                 del self._entries[producer_id]
+        for producer_id, verification in list(self._verifications.items()):
+            if now_ms - verification.timestamp >= self._expiration_ms:
+                del self._verifications[producer_id]
 
 
 _UNKNOWN: Final = ProducerEntry()
@@ -236,11 +299,37 @@ def _marker_of(batch: RecordBatch) -> _Marker | None:
     return _Marker(is_abort, control.message.coordinator_epoch, record.timestamp)
 
 
-def _appended(before: ProducerEntry, batch: RecordBatch, origin: AppendOrigin) -> ProducerEntry:
+def _check_verification(
+    before: ProducerEntry,
+    batch: RecordBatch,
+    verification: VerificationStateEntry | None,
+    transaction: TransactionAppend,
+) -> None:
+    """Raise `ProducerError` for a batch that begins a transaction and was not verified."""
+    if not batch.is_transactional or before.has_open_transaction(batch.producer_epoch):
+        return
+    if batch.producer_epoch < before.epoch:
+        raise _fenced(before, batch)
+    if batch.is_control or not transaction.must_be_verified:
+        return
+    if verification is None or verification.guard is not transaction.guard:
+        raise ProducerError(
+            ErrorCode.INVALID_TXN_STATE,
+            f"producer {batch.producer_id}: a record of no transaction that is open",
+        )
+
+
+def _appended(
+    before: ProducerEntry,
+    batch: RecordBatch,
+    origin: AppendOrigin,
+    verification: VerificationStateEntry | None,
+) -> ProducerEntry:
     """Return the entry behind a batch of data; raises `ProducerError`."""
     if batch.producer_epoch < before.epoch and origin is not AppendOrigin.REPLICATION:
         raise _fenced(before, batch)
     if origin is AppendOrigin.CLIENT:
+        _check_lowest_sequence(before, batch, verification)
         _check_sequence(before, batch)
     if before.transaction_start is not None and not batch.is_transactional:
         raise ProducerError(
@@ -259,6 +348,27 @@ def _appended(before: ProducerEntry, batch: RecordBatch, origin: AppendOrigin) -
         transaction_start=start,
         batches=(*entry.batches, added)[-BATCHES_KEPT:],
     )
+
+
+def _check_lowest_sequence(
+    before: ProducerEntry, batch: RecordBatch, verification: VerificationStateEntry | None
+) -> None:
+    """Raise `ProducerError` for a batch behind one whose verification has yet to succeed.
+
+    A producer whose transactions have epochs of their own, and of which nothing is known, begins
+    at 0.
+    """
+    if verification is None:
+        return
+    lowest = verification.lowest_sequence
+    if verification.supports_epoch_bump and not before.batches:
+        lowest = min(lowest, 0)
+    if batch.base_sequence > lowest:
+        raise ProducerError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {batch.producer_id} at offset {batch.base_offset}: sequence "
+            f"{batch.base_sequence}, and {lowest} has to come first",
+        )
 
 
 def _check_sequence(before: ProducerEntry, batch: RecordBatch) -> None:

@@ -9,7 +9,8 @@ One thread owns the log; `flush` alone may run in another one (see `PartitionLog
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 from kvorum.storage.append_origin import AppendOrigin
@@ -18,9 +19,11 @@ from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.file_records import FileRecords
 from kvorum.storage.log_cleaner_manager import HostedLog
 from kvorum.storage.log_validator import (
+    InspectedBatch,
     RecordValidationError,
     Target,
     TimestampType,
+    inspect_batch,
     validate_batch,
 )
 from kvorum.storage.partition_log import PartitionLog
@@ -37,6 +40,7 @@ from kvorum.storage.timestamp_and_offset import TimestampAndOffset, first_record
 from kvorum.storage.topic_log_config import TopicLogConfig
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.transaction_index import AbortedTransaction, find_aborted
+from kvorum.storage.verification_state import NO_TRANSACTION, TransactionAppend
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch, read_batches
 from kvorum.wire.records.batch import NO_PRODUCER, NO_TIMESTAMP, batch_at
@@ -169,16 +173,23 @@ class UnifiedLog:
         leader_epoch: int,
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        transaction: TransactionAppend = NO_TRANSACTION,
+        inspected: InspectedBatch | None = None,
     ) -> LogAppendInfo:
         """Write one batch behind the last one; a duplicate is answered as before and not written.
 
+        `inspected` is what its `inspection` has returned, if that was done before.
         Raises `RecordValidationError` or `ProducerError`, each with the code for the producer, and
         StorageError where the disk refuses.
         """
         self._check_sent(batch, origin)
         rules = self.config.rules
         target = Target(str(self.topic_partition), self.log_end_offset, leader_epoch)
-        validated = validate_batch(batch, target, rules, now_ms=now_ms, origin=origin)
+        validated = (
+            validate_batch(batch, target, rules, now_ms=now_ms, origin=origin)
+            if inspected is None
+            else inspected.placed(target)
+        )
         if validated.is_rewritten:
             self._check_size(len(validated.data))
         if len(validated.data) > self.config.segments.segment_bytes:
@@ -196,10 +207,24 @@ class UnifiedLog:
             # As in Kafka, whatever the topic's kind of time is.
             time_ms = duplicate.timestamp
             return LogAppendInfo(duplicate.first_offset, duplicate.last_offset, time_ms)
-        self._write(written, origin, now_ms)
+        self._write(written, origin, now_ms, transaction)
         is_stamped = rules.timestamp_type is TimestampType.LOG_APPEND_TIME
         return LogAppendInfo(
             written.base_offset, written.last_offset, now_ms if is_stamped else NO_TIMESTAMP
+        )
+
+    def inspection(
+        self, batch: RecordBatch, *, now_ms: int, content: bytes | None = None
+    ) -> Callable[[], InspectedBatch]:
+        """Return what looks at the records of a client's batch, which any thread may call.
+
+        `content` is what they unpack to, if that is known. Both raise what `append_as_leader` does.
+        """
+        origin = AppendOrigin.CLIENT
+        self._check_sent(batch, origin)
+        name, rules = str(self.topic_partition), self.config.rules
+        return partial(
+            inspect_batch, batch, name, rules, now_ms=now_ms, origin=origin, content=content
         )
 
     def append_as_follower(
@@ -280,12 +305,18 @@ class UnifiedLog:
             return None
         return self.producers.entry(batch.producer_id).duplicate_of(batch)
 
-    def _write(self, batch: RecordBatch, origin: AppendOrigin, now_ms: int) -> None:
+    def _write(
+        self,
+        batch: RecordBatch,
+        origin: AppendOrigin,
+        now_ms: int,
+        transaction: TransactionAppend = NO_TRANSACTION,
+    ) -> None:
         if batch.producer_id == NO_PRODUCER:
             self._log.append(batch.data, now_ms=now_ms)
             self.producers.end_offset = batch.next_offset
             return
-        change = self.producers.check(batch, origin)
+        change = self.producers.check(batch, origin, transaction)
         self._log.append(batch.data, now_ms=now_ms)
         self.producers.update(batch, change)
         if change.ended is not None:

@@ -168,10 +168,11 @@ class Coordinator:
         instance: str | None = None,
         generation: int = -1,
         topic_id: bytes = ZERO_UUID,
+        retention_ms: int = -1,
     ) -> ErrorCode:
         partitions = [OffsetCommitRequestPartition(0, offset)]
         topics = [OffsetCommitRequestTopic(TOPIC, topic_id, partitions)]
-        request = OffsetCommitRequest(GROUP, generation, member_id, instance, -1, topics)
+        request = OffsetCommitRequest(GROUP, generation, member_id, instance, retention_ms, topics)
         result = self.shard.commit_offsets(RequestContext(9), request, self.now)
         self.append(result)
         return ErrorCode.NONE if result.error is None else result.error.code

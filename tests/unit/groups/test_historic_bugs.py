@@ -291,6 +291,16 @@ def test_offsets_of_a_group_that_rebalances_do_not_expire() -> None:
     assert coordinator.fetch().committed_offset == 3
 
 
+def test_a_retention_time_beyond_64_bits_wraps_around() -> None:
+    """As Java's numbers do: such offsets go with the next sweep."""
+    coordinator = Coordinator()
+    coordinator.advance(1)
+    assert coordinator.commit(3, retention_ms=2**63 - 1) is ErrorCode.NONE
+    assert coordinator.fetch().committed_offset == 3
+    coordinator.advance(SWEEP_MS)
+    assert coordinator.fetch().committed_offset == -1
+
+
 @pytest.mark.parametrize("version", [2, 3])
 def test_offsets_without_an_expire_timestamp_do_not_expire_at_once(version: int) -> None:
     """KAFKA-8069."""

@@ -16,6 +16,7 @@ from tests.unit.storage.topic_logs import flush, managed
 from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_stats import PartitionStats
+from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.records import decode_record
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
 from kvorum.metadata.cluster_image import ClusterImage
@@ -28,9 +29,15 @@ from kvorum.node.broker.group_coordinator.group_coordinator_service import (
     GroupCoordinatorService,
 )
 from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.transaction_verification import (
+    TransactionalProducer,
+    TransactionVerification,
+    VerifiedPartitions,
+)
 from kvorum.node.clock import SystemClock
 from kvorum.node.config import GroupSettings, OffsetsTopicSettings
 from kvorum.storage.log_directory import LogDirectory
+from kvorum.storage.producer_state import ProducerError
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.unified_log import UnifiedLog
 from kvorum.wire.error_codes import ErrorCode
@@ -45,6 +52,11 @@ from kvorum.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kvorum.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from kvorum.wire.records import Compression, RecordBatch, read_batches
 from kvorum.wire.uuid_text import ZERO_UUID
 
@@ -67,6 +79,42 @@ LAG_MAX_MS: Final = 30_000
 CONTEXT: Final = RequestContext(8, "client", "/127.0.0.1")
 
 
+class Verification:
+    """Answers for the coordinator of transactions: `error` for every partition, else a guard."""
+
+    is_coordinated = True
+
+    def __init__(self) -> None:
+        self.error: ErrorCode | None = None
+        self.asked: list[TransactionalProducer] = []
+        self.goes_on = asyncio.Event()
+        self.goes_on.set()
+
+    async def verify(
+        self, producer: TransactionalProducer, sequences: Mapping[Partition, int]
+    ) -> VerifiedPartitions:
+        self.asked.append(producer)
+        verified = VerifiedPartitions(must_be_verified=True)
+        for partition, sequence in sequences.items():
+            try:
+                guard = partition.maybe_start_transaction_verification(
+                    producer.producer_id,
+                    sequence=sequence,
+                    epoch=producer.producer_epoch,
+                    supports_epoch_bump=producer.operation.supports_epoch_bump,
+                    wall_ms=0,
+                )
+            except ProducerError as error:
+                verified.errors[partition.topic_partition] = error.code
+                continue
+            if guard is not None:
+                verified.guards[partition.topic_partition] = guard
+            if self.error is not None:
+                verified.errors[partition.topic_partition] = self.error
+        await self.goes_on.wait()
+        return verified
+
+
 @dataclass
 class Coordinated:
     """Broker 1 leads the partitions of the topic; broker 2 follows, and never fetches."""
@@ -74,6 +122,7 @@ class Coordinated:
     settings: GroupSettings = SETTINGS
     partition_count: int = 1
     image: MetadataImage = field(default_factory=MetadataImage)
+    transactions: Verification = field(default_factory=Verification)
 
     def __post_init__(self) -> None:
         files = FaultyFiles()
@@ -88,6 +137,7 @@ class Coordinated:
         self.service = GroupCoordinatorService(
             self.settings,
             cast("ReplicaManager", self),
+            cast("TransactionVerification", self.transactions),
             broker_id=ME,
             clock=SystemClock(),
             random=Random(1),
@@ -201,6 +251,32 @@ class Coordinated:
         )
         request = OffsetCommitRequest(group, topics=[wish])
         return await code_of(self.service.commit_offsets(CONTEXT, request))
+
+    async def commit_in_transaction(
+        self, offset: int, *, epoch: int = 0, version: int = 5, metadata: str = ""
+    ) -> ErrorCode:
+        """Commit an offset of group g in a transaction of producer 7."""
+        wish = TxnOffsetCommitRequestTopic(
+            TOPIC, [TxnOffsetCommitRequestPartition(0, offset, committed_metadata=metadata)]
+        )
+        request = TxnOffsetCommitRequest("mine", "g", 7, epoch, topics=[wish])
+        try:
+            response = await self.service.commit_transactional_offsets(request, version)
+        except RequestError as error:
+            return error.code
+        return ErrorCode(response.topics[0].partitions[0].error_code)
+
+    async def end_transaction(
+        self,
+        *,
+        is_commit: bool = True,
+        epoch: int = 0,
+        coordinator_epoch: int = 0,
+        transaction_version: int = 1,
+    ) -> ErrorCode:
+        """Write a marker of producer 7 to the first partition."""
+        marker = TransactionMarker(7, epoch, coordinator_epoch, is_commit, transaction_version)
+        return await code_of(self.service.complete_transaction(0, marker))
 
     async def offset(self, *, group: str = "g", is_stable: bool = False) -> int:
         wish = OffsetFetchRequestTopics(TOPIC, ZERO_UUID, [0])

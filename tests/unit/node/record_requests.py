@@ -40,11 +40,16 @@ def keyed_batch(key: bytes, value: bytes) -> bytes:
 
 
 def produce(
-    client: RawClient, topic: str, records: bytes | None, *, acks: int = -1
+    client: RawClient,
+    topic: str,
+    records: bytes | None,
+    *,
+    acks: int = -1,
+    transactional_id: str | None = None,
 ) -> ProduceResponsePartitionProduceResponse:
     data = ProduceRequestPartitionProduceData(0, records)
     sent = ProduceRequestTopicProduceData(topic, partition_data=[data])
-    body = ProduceRequest(None, acks, 5000, [sent])
+    body = ProduceRequest(transactional_id, acks, 5000, [sent])
     (answered,) = client.ask(body, ProduceResponse, PRODUCE_VERSION).responses
     return answered.partition_responses[0]
 

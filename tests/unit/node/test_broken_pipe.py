@@ -28,11 +28,12 @@ from kvorum.wire.error_codes import ErrorCode
 KVORUM = [sys.executable, "-m", "kvorum.cli"]
 TIMEOUT_SECONDS = 60
 DIRECTORY_ID = "JEXY6aqzQY-32P5TStzaFg"
-HELP = [["--help"], ["dump-log", "--help"], ["storage", "format", "--help"], ["quorum", "--help"]]
+HELP = [["--help"], ["storage", "format", "--help"], ["quorum", "--help"]]
 QUICK_SEED = ["simulate", "--seed", "1", "--duration", "2"]
 FEATURE = ["--feature", "metadata.version=20"]
 REMOVE = ["remove-controller", "-i", "1", "-d", DIRECTORY_ID, "--dry-run"]
 READ_ONLY = {
+    "dump-log, help": ["dump-log", "--help"],
     "simulate": QUICK_SEED,
     "simulate, digest": [*QUICK_SEED, "--digest"],
     "simulate, two processes": [*QUICK_SEED, "--seeds", "3", "--jobs", "2"],

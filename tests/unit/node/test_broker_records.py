@@ -185,7 +185,10 @@ def test_a_log_follows_its_configuration(
 
 
 def test_transactions_are_refused_with_the_reason(broker: RawClient, topic: str) -> None:
-    refused = produce(broker, topic, batch(b"value", is_transactional=True))
+    records = batch(b"value", is_transactional=True)
+    nameless = produce(broker, topic, records)
+    assert nameless.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    refused = produce(broker, topic, records, transactional_id="mine")
     assert refused.error_code == ErrorCode.INVALID_TXN_STATE
     assert "not coordinated" in (refused.error_message or "")
     body = InitProducerIdRequest(transactional_id="mine", transaction_timeout_ms=1000)

@@ -128,9 +128,14 @@ def test_a_consumer_beyond_its_quota_gets_nothing_and_is_muted(client: RawClient
     second, _ = asked(client, request, FetchResponse, FETCH_VERSION)
     assert (second.responses, second.error_code) == ([], ErrorCode.NONE)
     assert second.throttle_time_ms > 0
-    third, seconds = asked(client, request, FetchResponse, FETCH_VERSION)
+    _, seconds = asked(client, request, FetchResponse, FETCH_VERSION)
     assert seconds > second.throttle_time_ms / 1000 - 0.05
-    assert third.throttle_time_ms <= second.throttle_time_ms
+    # Whether the next is refused as well depends on which side of a window's end it falls; that
+    # one is met by the time both windows are over is what a client relies on.
+    wait_for(
+        lambda: client.ask(request, FetchResponse, FETCH_VERSION).responses or None,
+        lambda: "the consumer's quota has room again",
+    )
 
 
 def test_what_followers_fetch_counts_for_nobody(client: RawClient) -> None:

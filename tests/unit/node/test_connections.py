@@ -1,7 +1,9 @@
 """Many connections, silent ones, and ones too many."""
 
 import contextlib
+import select
 import socket
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,7 @@ from kvorum.node.serving.connection_quotas import (
     usable_limits,
 )
 from kvorum.testing import Cluster
+from kvorum.wire.headers import encode_request_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 
@@ -84,6 +87,37 @@ def test_silent_connections_are_closed(kvorum_cluster_factory: StartCluster) -> 
         for _ in range(10):
             assert ask(talking)
             time.sleep(0.1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not tell what a client has taken")
+@pytest.mark.parametrize("is_deaf", [True, False])
+def test_a_client_that_takes_nothing_is_closed_and_a_slow_one_is_not(
+    kvorum_cluster_factory: StartCluster, is_deaf: bool
+) -> None:
+    cluster = kvorum_cluster_factory(overrides={"connections.max.idle.ms": "600"})
+    host, _, port = cluster.bootstrap_servers.partition(":")
+    request = ApiVersionsRequest("slow", "1")
+    frame = with_size(encode_request_frame(request, version=4, correlation_id=1, client_id="slow"))
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect((host, int(port)))
+        client.settimeout(0.2)
+        with contextlib.suppress(TimeoutError):
+            while True:
+                client.send(frame * 2000)
+        deadline = time.monotonic() + 2
+        while time.monotonic() < deadline:
+            if not is_deaf:
+                client.recv(2000)
+            time.sleep(0.05)
+        assert _is_over(client) == is_deaf
+
+
+def _is_over(client: socket.socket) -> bool:
+    """Return whether the other side has closed, whatever there is to be read before."""
+    watch = select.poll()
+    watch.register(client, select.POLLRDHUP)
+    return bool(watch.poll(0))
 
 
 class Hands:

@@ -43,6 +43,7 @@ from kvorum.wire.records import (
     encode_control_record,
     read_batches,
 )
+from kvorum.wire.records.compacted_batch import without_records
 
 pytestmark = pytest.mark.asyncio
 
@@ -109,6 +110,20 @@ async def test_a_log_of_several_segments_is_loaded_from_its_start_on() -> None:
     node.register(leader=1, leader_epoch=2)
     await node.loaded()
     assert await node.offset() == 41
+
+
+async def test_a_log_whose_last_records_compaction_has_taken_is_loaded() -> None:
+    node = Coordinated()
+    write(node, build_batch([offset_record(3), offset_record(4)]))
+    write(node, build_batch([offset_record(5), offset_record(6)]))
+    emptied = without_records(node.batches()[-1])
+    node.log.truncate_to(2, now_ms=0)
+    node.log.append_as_follower(emptied, leader_epoch=0, now_ms=0)
+    node.register(leader_epoch=0)
+    async with asyncio.timeout(5):
+        await node.loaded()
+    assert await node.offset() == 4
+    assert node.log.log_end_offset == 4
 
 
 @pytest.mark.parametrize(
@@ -202,6 +217,26 @@ async def test_a_leader_that_hears_late_of_its_loss_appends_nothing() -> None:
     assert await node.commit(5) is ErrorCode.NOT_COORDINATOR
     assert node.log.log_end_offset == end
     assert node.states() == {}, "the group of the commit is taken back"
+
+
+async def test_what_another_leader_commits_completes_nothing() -> None:
+    node = Coordinated()
+    await node.lead()
+    node.hold()
+    waiting = asyncio.create_task(node.commit(5))
+    await asyncio.sleep(0)
+    end = node.log.log_end_offset
+    partition = node.partitions[0]
+    partition.make_follower(node.registration._replace(leader=2, leader_epoch=1))
+    node.log.truncate_to(0, now_ms=0)
+    for _ in range(end):
+        append(node.log, sent(b"of the other leader"))
+    partition.follow_leader(end, 0, wall_ms=0)
+    assert node.log.high_watermark == end
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    node.lose()
+    assert await waiting is ErrorCode.NOT_COORDINATOR
 
 
 async def test_an_old_epoch_ends_nothing_and_a_new_one_loads_nothing() -> None:

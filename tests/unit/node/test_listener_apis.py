@@ -118,6 +118,8 @@ ON_BROKER: Final[dict[ApiKey, Permission]] = {
     ApiKey.API_VERSIONS: NONE,
     ApiKey.DELETE_RECORDS: PER_RESOURCE,
     ApiKey.INIT_PRODUCER_ID: BY_HANDLER,
+    ApiKey.WRITE_TXN_MARKERS: BY_HANDLER,
+    ApiKey.TXN_OFFSET_COMMIT: PER_RESOURCE,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: PER_RESOURCE,
     ApiKey.DESCRIBE_PRODUCERS: PER_RESOURCE,
     ApiKey.DESCRIBE_ACLS: DESCRIBE,
@@ -247,6 +249,7 @@ def test_a_module_without_the_value_of_its_api_is_an_error(
 def test_no_module_is_named_in_a_string() -> None:
     expected = {
         "cli/__init__.py": "one module for each command, and only that of the command is imported",
+        "cli/dump/decoders.py": "the user's decoders, named on the command line",
         "metadata/api_modules.py": "modules that the listing of a package found",
         "node/controller/policies.py": "the operator's policies, named in the properties file",
         "spark/files/file_systems.py": "fsspec, which is optional and has no type hints",

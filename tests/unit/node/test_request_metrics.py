@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -96,6 +100,33 @@ def test_an_error_of_the_work_comes_out() -> None:
 
     with pytest.raises(KeyError):
         asyncio.run(run())
+
+
+def test_nothing_keeps_an_error_that_was_waited_for() -> None:
+    """Its traceback has the frames of the request, and so the request and its bytes."""
+
+    class Kept:
+        """Something that the work has to do with."""
+
+    def refuse(kept: Kept) -> None:
+        raise KeyError(id(kept))
+
+    async def work(thread: ThreadPoolExecutor) -> weakref.ref[Kept]:
+        kept = Kept()
+        with suppress(KeyError):
+            await asyncio.get_running_loop().run_in_executor(thread, refuse, kept)
+        return weakref.ref(kept)
+
+    async def run() -> weakref.ref[Kept]:
+        with ThreadPoolExecutor(1) as thread:
+            return await RequestProgress(SetClock()).measured(work(thread))
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert asyncio.run(run())() is None
+    finally:
+        gc.enable()
 
 
 def test_every_error_code_of_a_response_counts() -> None:

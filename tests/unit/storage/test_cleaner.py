@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from tests.peak_memory import peak_memory_below
 from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.partition_logs import CONFIG, loaded
 
 from kvorum.storage.append_origin import AppendOrigin
-from kvorum.storage.batch_filter import last_records
+from kvorum.storage.batch_filter import BatchFilter, last_records
+from kvorum.storage.cleaned_transactions import CleanedTransactions
 from kvorum.storage.cleaner import Cleaner, Pass
 from kvorum.storage.log_loader import LogCheckpoint
 from kvorum.storage.offset_map import OffsetMap
@@ -18,6 +20,7 @@ from kvorum.storage.transaction_index import AbortedTransaction
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (
     BatchOptions,
+    Compression,
     ControlRecord,
     ControlRecordType,
     RecordBatch,
@@ -273,3 +276,27 @@ def test_a_cleaned_segment_is_as_old_as_the_last_of_its_sources() -> None:
     world.log.segments[-1].set_modified_ms(200)
     world.clean()
     assert [one.modified_ms for one in world.log.segments] == [200, 0]
+
+
+def test_the_records_of_a_large_batch_are_not_all_objects_at_once() -> None:
+    """A few KiB of packed bytes may be hundreds of thousands of records."""
+    count = 100_000
+    options = BatchOptions(partition_leader_epoch=0, compression=Compression.ZSTD)
+    data = build_batch([RecordData(b"v", b"k", START_MS)] * count, options)
+    (batch,) = read_batches(data)
+    keys = OffsetMap(size_bytes=1000, load_factor=0.9)
+    keys.put(b"k", count - 1)
+    keys.latest_offset = count - 1
+    rules = BatchFilter(
+        offset_map=keys,
+        transactions=CleanedTransactions(),
+        last_records={},
+        end_offset=count,
+        now_ms=START_MS,
+        delete_retention_ms=RETENTION_MS,
+    )
+    with peak_memory_below(6_000_000):
+        kept = rules.filtered(batch)
+    assert kept is not None
+    (left,) = next(iter(read_batches(kept))).records()
+    assert left.offset == count - 1

@@ -215,11 +215,24 @@ def test_a_pass_that_was_aborted_is_not_noted() -> None:
     files = FaultyFiles()
     work = Round(files, (ONE, hosted(files)))
     before = offsets(work.logs[ONE])
-    work.cleaner.abort_cleaning(ONE)
+    files.before_read(3, lambda: work.cleaner.abort_cleaning(ONE))
     assert work.clean_filthiest() == CleanedLog(ONE, None)
     assert offsets(work.logs[ONE]) == before
     assert FILE not in files.names
-    work.cleaner.forget(work.shared(), ONE)
+
+
+def test_no_pass_begins_over_an_aborted_partition_before_it_is_forgotten() -> None:
+    """Its directory may be about to be renamed: a pass must not look for it there."""
+    files = FaultyFiles()
+    one, two = hosted(files, ONE), hosted(files, TWO, count=13)
+    work = Round(files, (ONE, one), (TWO, two))
+    work.cleaner.abort_cleaning(ONE)
+    one.log.abandon()
+    assert work.clean() == TWO
+    assert work.clean() is None
+    assert work.manager.cleaned_offsets() == {TWO: two.log.segments[-1].base_offset}
+    work.cleaner.forget({TWO: two.shared()}, ONE)
+    work.logs[ONE] = hosted(files, TopicPartition("again", 0))
     assert work.clean() == ONE
 
 

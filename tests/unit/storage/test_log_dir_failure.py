@@ -138,3 +138,15 @@ def test_a_start_without_any_directory_fails() -> None:
     two.files.fail("open", 1)
     with pytest.raises(DiskError):
         managed(two.directories[:1]).startup({HERE: TOPIC_ID}.get, now_ms=NOW_MS)
+
+
+def test_no_log_is_made_for_one_that_may_be_in_an_offline_directory() -> None:
+    """KAFKA-16234: it would be empty, and take the place of what is acknowledged."""
+    two = TwoDirectories()
+    online, failed = (directory.id for directory in two.directories)
+    two.manager.handle_log_dir_failure(two.directories[1])
+    with pytest.raises(StorageError, match="offline"):
+        two.manager.get_or_create_log(THERE, TOPIC_ID, directory_id=failed, now_ms=NOW_MS)
+    assert two.manager.get_log(THERE) is None
+    made = two.manager.get_or_create_log(THERE, TOPIC_ID, directory_id=online, now_ms=NOW_MS)
+    assert made.log_end_offset == 0

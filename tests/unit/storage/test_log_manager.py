@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from tests.unit.storage.faulty_files import FaultyFiles
@@ -20,7 +21,7 @@ from tests.unit.storage.topic_logs import (
 
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.clean_shutdown import take_clean_shutdown
-from kvorum.storage.errors import CorruptFileError, OffsetOutOfRangeError
+from kvorum.storage.errors import CorruptFileError, DiskError, OffsetOutOfRangeError
 from kvorum.storage.log_directory import LogDirectory
 from kvorum.storage.log_manager import LogManager
 from kvorum.storage.log_validator import RecordValidationError
@@ -103,6 +104,20 @@ def test_a_log_that_a_disk_made_unusable_is_not_marked_as_clean() -> None:
     assert not take_clean_shutdown(ROOT, files).was_clean
 
 
+def test_a_batch_that_was_not_written_may_be_sent_again() -> None:
+    """KAFKA-6683: its producer has sent nothing as long as the batch is not in the log."""
+    files = FaultyFiles()
+    log = filled(started(files), count=1)
+    files.fail("write", 1)
+    batch = sent(b"1", sequence=1, producer=PRODUCER)
+    with pytest.raises(DiskError):
+        append(log, batch)
+    files.faults.clear()
+    found = append(log, batch)
+    assert (found.first_offset, log.log_end_offset) == (1, 2)
+    assert values_in(log) == [b"0", b"1"]
+
+
 def test_the_directory_of_another_topic_is_set_aside() -> None:
     for topic_id in (None, bytes(15) + b"\x09"):
         files = FaultyFiles()
@@ -149,6 +164,27 @@ def test_a_deleted_log_leaves_nothing_to_a_new_one_of_its_name() -> None:
     manager.checkpoint_recovery_points()
     files.rename(ROOT / str(PARTITION), ROOT / f"{PARTITION}.{bytes(16).hex()}-delete")
     manager.abandon()
+    log = created(started(files))
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_deleted_log_leaves_nothing_to_a_new_one_after_a_power_cut(*, is_restarted: bool) -> None:
+    """The new log is there, and no checkpoint has been stored since the former one was."""
+    files = FaultyFiles()
+    manager = started(files)
+    log = filled(manager)
+    log.flush()
+    log.delete_records(17, now_ms=NOW_MS)
+    manager.checkpoint_high_watermarks()
+    manager.checkpoint_recovery_points()
+    manager.async_delete(PARTITION, now_ms=NOW_MS)
+    if is_restarted:
+        manager.abandon()
+        manager = started(files)
+    created(manager)
+    manager.abandon()
+    files = files.after_power_cut(Random(1))
     log = created(started(files))
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (0, 0, 0)
 

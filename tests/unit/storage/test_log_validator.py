@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from tests.peak_memory import peak_memory_below
 
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.log_validator import (
+    RECORD_ERRORS_MAX,
     RecordRules,
     RecordValidationError,
     Target,
     TimestampType,
     ValidatedBatch,
+    small_content,
     validate_batch,
 )
 from kvorum.wire.error_codes import ErrorCode
@@ -111,6 +114,42 @@ def test_records_that_unpack_to_too_much_are_not_unpacked() -> None:
     assert refusal(sent).code == ErrorCode.MESSAGE_TOO_LARGE
 
 
+def many_records(count: int, *, key: bytes | None = None) -> RecordBatch:
+    records = [RecordData(None, key, TIME_MS)] * count
+    return batch(*records, compression=Compression.ZSTD)
+
+
+@pytest.mark.parametrize("wanted", [None, Compression.GZIP])
+def test_the_records_of_a_large_batch_are_not_all_objects_at_once(
+    wanted: Compression | None,
+) -> None:
+    """They would take 300 bytes each."""
+    sent = many_records(100_000)
+    with peak_memory_below(6_000_000):
+        found = validated(sent, RULES._replace(compression=wanted))
+    assert read(found).record_count == 100_000
+
+
+def test_very_many_wrong_records_are_not_all_named() -> None:
+    sent = many_records(100_000)
+    with peak_memory_below(8_000_000):
+        error = refusal(sent, RULES._replace(is_compacted=True))
+    assert "due to 100000 record errors in total" in error.message
+    assert len(error.record_errors) == RECORD_ERRORS_MAX
+
+
+def test_a_batch_is_large_by_its_records_or_what_they_unpack_to() -> None:
+    def is_large_batch(sent: RecordBatch) -> bool:
+        return small_content(sent, record_count_max=10, unpacked_bytes_max=1000) is None
+
+    records = [RecordData(b"v")] * 11
+    assert is_large_batch(batch(*records))
+    assert not is_large_batch(batch(*records[:10], compression=Compression.GZIP))
+    for compression in list(Compression)[1:]:
+        assert is_large_batch(batch(RecordData(bytes(1001)), compression=compression))
+    assert not is_large_batch(batch(RecordData(bytes(1001))))
+
+
 def test_records_that_cannot_be_unpacked_or_read_are_told_apart() -> None:
     sent = batch(compression=Compression.ZSTD)
     broken = sent._replace(data=memoryview(bytes(sent.data[:61]) + bytes(len(sent.data) - 61)))
@@ -118,3 +157,9 @@ def test_records_that_cannot_be_unpacked_or_read_are_told_apart() -> None:
     plain = batch()
     broken = plain._replace(data=plain.data[:-1])
     assert refusal(broken).code == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("delta", [-1, 0, 2])
+def test_the_last_offset_is_that_of_the_last_record(delta: int) -> None:
+    """KAFKA-6554."""
+    assert refusal(batch()._replace(last_offset_delta=delta)).code == ErrorCode.INVALID_RECORD

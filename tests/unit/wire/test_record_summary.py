@@ -12,7 +12,7 @@ from kvorum.wire.records.record import (
     NEAR_LIMIT,
     RecordData,
     read_records,
-    write_records,
+    write_numbered,
 )
 from kvorum.wire.records.record_summary import RecordSummary, summarize, summary_of
 
@@ -39,7 +39,7 @@ def read_one_by_one(data: bytes, count: int, base: int = BASE) -> RecordSummary 
 @given(records=RECORDS, step=st.sampled_from((1, 7, 0)))
 def test_right_records(records: list[RecordData], step: int) -> None:
     numbers = [step * index for index in range(len(records))]
-    data = write_records(records, BASE, numbers=numbers)
+    data = write_numbered(zip(numbers, records, strict=True), BASE).data
     summary = summarize(data, count=len(records), base_timestamp=BASE)
     assert summary is not None
     assert summary == read_one_by_one(data, len(records))
@@ -57,7 +57,7 @@ def test_right_records(records: list[RecordData], step: int) -> None:
 def test_wrong_bytes(
     records: list[RecordData], places: list[tuple[int, int]], cut: int, more: int
 ) -> None:
-    data = bytearray(write_records(records, BASE))
+    data = bytearray(write_numbered(enumerate(records), BASE).data)
     for place, value in places:
         data[place % len(data)] = value
     damaged = bytes(data[: len(data) - cut]) if cut > 0 else bytes(data) + bytes(-cut)
@@ -67,5 +67,5 @@ def test_wrong_bytes(
 
 @pytest.mark.parametrize("base", [INT64_MAX - NEAR_LIMIT + 1, -INT64_MAX - 1])
 def test_times_near_the_limits_are_left_to_the_reader(base: int) -> None:
-    data = write_records([RecordData(b"value", timestamp=base)], base)
+    data = write_numbered([(0, RecordData(b"value", timestamp=base))], base).data
     assert summarize(data, count=1, base_timestamp=base) is None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kvorum.wire.records import (
@@ -35,7 +35,7 @@ SAMPLE = [
     RecordData(b"v" * 100_000, b"k" * 70, 1_700_000_000_001),
 ]
 
-times = st.integers(-(2**62), 2**62)
+times = st.integers(-(2**63), 2**63 - 1)
 texts = st.text(max_size=20)
 some_bytes = st.none() | st.binary(max_size=200)
 some_headers = st.lists(st.tuples(texts, some_bytes), max_size=4)
@@ -101,6 +101,11 @@ def test_unpacked_batches_are_the_same_bytes(library: str) -> None:
     assert build_batch(SAMPLE, options) == theirs
 
 
+@example(
+    records=[RecordData(b"v", None, -(2**62)), RecordData(b"v", None, 2**62)],
+    base_offset=0,
+    compression=Compression.NONE,
+)
 @settings(max_examples=300)
 @given(
     records=any_records,

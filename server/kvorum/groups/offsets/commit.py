@@ -28,6 +28,7 @@ from kvorum.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from kvorum.wire.records.record import within_64_bits
 
 _DEFAULT_RETENTION_TIME_MS: Final = -1
 _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND: Final = 9
@@ -41,7 +42,7 @@ def commit_offsets(
     _check_commit(shard, context, request)
     expire_timestamp = NO_EXPIRE_TIMESTAMP
     if request.retention_time_ms != _DEFAULT_RETENTION_TIME_MS:
-        expire_timestamp = shard.now_ms + request.retention_time_ms
+        expire_timestamp = within_64_bits(shard.now_ms + request.retention_time_ms)
     records: list[CoordinatorRecord] = []
     topics: list[OffsetCommitResponseTopic] = []
     for topic in request.topics:

@@ -19,6 +19,7 @@ from kvorum.node.outbound.node_to_controller_channel_manager import (
     ControllerUnreachableError,
     NodeToControllerChannelManager,
 )
+from kvorum.node.tasks import cancel_and_wait
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import (
@@ -153,9 +154,7 @@ class BrokerLifecycleManager:
         for timer in self._failure_timers:
             timer.cancel()
         if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await cancel_and_wait(self._task)
             self._task = None
         await self._channel.close()
 

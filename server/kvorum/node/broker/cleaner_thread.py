@@ -67,12 +67,17 @@ class CleanerThread:
         self._thread.shutdown()
 
     async def abort_cleaning(self, partition: TopicPartition) -> None:
-        """Forget a partition that is about to be deleted, once no pass works on it."""
+        """Return once no pass works on a partition to be deleted; none begins until `forget`."""
         for directory, cleaner in self._cleaners:
             if partition in directory.logs:
                 cleaner.abort_cleaning(partition)
+        await self._in_thread(lambda: None)
+
+    async def forget(self, partition: TopicPartition) -> None:
+        """Forget a partition that is deleted, behind every pass that was to begin before."""
+        for directory, cleaner in self._cleaners:
+            if cleaner.is_aborted(partition):
                 others = self._compacted(directory)
-                others.pop(partition, None)
                 await self._in_thread(partial(cleaner.forget, others, partition))
 
     async def abort_and_pause_cleaning(self, partition: TopicPartition) -> None:
@@ -122,7 +127,8 @@ class CleanerThread:
     def _compacted(self, directory: LogDirectory) -> dict[TopicPartition, HostedLog]:
         return {
             partition: replace(log.hosted(self._in_owner), is_paused=self._is_moving(partition))
-            for partition, log in directory.logs.items()
+            # The thread for the disk may take a log away meanwhile.
+            for partition, log in tuple(directory.logs.items())
             if log.config.cleanup.is_compacted and not log.is_poisoned
         }
 

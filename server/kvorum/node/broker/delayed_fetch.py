@@ -214,6 +214,7 @@ def _read_for(
             max_bytes,
             isolation=params.isolation,
             leader_epoch=fetch.current_leader_epoch,
+            last_fetched_epoch=fetch.last_fetched_epoch,
             is_leader_needed=params.is_leader_needed,
         )
     progress = FollowerFetch(

@@ -1,16 +1,21 @@
 """Requests that wait for partitions to change: Kafka's DelayedOperationPurgatory.
 
-What waits is called by the partitions it waits for; nothing polls.
+What waits is called by the partitions it waits for; nothing polls. One record may be what thousands
+of consumers wait for: they are woken some at a time, so that others are served in between.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from functools import partial
+from itertools import islice
 from typing import Final
 
 from kvorum.broker.partition import Partition
 
+WOKEN_AT_ONCE: Final = 32
+"""How many go on in one turn of the event loop; each takes some tenths of a millisecond."""
 _MS_PER_S: Final = 1000
 
 
@@ -23,6 +28,9 @@ class DelayedOperationPurgatory:
     def __init__(self) -> None:
         self.delayed_count = 0
         self.watched_count = 0
+        # In the order in which they were called, by the partitions or by one of them.
+        self._to_be_woken: dict[asyncio.Event, None] = {}
+        self._is_waking = False
 
     async def wait_until(
         self,
@@ -40,8 +48,9 @@ class DelayedOperationPurgatory:
         if timeout_ms <= 0:
             return False
         changed = asyncio.Event()
+        wake = partial(self._wake, changed)
         for partition in partitions:
-            partition.watch(changed.set)
+            partition.watch(wake)
         self.delayed_count += 1
         self.watched_count += len(partitions)
         try:
@@ -55,8 +64,24 @@ class DelayedOperationPurgatory:
             self.delayed_count -= 1
             self.watched_count -= len(partitions)
             for partition in partitions:
-                partition.unwatch(changed.set)
+                partition.unwatch(wake)
+            self._to_be_woken.pop(changed, None)
         return True
+
+    def _wake(self, changed: asyncio.Event) -> None:
+        """Have one that waits look again; the first one at once."""
+        self._to_be_woken[changed] = None
+        if not self._is_waking:
+            self._wake_some()
+
+    def _wake_some(self) -> None:
+        some = list(islice(self._to_be_woken, WOKEN_AT_ONCE))
+        for changed in some:
+            del self._to_be_woken[changed]
+            changed.set()
+        self._is_waking = bool(some)
+        if some:
+            asyncio.get_running_loop().call_soon(self._wake_some)
 
 
 class Purgatories:

@@ -18,7 +18,8 @@ class TopicChoice(NamedTuple):
     """A topic as a request names it: by name, or by id in versions that have ids."""
 
     name: str
-    topic_id: bytes
+    topic_id: bytes = ZERO_UUID
+    is_by_id: bool = False
 
 
 class Hosting(NamedTuple):
@@ -55,7 +56,7 @@ class Hosting(NamedTuple):
         if choice.name:
             return self.topics.by_name(choice.name)
         topic = self.topics.by_id.get(choice.topic_id)
-        if topic is None and choice.topic_id != ZERO_UUID:
+        if topic is None and (choice.is_by_id or choice.topic_id != ZERO_UUID):
             raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_ID)
         return topic
 

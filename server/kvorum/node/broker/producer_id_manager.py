@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
 from kvorum.metadata.request_error import RequestError
@@ -18,6 +17,7 @@ from kvorum.node.outbound.node_to_controller_channel_manager import (
     ControllerUnreachableError,
     NodeToControllerChannelManager,
 )
+from kvorum.node.tasks import cancel_and_wait
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
@@ -97,7 +97,5 @@ class ProducerIdManager:
     async def close(self) -> None:
         """Ask for nothing any more."""
         if self._allocation is not None:
-            self._allocation.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._allocation
+            await cancel_and_wait(self._allocation)
         await self._channel.close()

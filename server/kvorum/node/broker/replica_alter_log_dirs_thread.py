@@ -16,6 +16,7 @@ from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManage
 from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.clock import Clock
 from kvorum.node.events.log_event import LogEvent
+from kvorum.node.tasks import cancel_and_wait
 from kvorum.storage.errors import StorageError
 from kvorum.storage.producer_state import ProducerError
 from kvorum.storage.topic_partition import TopicPartition
@@ -128,9 +129,7 @@ class ReplicaAlterLogDirsThread:
         """End, wherever the task is."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await cancel_and_wait(task)
 
     def _forget(self, key: PartitionKey) -> Move | None:
         move = self._moves.pop(key, None)

@@ -17,6 +17,7 @@ from kvorum.node.broker.remote_leader_endpoint import RemoteLeaderEndpoint
 from kvorum.node.clock import Clock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.client_connection import ClientConnectionError
+from kvorum.node.tasks import cancel_and_wait
 from kvorum.wire.errors import WireError
 
 _MS_PER_S: Final = 1000
@@ -72,10 +73,10 @@ class ReplicaFetcherThread:
 
     async def close(self) -> None:
         """End, wherever the task is."""
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-        await self._leader.close()
+        try:
+            await cancel_and_wait(self._task)
+        finally:
+            await self._leader.close()
 
     async def _run(self) -> None:
         try:

@@ -14,7 +14,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
@@ -36,6 +35,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.broker.alter_partition_manager import DefaultAlterPartitionManager
 from kvorum.node.broker.assignments_manager import AssignmentsManager
+from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.cleaner_thread import CleanerThread
 from kvorum.node.broker.log_dir_failure_handler import LogDirFailureHandler
 from kvorum.node.broker.log_flusher import LogFlusher
@@ -51,6 +51,7 @@ from kvorum.node.broker.replica_manager_settings import ReplicaEnvironment, Repl
 from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.events.log_event import LogEvent
+from kvorum.node.tasks import cancel_and_wait
 from kvorum.storage.errors import DiskError, StorageError
 from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.log_directory import LogDirectory
@@ -109,6 +110,7 @@ class ReplicaManager:
             ),
         )
         self._flusher = LogFlusher()
+        self.inspector = BatchInspector()
         self._context = PartitionContext(
             settings.broker_id,
             environment.broker_epoch,
@@ -276,15 +278,13 @@ class ReplicaManager:
         self._disk.shutdown(wait=False)
 
     async def _end_tasks(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        # Nobody is interrupted between two steps of a change of partitions.
+        async with self._replica_state_change_lock:
+            await cancel_and_wait(*tasks)
         cleaner, self._cleaner = self._cleaner, None
         if cleaner is not None:
             await cleaner.shutdown()
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
         moves, self._moves = self._moves, None
         if moves is not None:
             await moves.shutdown()
@@ -292,6 +292,7 @@ class ReplicaManager:
         await self._alter_partition.close()
         await self._assignments.close()
         await self._flusher.shutdown()
+        self.inspector.close()
 
     def _config_of(self, topic: str) -> TopicLogConfig:
         return topic_log_config(self._configs.values(topic, self._loader.published))
@@ -434,6 +435,8 @@ class ReplicaManager:
         now_ms = self._clock.wall_ms()
         try:
             await self._on_disk(lambda: logs.async_delete(info.topic_partition, now_ms=now_ms))
+            if self._cleaner is not None:
+                await self._cleaner.forget(info.topic_partition)
         except StorageError as error:
             _log.error(LogEvent("A deleted partition's files remain", error=str(error)))
 

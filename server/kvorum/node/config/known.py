@@ -25,6 +25,8 @@ _TOPIC_DEFAULT_KEYS = frozenset(
 )
 _NODE_KEYS = frozenset(
     {
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        "add.partitions.to.txn.retry.backoff.ms",
         "advertised.listeners",
         "alter.config.policy.class.name",
         "alter.log.dirs.replication.quota.window.num",
@@ -125,6 +127,7 @@ _NODE_KEYS = frozenset(
         "security.inter.broker.protocol",
         "socket.listen.backlog.size",
         "socket.request.max.bytes",
+        "transaction.partition.verification.enable",
         "unclean.leader.election.enable",
         "unclean.leader.election.interval.ms",
         "unstable.api.versions.enable",

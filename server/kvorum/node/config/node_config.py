@@ -34,6 +34,7 @@ from kvorum.node.config.settings import (
     replication_settings,
     topic_settings,
 )
+from kvorum.node.config.transaction_settings import TransactionSettings, transaction_settings
 from kvorum.node.config.values import BrokerValues
 
 
@@ -65,6 +66,7 @@ class NodeConfig:
     replication: ReplicationSettings
     topics: TopicSettings
     groups: GroupSettings
+    transactions: TransactionSettings
     mutation_quota: MutationQuotaSettings
     policies: PolicySettings
     network: NetworkSettings
@@ -129,6 +131,7 @@ class NodeConfig:
             replication=replication_settings(values),
             topics=topic_settings(values),
             groups=group_settings(values),
+            transactions=transaction_settings(values),
             mutation_quota=mutation_quota_settings(values),
             policies=policy_settings(values),
             network=network_settings(values, listeners),

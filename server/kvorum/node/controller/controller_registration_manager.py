@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 
 from kvorum.metadata.cluster_image import Endpoint, write_endpoints, write_features
 from kvorum.metadata.features import VersionRange
@@ -17,6 +16,7 @@ from kvorum.node.outbound.node_to_controller_channel_manager import (
     ControllerUnreachableError,
     NodeToControllerChannelManager,
 )
+from kvorum.node.tasks import cancel_and_wait
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,
@@ -58,9 +58,7 @@ class ControllerRegistrationManager:
     async def close(self) -> None:
         """Stop the attempts to register."""
         if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await cancel_and_wait(self._task)
             self._task = None
         await self._channel.close()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import NamedTuple
 
 from kvorum.controller.periodic_tasks import (
@@ -18,6 +17,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.errors import NotControllerError
+from kvorum.node.tasks import cancel_and_wait
 
 FAILURE_PAUSE_SECONDS = 300.0
 """The pause before a failed task runs again, as in Kafka."""
@@ -50,11 +50,7 @@ class PeriodicTaskControlManager:
 
     async def close(self) -> None:
         """End all tasks."""
-        for loop in self._loops:
-            loop.cancel()
-        for loop in self._loops:
-            with suppress(asyncio.CancelledError):
-                await loop
+        await cancel_and_wait(*self._loops)
         self._loops = []
 
 

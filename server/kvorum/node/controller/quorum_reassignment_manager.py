@@ -20,6 +20,7 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
+from kvorum.node.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from kvorum.controller.quorum_reassignment.description import ReassignmentDescription
@@ -63,9 +64,7 @@ class QuorumReassignmentManager:
     async def close(self) -> None:
         """Take no further step."""
         if self._running is not None:
-            self._running.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._running
+            await cancel_and_wait(self._running)
             self._running = None
 
     def describe(self) -> ReassignmentDescription | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
@@ -221,9 +220,7 @@ async def _all_of(starts: Iterable[Callable[[], Awaitable[None]]]) -> None:
     finally:
         for task in tasks:
             task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError, Exception):
-                await task
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _addresses(embedded: EmbeddedNode) -> Iterable[Address]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kvorum.broker.partition import Partition
@@ -14,6 +15,7 @@ from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.handlers.merged_topics import last_wishes
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
@@ -28,7 +30,6 @@ from kvorum.wire.messages.delete_records import (
     DeleteRecordsResponseDeleteRecordsTopicResult,
 )
 from kvorum.wire.primitives import Message
-from kvorum.wire.uuid_text import ZERO_UUID
 
 HIGH_WATERMARK: Final = -1
 """The offset that stands for the high watermark."""
@@ -54,7 +55,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
             DeleteRecordsResponseDeleteRecordsTopicResult(
                 name=topic.name, partitions=_topic(topic, request, broker, deletions)
             )
-            for topic in body.topics
+            for topic in _merged(body.topics)
         ]
     )
     await broker.purgatories.delete_records.wait_until(
@@ -65,6 +66,15 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     for one in deletions:
         _finish(one)
     return response
+
+
+def _merged(
+    topics: Iterable[DeleteRecordsRequestDeleteRecordsTopic],
+) -> list[DeleteRecordsRequestDeleteRecordsTopic]:
+    asked = last_wishes(
+        ((topic.name, topic.partitions) for topic in topics), lambda wish: wish.partition_index
+    )
+    return [DeleteRecordsRequestDeleteRecordsTopic(*each) for each in asked.items()]
 
 
 def _is_complete(one: _Deletion) -> bool:
@@ -89,7 +99,7 @@ def _topic(
 ) -> list[DeleteRecordsResponseDeleteRecordsPartitionResult]:
     hosting = broker.hosting
     try:
-        choice = TopicChoice(topic.name, ZERO_UUID)
+        choice = TopicChoice(topic.name)
         found = hosting.topic(choice, AclOperation.DELETE, request.access)
     except RequestError as error:
         return [_refusal(wish.partition_index, error.code) for wish in topic.partitions]

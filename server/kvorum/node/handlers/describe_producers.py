@@ -24,7 +24,6 @@ from kvorum.wire.messages.describe_producers import (
     DescribeProducersResponseTopicResponse,
 )
 from kvorum.wire.primitives import Message
-from kvorum.wire.uuid_text import ZERO_UUID
 
 NO_TRANSACTION: Final = -1
 
@@ -51,7 +50,7 @@ def _topic(
         check_topic_name(topic.name)
     except RequestError as error:
         return [_refusal(index, error.code, error.message) for index in topic.partition_indexes]
-    choice = TopicChoice(topic.name, ZERO_UUID)
+    choice = TopicChoice(topic.name)
     try:
         found = hosting.topic(choice, AclOperation.READ, request.access)
     except RequestError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, cast
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
-from kvorum.broker.partition import IsolationLevel
+from kvorum.broker.partition import NO_EPOCH, IsolationLevel
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
@@ -52,6 +52,7 @@ READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 FIRST_VERSION_WITH_STORAGE_ERROR: Final = 6
 FIRST_VERSION_FROM_FOLLOWERS: Final = 11
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 """From this version on a consumer may read from a follower too (KIP-392)."""
 FIRST_VERSION_WITH_LEADERS: Final = 16
 _NOT_LED_HERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
@@ -200,7 +201,8 @@ def _sorted_out(
     fetches: list[PartitionFetch] = []
     refusals: list[FetchResponsePartitionData] = []
     try:
-        found = _topic(TopicChoice(topic.topic, topic.topic_id), request, hosting)
+        is_by_id = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
+        found = _topic(TopicChoice(topic.topic, topic.topic_id, is_by_id), request, hosting)
     except RequestError as error:
         return [], [_refused_partition(index, error.code) for index in wishes]
     for wish in wishes.values():
@@ -214,8 +216,9 @@ def _sorted_out(
                 partition,
                 wish.fetch_offset,
                 wish.partition_max_bytes,
-                wish.current_leader_epoch,
-                wish.last_fetched_epoch,
+                # As in Kafka, every negative epoch stands for none.
+                max(wish.current_leader_epoch, NO_EPOCH),
+                max(wish.last_fetched_epoch, NO_EPOCH),
                 wish.log_start_offset,
                 topic.topic_id,
             )

@@ -1,13 +1,20 @@
-"""FindCoordinator (10): the broker that leads the partition of a group.
+"""FindCoordinator (10): the broker that leads the partition of a group, or of a transactional id.
 
-Transactions and share groups are coordinated nowhere in a cluster of such brokers. Kafka would have
-clients repeat the request for ever while it has no such coordinator; they are refused instead.
+Such brokers as this one coordinate no transactions and no share groups. Kafka would have clients
+repeat the request for ever while it has no such coordinator; they are refused instead. Where there
+is ``__transaction_state``, other brokers do coordinate transactions: its leaders are named.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from kvorum.broker.coordinator_node import (
+    CoordinatorNode,
+    coordinator_node,
+    is_transaction_state_known,
+    transaction_coordinator,
+)
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.permission import PER_RESOURCE
@@ -30,12 +37,6 @@ NO_ERROR: Final = "NONE"
 """What the older versions send as the text of no error."""
 NOT_COORDINATED: Final = "This broker coordinates groups of the classic protocol, nothing else."
 GROUP, TRANSACTION, SHARE = range(3)
-
-
-class _Coordinator(NamedTuple):
-    node_id: int
-    host: str
-    port: int
 
 
 async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
@@ -71,7 +72,7 @@ async def _coordinator(
     return FindCoordinatorResponseCoordinator(key, node.node_id, node.host, node.port)
 
 
-async def _find(key: str, request: IncomingRequest, broker: BrokerServices) -> _Coordinator:
+async def _find(key: str, request: IncomingRequest, broker: BrokerServices) -> CoordinatorNode:
     """Return the node; raises RequestError where there is none for the client."""
     body, access = request.body, request.access
     assert isinstance(body, FindCoordinatorRequest)
@@ -84,7 +85,7 @@ async def _find(key: str, request: IncomingRequest, broker: BrokerServices) -> _
         if not access.allows(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, key):
             code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             raise RequestError.with_default_message(code)
-        raise RequestError(ErrorCode.INVALID_REQUEST, NOT_COORDINATED)
+        return _transactional(key, request, broker)
     if not access.allows_on_group(AclOperation.DESCRIBE, key):
         raise RequestError.with_default_message(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     node = _leader(broker.groups.partition_for(key), request, broker)
@@ -95,19 +96,28 @@ async def _find(key: str, request: IncomingRequest, broker: BrokerServices) -> _
     return node
 
 
-def _leader(partition: int, request: IncomingRequest, broker: BrokerServices) -> _Coordinator:
-    """Return the leader of a partition, on the listener of the request."""
+def _transactional(key: str, request: IncomingRequest, broker: BrokerServices) -> CoordinatorNode:
+    """Return the coordinator of a transactional id; this broker is none."""
     image = broker.loader.published
-    topic = image.topics.by_name(GROUP_METADATA_TOPIC)
-    if topic is None:
+    node = transaction_coordinator(image, key, request.listener)
+    is_this_broker = node is not None and node.node_id == broker.config.node_id
+    if is_this_broker or not is_transaction_state_known(image):
+        raise RequestError(ErrorCode.INVALID_REQUEST, NOT_COORDINATED)
+    return _demand(node)
+
+
+def _leader(partition: int, request: IncomingRequest, broker: BrokerServices) -> CoordinatorNode:
+    """Return the leader of a partition of groups, on the listener of the request."""
+    image = broker.loader.published
+    if image.topics.by_name(GROUP_METADATA_TOPIC) is None:
         broker.topic_creator.begin_internal(GROUP_METADATA_TOPIC)
-    registration = None if topic is None else topic.partitions.get(partition)
-    leader = None if registration is None else image.cluster.brokers.get(registration.leader)
-    if leader is not None and not leader.is_fenced:
-        endpoint = leader.endpoint(request.listener)
-        if endpoint is not None:
-            return _Coordinator(leader.id, endpoint.host, endpoint.port)
-    raise RequestError.with_default_message(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return _demand(coordinator_node(image, GROUP_METADATA_TOPIC, partition, request.listener))
+
+
+def _demand(node: CoordinatorNode | None) -> CoordinatorNode:
+    if node is None:
+        raise RequestError.with_default_message(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return node
 
 
 def _no_coordinator(

@@ -14,6 +14,7 @@ from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kvorum.wire.primitives import Message
+from kvorum.wire.records.batch import NO_PRODUCER
 
 NO_EPOCH: Final = -1
 
@@ -33,6 +34,9 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
         or access.allows_somewhere(AclOperation.WRITE, AclResourceType.TOPIC)
     ):
         raise RequestError.with_default_message(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if (body.producer_id == NO_PRODUCER) != (body.producer_epoch == NO_EPOCH):
+        # A producer that goes on names both.
+        raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
     return InitProducerIdResponse(
         producer_id=await broker.producer_ids.generate_producer_id(), producer_epoch=0
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -25,6 +25,7 @@ from kvorum.node.broker.metadata_offsets import (
 )
 from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.handlers.merged_topics import last_wishes
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
@@ -57,9 +58,8 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     allowed = _allowed_topics(body, request.access, broker)
     counts = _times_asked(body)
     response = ListOffsetsResponse()
-    for topic in body.topics:
-        if topic.name in allowed:
-            response.topics.append(await _topic(topic, counts, request, broker))
+    for topic in _merged(topic for topic in body.topics if topic.name in allowed):
+        response.topics.append(await _topic(topic, counts, request, broker))
     response.topics += [
         _refused_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         for topic in body.topics
@@ -95,14 +95,16 @@ async def _topic(
         found = broker.loader.published.topics.by_name(topic.name)
         partitions = [_partition(asked, found, request, broker) for asked in topic.partitions]
     # As in Kafka, a partition that is asked about twice is refused once.
-    once = {partition.partition_index: partition for partition in partitions}
-    for index in once:
-        if counts[topic.name, index] > 1:
-            once[index] = ListOffsetsResponseListOffsetsPartitionResponse(
-                partition_index=index, error_code=ErrorCode.INVALID_REQUEST
-            )
     return ListOffsetsResponseListOffsetsTopicResponse(
-        name=topic.name, partitions=list(once.values())
+        name=topic.name,
+        partitions=[
+            ListOffsetsResponseListOffsetsPartitionResponse(
+                partition_index=partition.partition_index, error_code=ErrorCode.INVALID_REQUEST
+            )
+            if counts[topic.name, partition.partition_index] > 1
+            else partition
+            for partition in partitions
+        ],
     )
 
 
@@ -120,6 +122,15 @@ async def _in_metadata(
     else:
         await _look_up(found, asked.timestamp, served, version)
     return found
+
+
+def _merged(
+    topics: Iterable[ListOffsetsRequestListOffsetsTopic],
+) -> list[ListOffsetsRequestListOffsetsTopic]:
+    asked = last_wishes(
+        ((topic.name, topic.partitions) for topic in topics), lambda wish: wish.partition_index
+    )
+    return [ListOffsetsRequestListOffsetsTopic(*each) for each in asked.items()]
 
 
 def _times_asked(body: ListOffsetsRequest) -> Counter[tuple[str, int]]:

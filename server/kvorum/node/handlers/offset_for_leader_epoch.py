@@ -24,7 +24,6 @@ from kvorum.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponseOffsetForLeaderTopicResult,
 )
 from kvorum.wire.primitives import Message
-from kvorum.wire.uuid_text import ZERO_UUID
 
 
 async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
@@ -56,7 +55,7 @@ def _topic(
 
 def _find(name: str, request: IncomingRequest, hosting: Hosting) -> TopicImage:
     if not request.access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
-        choice = TopicChoice(name, ZERO_UUID)
+        choice = TopicChoice(name)
         return hosting.topic(choice, AclOperation.DESCRIBE, request.access)
     topic = hosting.topics.by_name(name)
     if topic is None:

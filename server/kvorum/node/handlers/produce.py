@@ -1,34 +1,44 @@
 """Produce (0): each partition's batch is appended to the log that this broker leads.
 
-Transactions are not coordinated here, so that a transactional batch is refused.
+A batch that begins a transaction is appended once the transaction's coordinator, another broker,
+has said that the partition is a part of it (KIP-890).
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from kvorum.broker.add_partitions_to_txn import operation_of_produce, refusal_of_producer
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import ALL_IN_SYNC, Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.produced_batch import first_batch, produced_batch
-from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.delayed_operation import DelayedOperationPurgatory
-from kvorum.node.broker.hosting import Hosting, TopicChoice
+from kvorum.node.broker.hosting import TopicChoice
+from kvorum.node.broker.transaction_verification import (
+    TransactionalProducer,
+    VerifiedPartitions,
+)
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.handlers.merged_topics import last_wishes
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
-from kvorum.storage.log_validator import RecordValidationError
+from kvorum.storage.log_validator import RECORD_ERRORS_MAX, RecordValidationError
 from kvorum.storage.producer_state import ProducerError
+from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.unified_log import LogAppendInfo
+from kvorum.storage.verification_state import NO_TRANSACTION
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.produce import (
@@ -43,13 +53,20 @@ from kvorum.wire.messages.produce import (
     ProduceResponseTopicProduceResponse,
 )
 from kvorum.wire.primitives import Message
+from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.batch import NO_PRODUCER
 
 NO_ACKNOWLEDGEMENT: Final = 0
 LEADER_ONLY: Final = 1
 FIRST_VERSION_WITH_LEADERS: Final = 10
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id with which records may be written to internal topics."""
-NOT_COORDINATED: Final = "Transactions are not coordinated by this broker."
+TURN_MS: Final = 10
+"""How long the batches of a request are worked on before the event loop serves others."""
+NOT_COORDINATED: Final = "Transactions are not coordinated by any broker of this cluster."
+NO_RECORDS: Final = "The records of the partition are null."
+SEVERAL_PRODUCERS: Final = "Transactional records contained more than one producer ID"
 _USUAL: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -63,6 +80,32 @@ _USUAL: Final = frozenset(
 )
 """The codes of an append that Kafka counts as no failure; with them it names no log start."""
 _log = logging.getLogger(__name__)
+
+
+class _Produced(NamedTuple):
+    """A batch that is right by itself; its partition and its log have yet to be looked at."""
+
+    topic: TopicImage
+    partition_index: int
+    batch: RecordBatch
+    size_bytes: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition that the batch is for."""
+        return TopicPartition(self.topic.name, self.partition_index)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether a transaction's coordinator has to know of the batch."""
+        return self.batch.is_transactional and self.batch.producer_id != NO_PRODUCER
+
+
+class _Topic(NamedTuple):
+    """A topic of the request: its response, and what the partitions have sent or are answered."""
+
+    response: ProduceResponseTopicProduceResponse
+    partitions: list[_Produced | ProduceResponsePartitionProduceResponse]
 
 
 class _Appended(NamedTuple):
@@ -80,12 +123,13 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message | 
     """
     body = request.body
     assert isinstance(body, ProduceRequest)
-    for topic in body.topic_data:
-        for data in topic.partition_data:
-            # As in Kafka, bytes that are no batch at all refuse the whole request.
-            first_batch(memoryview(data.records or b""))
-    appended: list[_Appended] = []
-    responses = [_topic(topic, request, broker, appended) for topic in body.topic_data]
+    _check_transactional_id(body, request)
+    topics = [_topic(topic, request, broker) for topic in _merged(body.topic_data)]
+    produced = [one for topic in topics for one in topic.partitions if isinstance(one, _Produced)]
+    verified = await _verify(produced, request, broker)
+    appender = _Appender(request, broker, verified)
+    appended = [one for topic in topics for one in await appender.append(topic)]
+    responses = [topic.response for topic in topics]
     if body.acks == NO_ACKNOWLEDGEMENT:
         broker.throttling.throttle_produce(request, is_acknowledged=False)
         _demand_no_error(responses)
@@ -97,6 +141,53 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message | 
         throttle_time_ms=broker.throttling.throttle_produce(request, is_acknowledged=True),
         node_endpoints=_name_leaders(responses, request, broker),
     )
+
+
+def _check_transactional_id(body: ProduceRequest, request: IncomingRequest) -> None:
+    """Raise RequestError where a transaction's records come without its id, or a permission."""
+    batches = [
+        # As in Kafka, bytes that are no batch at all refuse the whole request.
+        first_batch(memoryview(data.records or b""))
+        for topic in body.topic_data
+        for data in topic.partition_data
+    ]
+    if not any(batch is not None and batch.is_transactional for batch in batches):
+        return
+    name, kind = body.transactional_id, AclResourceType.TRANSACTIONAL_ID
+    if name is None or not request.access.allows(AclOperation.WRITE, kind, name):
+        raise RequestError.with_default_message(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+
+async def _verify(
+    produced: list[_Produced], request: IncomingRequest, broker: BrokerServices
+) -> VerifiedPartitions | None:
+    """Ask the coordinator about the partitions of a transaction; return None without one.
+
+    Raises RequestError where the batches have several producers.
+    """
+    transactional = [one for one in produced if one.is_transactional]
+    producers = {(one.batch.producer_id, one.batch.producer_epoch) for one in transactional}
+    if not producers:
+        return None
+    if len(producers) > 1:
+        raise RequestError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, SEVERAL_PRODUCERS)
+    body = request.body
+    assert isinstance(body, ProduceRequest)
+    assert body.transactional_id is not None
+    producer = TransactionalProducer(
+        body.transactional_id, *producers.pop(), operation_of_produce(request.version)
+    )
+    hosting = broker.hosting
+    sequences: dict[Partition, int] = {}
+    errors: dict[TopicPartition, ErrorCode] = {}
+    for one in transactional:
+        try:
+            sequences[hosting.partition(one.topic, one.partition_index)] = one.batch.base_sequence
+        except RequestError as error:
+            errors[one.topic_partition] = error.code
+    verified = await broker.transactions.verify_with_retries(producer, sequences)
+    verified.errors.update(errors)
+    return verified
 
 
 def _name_leaders(
@@ -116,82 +207,163 @@ def _name_leaders(
     return [ProduceResponseNodeEndpoint(*endpoint) for endpoint in leaders.endpoints]
 
 
+def _merged(
+    topics: Iterable[ProduceRequestTopicProduceData],
+) -> list[ProduceRequestTopicProduceData]:
+    sent = last_wishes(
+        (((topic.name, topic.topic_id), topic.partition_data) for topic in topics),
+        lambda data: data.index,
+    )
+    return [ProduceRequestTopicProduceData(*topic, data) for topic, data in sent.items()]
+
+
 def _topic(
-    topic: ProduceRequestTopicProduceData,
-    request: IncomingRequest,
-    broker: BrokerServices,
-    appended: list[_Appended],
-) -> ProduceResponseTopicProduceResponse:
-    # As in Kafka, what is sent last for a partition counts.
-    batches = {data.index: data for data in topic.partition_data}
-    hosting = broker.hosting
+    topic: ProduceRequestTopicProduceData, request: IncomingRequest, broker: BrokerServices
+) -> _Topic:
+    batches = topic.partition_data
     response = ProduceResponseTopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
     try:
-        found = hosting.topic(
-            TopicChoice(topic.name, topic.topic_id), AclOperation.WRITE, request.access
-        )
+        is_by_id = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
+        choice = TopicChoice(topic.name, topic.topic_id, is_by_id)
+        found = broker.hosting.topic(choice, AclOperation.WRITE, request.access)
     except RequestError as error:
-        response.partition_responses = [_refusal(index, error.code) for index in batches]
-        return response
-    for data in batches.values():
-        one = _partition(data, found, request, (hosting, broker))
-        if isinstance(one, _Appended):
-            appended.append(one)
-            one = one.response
-        response.partition_responses.append(one)
-    return response
+        return _Topic(response, [_refusal(data.index, error.code) for data in batches])
+    return _Topic(response, [_checked(data, found, request, broker) for data in batches])
 
 
-def _partition(
+def _checked(
     data: ProduceRequestPartitionProduceData,
     topic: TopicImage,
     request: IncomingRequest,
-    place: tuple[Hosting, BrokerServices],
-) -> _Appended | ProduceResponsePartitionProduceResponse:
-    """Append one partition's batch, or return its refusal."""
-    hosting, broker = place
-    body = request.body
-    assert isinstance(body, ProduceRequest)
+    broker: BrokerServices,
+) -> _Produced | ProduceResponsePartitionProduceResponse:
+    """Return one partition's batch, or its refusal."""
     try:
         if topic.partitions.get(data.index) is None:
             raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if data.records is None:
-            raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
+            raise RequestError(ErrorCode.INVALID_RECORD, NO_RECORDS)
         batch = produced_batch(memoryview(data.records), request.version)
-        if batch.is_transactional:
+        if batch.is_transactional and not broker.transactions.is_coordinated:
             raise RequestError(ErrorCode.INVALID_TXN_STATE, NOT_COORDINATED)
-        if body.acks not in {ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, LEADER_ONLY}:
-            raise RequestError.with_default_message(ErrorCode.INVALID_REQUIRED_ACKS)
-        broker.topic_stats.on_produce_request(topic.name)
-        if topic.name in INTERNAL_TOPICS and request.header.client_id != ADMIN_CLIENT_ID:
-            raise RequestError.with_default_message(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        partition = hosting.partition(topic, data.index)
     except RequestError as error:
         return _refusal(data.index, error.code, _own_text(error))
-    clock = broker.clock
-    try:
-        info = partition.append_records_to_leader(
-            batch,
-            required_acks=body.acks,
-            wall_ms=clock.wall_ms(),
-            now_ms=clock.monotonic_ms(),
+    return _Produced(topic, data.index, batch, len(data.records))
+
+
+class _Appender:
+    """Appends the batches of a request, one after the other."""
+
+    def __init__(
+        self, request: IncomingRequest, broker: BrokerServices, verified: VerifiedPartitions | None
+    ) -> None:
+        self._request = request
+        self._broker = broker
+        self._verified = verified
+        self._turn_end_ms = broker.clock.monotonic_ms() + TURN_MS
+        self._record_errors_left = RECORD_ERRORS_MAX
+
+    async def append(self, topic: _Topic) -> list[_Appended]:
+        """Append the batches of a topic, and answer each; return those that are in a log now."""
+        appended: list[_Appended] = []
+        for one in topic.partitions:
+            if not isinstance(one, _Produced):
+                topic.response.partition_responses.append(one)
+                continue
+            await self._let_others_be_served()
+            result = await self._append(one)
+            if isinstance(result, _Appended):
+                appended.append(result)
+                result = result.response
+            topic.response.partition_responses.append(result)
+        return appended
+
+    async def _let_others_be_served(self) -> None:
+        now_ms = self._broker.clock.monotonic_ms()
+        if now_ms >= self._turn_end_ms:
+            await asyncio.sleep(0)
+            self._turn_end_ms = self._broker.clock.monotonic_ms() + TURN_MS
+
+    async def _append(
+        self, produced: _Produced
+    ) -> _Appended | ProduceResponsePartitionProduceResponse:
+        """Append one partition's batch, or return its refusal."""
+        index, where, verified = produced.partition_index, produced.topic_partition, self._verified
+        if verified is not None and where in verified.errors:
+            operation = operation_of_produce(self._request.version)
+            refusal = refusal_of_producer(verified.errors[where], operation)
+            return _refusal(index, refusal.code, refusal.message)
+        try:
+            partition = _partition(produced, self._request, self._broker)
+        except RequestError as error:
+            return _refusal(index, error.code, _own_text(error))
+        stats = self._broker.topic_stats
+        try:
+            info = await self._append_to(partition, produced)
+        except RecordValidationError as error:
+            _count_refusal(stats, produced.topic.name, error.code, produced.size_bytes)
+            return self._invalid(index, error, partition)
+        except (ProducerError, LeaderRefusesError) as error:
+            _count_refusal(stats, produced.topic.name, error.code, produced.size_bytes)
+            return _refused_by_log(index, error.code, partition)
+        except StorageError as error:
+            _log.error("%s", error)
+            return _refused_by_log(index, ErrorCode.KAFKA_STORAGE_ERROR, partition)
+        response = ProduceResponsePartitionProduceResponse(
+            index=index,
+            base_offset=info.first_offset,
+            log_append_time_ms=info.log_append_time_ms,
+            log_start_offset=partition.log.log_start_offset,
         )
-    except RecordValidationError as error:
-        _count_refusal(broker.topic_stats, topic.name, error.code, len(data.records))
-        return _invalid(data.index, error, partition)
-    except (ProducerError, LeaderRefusesError) as error:
-        _count_refusal(broker.topic_stats, topic.name, error.code, len(data.records))
-        return _refused_by_log(data.index, error.code, partition)
-    except StorageError as error:
-        _log.error("%s", error)
-        return _refused_by_log(data.index, ErrorCode.KAFKA_STORAGE_ERROR, partition)
-    response = ProduceResponsePartitionProduceResponse(
-        index=data.index,
-        base_offset=info.first_offset,
-        log_append_time_ms=info.log_append_time_ms,
-        log_start_offset=partition.log.log_start_offset,
-    )
-    return _Appended(partition, info, response)
+        return _Appended(partition, info, response)
+
+    async def _append_to(self, partition: Partition, produced: _Produced) -> LogAppendInfo:
+        clock, acks, verified = self._broker.clock, _acks(self._request), self._verified
+        wall_ms = clock.wall_ms()
+        # Meanwhile the partition may get another leader: that is looked at again by the append.
+        inspected = await self._broker.replicas.inspector.inspect(
+            partition, produced.batch, required_acks=acks, wall_ms=wall_ms
+        )
+        where = produced.topic_partition
+        return partition.append_records_to_leader(
+            produced.batch,
+            required_acks=acks,
+            wall_ms=wall_ms,
+            now_ms=clock.monotonic_ms(),
+            transaction=NO_TRANSACTION if verified is None else verified.append_to(where),
+            inspected=inspected,
+        )
+
+    def _invalid(
+        self, index: int, error: RecordValidationError, partition: Partition
+    ) -> ProduceResponsePartitionProduceResponse:
+        """Return the refusal of a batch, which names the records that are wrong (KIP-467)."""
+        response = _refused_by_log(index, error.code, partition)
+        if error.record_errors:
+            named = error.record_errors[: self._record_errors_left]
+            self._record_errors_left -= len(named)
+            response.error_message = error.message
+            response.record_errors = [
+                ProduceResponseBatchIndexAndErrorMessage(one.batch_index, one.message)
+                for one in named
+            ]
+        return response
+
+
+def _partition(produced: _Produced, request: IncomingRequest, broker: BrokerServices) -> Partition:
+    """Return the partition that a client may append to; raises RequestError."""
+    if _acks(request) not in {ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, LEADER_ONLY}:
+        raise RequestError.with_default_message(ErrorCode.INVALID_REQUIRED_ACKS)
+    name = produced.topic.name
+    broker.topic_stats.on_produce_request(name)
+    if name in INTERNAL_TOPICS and request.header.client_id != ADMIN_CLIENT_ID:
+        raise RequestError.with_default_message(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    return broker.hosting.partition(produced.topic, produced.partition_index)
+
+
+def _acks(request: IncomingRequest) -> int:
+    assert isinstance(request.body, ProduceRequest)
+    return request.body.acks
 
 
 def _count_refusal(stats: BrokerTopicStats, topic: str, code: ErrorCode, size_bytes: int) -> None:
@@ -239,20 +411,6 @@ def _refused_by_log(
     response = _refusal(index, code)
     if code not in _USUAL:
         response.log_start_offset = partition.log.log_start_offset
-    return response
-
-
-def _invalid(
-    index: int, error: RecordValidationError, partition: Partition
-) -> ProduceResponsePartitionProduceResponse:
-    """Return the refusal of a batch, which names the records that are wrong (KIP-467)."""
-    response = _refused_by_log(index, error.code, partition)
-    if error.record_errors:
-        response.error_message = error.message
-        response.record_errors = [
-            ProduceResponseBatchIndexAndErrorMessage(one.batch_index, one.message)
-            for one in error.record_errors
-        ]
     return response
 
 

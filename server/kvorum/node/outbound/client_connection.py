@@ -20,6 +20,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Self, TypeAlias, TypeVar
 
+from kvorum.node.tasks import wait_for_end
 from kvorum.node.version import VERSION
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
@@ -160,8 +161,8 @@ class ClientConnection:
     async def close(self) -> None:
         """Close the connection; requests still waiting fail with ConnectionLostError."""
         self.abort()
-        with suppress(asyncio.CancelledError, OSError):
-            await self._receiving
+        with suppress(OSError):
+            await wait_for_end([self._receiving])
         with suppress(OSError):
             await self._writer.wait_closed()
 

@@ -94,6 +94,7 @@ class ServerConnection(asyncio.Protocol):
         self._is_held = False
         self._is_finishing = False
         self._hold: asyncio.TimerHandle | None = None
+        self._seen_taken_bytes = 0
 
     @property
     def is_busy(self) -> bool:
@@ -175,6 +176,20 @@ class ServerConnection(asyncio.Protocol):
                 )
             )
         self.abort()
+
+    def close_if_idle(self, oldest_ms: float) -> None:
+        """Close at once if nothing has come or gone since then; to be called again and again.
+
+        A client that takes nothing of its response is idle as well, one that waits for it is not.
+        """
+        writer = self._writer
+        is_sending = writer is not None and writer.is_sending
+        if writer is not None and is_sending and writer.taken_bytes != self._seen_taken_bytes:
+            self._seen_taken_bytes = writer.taken_bytes
+            self.last_active_ms = self._rules.clock.monotonic_ms()
+        elif self.last_active_ms < oldest_ms and (is_sending or not self.is_busy):
+            # Not logged: clients that are done often leave an idle connection.
+            self.abort()
 
     def finish(self) -> None:
         """Close once the responses so far are sent."""

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import os
 import socket
 import struct
+import termios
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from kvorum.node.errors import CloseConnectionError
@@ -27,6 +30,7 @@ READ_BYTES: Final = 64 * 1024
 
 FramePart: TypeAlias = bytes | memoryview | FileRecords
 _SIZE: Final = struct.Struct(">i")
+_INT: Final = struct.Struct("i")
 _NO_SENDFILE: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
@@ -45,8 +49,20 @@ class FrameWriter:
         self._pending: list[bytes | memoryview] = []
         self._pending_bytes = 0
         self._socket: socket.socket | None = None
+        self._handed_on_bytes = 0
         self.is_sending = False
         """Whether a part of a frame is sent, and the rest is not."""
+
+    @property
+    def taken_bytes(self) -> int:
+        """How many bytes the client's system has taken so far; where that is unknown, ours."""
+        left_bytes = self._transport.get_write_buffer_size()
+        own: Any = self._transport.get_extra_info("socket")
+        # Linux takes megabytes for a slow client, and nothing more for as long as it has most of
+        # them. Other systems do not report how many they have.
+        with suppress(OSError):
+            left_bytes += _INT.unpack(fcntl.ioctl(own.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
+        return self._handed_on_bytes - left_bytes
 
     async def send(self, frame: Sequence[FramePart]) -> None:
         """Send a frame, its size first, and return when the system has taken it.
@@ -88,6 +104,7 @@ class FrameWriter:
 
     async def _flush(self) -> None:
         """Hand on what is pending, and wait until the system has taken it."""
+        self._handed_on_bytes += self._pending_bytes
         pending, self._pending, self._pending_bytes = self._pending, [], 0
         if pending:
             self._transport.write(b"".join(pending))
@@ -130,6 +147,7 @@ class FrameWriter:
                     f"{sent} of {len(records)} bytes are left at {records.position} of a log's file"
                 )
             sent += count
+            self._handed_on_bytes += count
             if count < size:
                 await self._wait_for(target)
             else:

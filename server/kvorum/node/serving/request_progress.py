@@ -78,6 +78,9 @@ class RequestProgress:
                 yield awaited
             except BaseException as error:  # noqa: BLE001 - the work's own affair
                 thrown = error
+            finally:
+                # So does one that keeps the future with the error that is raised further in.
+                del awaited
 
     def _pause(self) -> None:
         self._worked_ms, self._resumed_ms = self.local_time_ms, None

@@ -6,10 +6,10 @@ import asyncio
 import errno
 import logging
 import socket
-from contextlib import suppress
 
 from kvorum.node.errors import NodeStartError
 from kvorum.node.serving.connection import ConnectionRules, OpenConnections, ServerConnection
+from kvorum.node.tasks import cancel_and_wait
 
 SWEEP_INTERVAL_SECONDS_MAX = 30.0
 SWEEPS_PER_IDLE_TIME = 4
@@ -54,9 +54,7 @@ class SocketServer:
     async def stop(self) -> None:
         """Stop listening and close every connection. May be repeated."""
         if self._sweeper is not None:
-            self._sweeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._sweeper
+            await cancel_and_wait(self._sweeper)
             self._sweeper = None
         server, self._server = self._server, None
         if server is not None:
@@ -73,9 +71,7 @@ class SocketServer:
             await asyncio.sleep(min(interval, SWEEP_INTERVAL_SECONDS_MAX))
             oldest_ms = self._rules.clock.monotonic_ms() - self._idle_ms_max
             for connection in tuple(self._connections):
-                if connection.last_active_ms < oldest_ms and not connection.is_busy:
-                    # Not logged: clients that are done often leave an idle connection.
-                    connection.abort()
+                connection.close_if_idle(oldest_ms)
 
 
 async def _stop_accepting(server: asyncio.Server) -> None:

@@ -86,6 +86,12 @@ class Replica:
         return self.world.controller.image.cluster.brokers[self.id].epoch
 
     @property
+    def fetched(self) -> FetchedPartition:
+        """The replica as its fetcher has it."""
+        followed = PartitionReplica(self.partition, lambda: WALL_MS)
+        return FetchedPartition(PARTITION.topic, TOPIC_ID, 0, followed)
+
+    @property
     def values(self) -> list[bytes | None]:
         return values_in(self.partition.log)
 
@@ -197,9 +203,7 @@ class Replicas:
                 )
             elif replica.partition.make_follower(registration):
                 replica.fetcher.remove(KEY)
-                followed = PartitionReplica(replica.partition, lambda: WALL_MS)
-                fetched = FetchedPartition(PARTITION.topic, TOPIC_ID, 0, followed)
-                replica.fetcher.add(fetched, self.leader_epoch)
+                replica.fetcher.add(replica.fetched, self.leader_epoch)
 
     def copy(self, leader_id: int, *followers: int) -> None:
         """Let followers fetch until they have everything and know that it is committed."""

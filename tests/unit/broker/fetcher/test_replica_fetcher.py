@@ -43,6 +43,17 @@ def test_a_follower_gets_records_and_one_fetch_later_what_is_committed(world: Re
     assert two.partition.log.high_watermark == 2
 
 
+def test_a_new_epoch_begins_with_what_the_log_has_then(world: Replicas) -> None:
+    """KAFKA-13266: not where the fetches of the epoch before had come to."""
+    one, two, _ = world.all.values()
+    one.write(b"a", b"b")
+    two.fetch_from(one)
+    two.partition.log.truncate_to(1, now_ms=NOW_MS)
+    two.fetcher.add(two.fetched, world.leader_epoch + 1)
+    (topic,) = two.ask().request.topics
+    assert topic.partitions[0].fetch_offset == 1
+
+
 def test_what_only_a_former_leader_has_is_truncated(world: Replicas) -> None:
     """KIP-101, KAFKA-6361: by the epochs, not by the high watermark, which may lag."""
     one, two, _ = world.all.values()

@@ -128,6 +128,7 @@ def test_one_that_never_fetched_is_told_with_no_epoch() -> None:
 
 def test_one_change_at_a_time(leading: Leading) -> None:
     expansion(leading)
+    leading.append(1)
     leading.now_ms += 1_000
     assert leading.leader.shrink(leading.now_ms) is None
     assert leading.fetch(3, 10) is None

@@ -9,11 +9,11 @@ a leader can assign offsets to a batch without changing the rest.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from kvorum.wire.checksums import crc32c
-from kvorum.wire.errors import CorruptBatchError, EncodeError
+from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.records.compression import (
     DECOMPRESSED_BYTES_MAX,
     Compression,
@@ -27,7 +27,7 @@ from kvorum.wire.records.record import (
     RecordData,
     read_records,
     within_64_bits,
-    write_records,
+    write_numbered,
 )
 
 INT32_MAX: Final = 2**31 - 1
@@ -141,10 +141,12 @@ class RecordBatch(NamedTuple):
         Raises `CorruptBatchError` where they cannot be read, and `BatchTooLargeError` for packed
         ones that take more than `decompressed_bytes_max`.
         """
+        return self.records_in(self.unpacked(decompressed_bytes_max))
+
+    def unpacked(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+        """Return what `records_in` reads the records from; raises as `records` does."""
         packed = bytes(self.data[HEADER_BYTES:])
-        return self.records_in(
-            decompress(packed, self.compression, size_max=decompressed_bytes_max)
-        )
+        return decompress(packed, self.compression, size_max=decompressed_bytes_max)
 
     def records_in(self, content: bytes) -> Iterator[Record]:
         """Yield the records, as `records` does, from what the batch's bytes are unpacked to."""
@@ -161,6 +163,18 @@ class RecordBatch(NamedTuple):
         return (record._replace(timestamp=within_64_bits(record.timestamp)) for record in records)
 
 
+class LogUnit(Protocol):
+    """A part of a log that has its size in bytes."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        ...
+
+
+Unit = TypeVar("Unit", bound=LogUnit)
+
+
 def read_batches(
     data: bytes | bytearray | memoryview, *, is_cut_allowed: bool = False
 ) -> Iterator[RecordBatch]:
@@ -170,32 +184,82 @@ def read_batches(
     `CorruptBatchError` for bytes that are no batch. With `is_cut_allowed` the last batch may be
     cut off, as in a fetch response, and is left out.
     """
-    view = memoryview(data)
+    return read_units(memoryview(data), batch_at, begin=0, is_cut_allowed=is_cut_allowed)
+
+
+def read_units(
+    view: memoryview,
+    unit_at: Callable[[memoryview, int], Unit | None],
+    *,
+    begin: int,
+    is_cut_allowed: bool,
+) -> Iterator[RecordBatch | Unit]:
+    """Yield what is in `view` from `begin` on, as `read_batches` does for batches.
+
+    `unit_at` returns what is at a position where no right batch is, None for what is cut off.
+    """
     size = len(view)
-    pos = 0
+    pos = begin
     while pos < size:
-        batch = batch_at(view, pos)
-        if batch is None:
+        for batch in read_right_batches(view, pos):
+            yield batch
+            pos = batch.position + batch.size
+        if pos == size:
+            return
+        unit = unit_at(view, pos)
+        if unit is None:
             if is_cut_allowed:
                 return
-            raise cut_off(size - pos, pos)
-        yield batch
-        pos += batch.size
+            raise CorruptBatchError(_WHAT, f"cut off after {size - pos} bytes", offset=pos)
+        yield unit
+        pos += unit.size
+
+
+class _NewBatch(Protocol):
+    """Make a batch without `RecordBatch.__new__`, which would double the cost."""
+
+    def __call__(self, kind: type[RecordBatch], fields: Iterable[object], /) -> RecordBatch: ...
+
+
+_NEW: _NewBatch = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of object
+
+
+def read_right_batches(view: memoryview, begin: int) -> Iterator[RecordBatch]:
+    """Yield the batches from `begin` on, up to the first that is cut off or has a wrong header.
+
+    Nearly every batch is right, which one look at its header shows.
+    """
+    unpack, new = _HEADER.unpack_from, _NEW
+    size = len(view)
+    pos = begin
+    while size - pos >= HEADER_BYTES:
+        fields = unpack(view, pos)
+        base_offset, length, _, magic, _, _, last_offset_delta, _, _, _, _, _, record_count = fields
+        end = pos + LENGTH_FIELD_END + length
+        if (
+            magic != MAGIC
+            or length < HEADER_BYTES - LENGTH_FIELD_END
+            or end > size
+            or not 0 <= base_offset <= INT64_MAX - INT32_MAX
+            or last_offset_delta < 0
+            or record_count < 0
+        ):
+            return
+        yield new(RecordBatch, (*fields, pos, view[pos:end]))
+        pos = end
 
 
 def batch_at(view: memoryview, pos: int) -> RecordBatch | None:
     """Return the batch at `pos`, or None if it is cut off; may raise `CorruptBatchError`."""
+    right = next(read_right_batches(view, pos), None)
+    if right is not None:
+        return right
     end = _batch_end(view, pos)
     if end is None:
         return None
     batch = RecordBatch._make((*_HEADER.unpack_from(view, pos), pos, view[pos:end]))
     _check_numbers(batch)
     return batch
-
-
-def cut_off(size: int, pos: int) -> CorruptBatchError:
-    """Return the error for a batch of `size` bytes at `pos` that ends behind the buffer."""
-    return CorruptBatchError(_WHAT, f"cut off after {size} bytes", offset=pos)
 
 
 def _batch_end(view: memoryview, pos: int) -> int | None:
@@ -241,25 +305,23 @@ class BatchOptions(NamedTuple):
 DEFAULT_OPTIONS: Final = BatchOptions()
 
 
-def build_batch(records: Sequence[RecordData], options: BatchOptions = DEFAULT_OPTIONS) -> bytes:
+def build_batch(records: Iterable[RecordData], options: BatchOptions = DEFAULT_OPTIONS) -> bytes:
     """Return a batch of `records`, whose offsets count up from the base offset.
 
     The first record's timestamp is the base. Raises `EncodeError` for no records at all: a batch
     without any comes only from compaction.
     """
-    if not records:
-        raise EncodeError("a batch takes one record at least")
-    base_timestamp = records[0].timestamp
-    body = compress(write_records(records, base_timestamp), options.compression)
+    written = write_numbered(enumerate(records))
+    body = compress(written.data, options.compression)
     after_crc = _AFTER_CRC.pack(
         _attributes(options),
-        len(records) - 1,
-        base_timestamp,
-        max(record.timestamp for record in records),
+        written.record_count - 1,
+        written.first_timestamp,
+        written.latest_timestamp,
         options.producer_id,
         options.producer_epoch,
         options.base_sequence,
-        len(records),
+        written.record_count,
     )
     before_crc = _BEFORE_CRC.pack(
         options.base_offset,

@@ -7,7 +7,7 @@ sequence. A batch with a delete horizon has it in the place of the base timestam
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from kvorum.wire.checksums import crc32c
@@ -24,7 +24,7 @@ from kvorum.wire.records.batch import (
     RecordBatch,
 )
 from kvorum.wire.records.compression import compress
-from kvorum.wire.records.record import Record, RecordData, write_records
+from kvorum.wire.records.record import Record, RecordData, write_numbered
 
 _BEFORE_CRC: Final = struct.Struct(">qiibI")
 _AFTER_CRC: Final = struct.Struct(">hiqqqhii")
@@ -33,31 +33,35 @@ _KEPT: Final = _KEPT_WITHOUT_RECORDS | COMPRESSION_MASK
 
 
 def with_records(
-    batch: RecordBatch, records: Sequence[Record], *, delete_horizon_ms: int | None
+    batch: RecordBatch, records: Iterable[Record], *, delete_horizon_ms: int | None
 ) -> bytes:
     """Return the batch with these of its records, at least one, and with or without a horizon.
 
-    Raises `EncodeError` for a timestamp too far from the horizon for 64 bits.
+    Raises `EncodeError` for no records.
     """
-    base_timestamp = records[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
-    content = [
-        RecordData(record.value, record.key, record.timestamp, record.headers) for record in records
-    ]
-    numbers = [record.offset - batch.base_offset for record in records]
+    base_offset = batch.base_offset
+    numbered = (
+        (
+            record.offset - base_offset,
+            RecordData(record.value, record.key, record.timestamp, record.headers),
+        )
+        for record in records
+    )
+    written = write_numbered(numbered, delete_horizon_ms)
     attributes = batch.attributes & _KEPT
     if delete_horizon_ms is not None:
         attributes |= DELETE_HORIZON
     max_timestamp = batch.max_timestamp
     if not batch.is_log_append_time:
-        max_timestamp = max(NO_TIMESTAMP, *(record.timestamp for record in records))
-    body = compress(write_records(content, base_timestamp, numbers=numbers), batch.compression)
+        max_timestamp = max(NO_TIMESTAMP, written.latest_timestamp)
+    first_timestamp = written.first_timestamp
     return _written(
         batch,
-        body,
+        compress(written.data, batch.compression),
         attributes=attributes,
-        base_timestamp=base_timestamp,
+        base_timestamp=first_timestamp if delete_horizon_ms is None else delete_horizon_ms,
         max_timestamp=max_timestamp,
-        record_count=len(records),
+        record_count=written.record_count,
     )
 
 

@@ -22,7 +22,7 @@ from kvorum.wire.records.batch import (
     NO_TIMESTAMP,
     RecordBatch,
     batch_at,
-    cut_off,
+    read_units,
 )
 from kvorum.wire.records.compression import DECOMPRESSED_BYTES_MAX, Compression, decompress
 from kvorum.wire.records.lz4_frame import repair_lz4_header
@@ -150,22 +150,14 @@ Entry: TypeAlias = RecordBatch | LegacyMessage
 
 
 def read_entries(
-    data: bytes | bytearray | memoryview, *, is_cut_allowed: bool = False
+    data: bytes | bytearray | memoryview, *, begin: int = 0, is_cut_allowed: bool = False
 ) -> Iterator[Entry]:
     """Yield the batches, and the messages of formats 0 and 1, in `data`, as views of it.
 
-    Checks, errors and omissions are those of `kvorum.wire.records.read_batches`.
+    The first one is at `begin`. Checks, errors and omissions are those of
+    `kvorum.wire.records.read_batches`.
     """
-    view = memoryview(data)
-    pos = 0
-    while pos < len(view):
-        entry = _entry_at(view, pos)
-        if entry is None:
-            if is_cut_allowed:
-                return
-            raise cut_off(len(view) - pos, pos)
-        yield entry
-        pos += entry.size
+    return read_units(memoryview(data), _entry_at, begin=begin, is_cut_allowed=is_cut_allowed)
 
 
 def _entry_at(view: memoryview, pos: int) -> Entry | None:

@@ -6,8 +6,8 @@ the batch's, key, value, headers. All numbers are zigzag varints; a length of -1
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import repeat
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, repeat
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from kvorum.wire.errors import CorruptBatchError, EncodeError
@@ -20,6 +20,11 @@ HEADERS_MAX = 32 * 1024
 
 VARINT_BYTES_MAX = 5
 VARLONG_BYTES_MAX = 10
+RECORDS_AT_ONCE: Final = 4096
+"""How many records of a batch are objects at once while it is written.
+
+A batch of a few hundred bytes may unpack to a million records, which take 300 bytes each.
+"""
 INT64_MAX: Final = 2**63 - 1
 # More than any difference of one or two bytes.
 NEAR_LIMIT: Final = 2**14
@@ -229,20 +234,48 @@ def long_number(data: bytes, pos: int, bytes_max: int = VARINT_BYTES_MAX) -> tup
     raise CorruptBatchError(_WHAT, f"a number longer than {bytes_max} bytes", offset=pos)
 
 
-def write_records(
-    records: Sequence[RecordData], base_timestamp: int, *, numbers: Sequence[int] | None = None
-) -> bytes:
-    """Return the bytes of `records`, their times as differences to the base.
+class WrittenRecords(NamedTuple):
+    """The bytes of records, how many they are, and the times of the first and of the latest."""
 
-    They are numbered from 0, or have the given `numbers`, one for each.
+    data: bytes
+    record_count: int
+    first_timestamp: int
+    latest_timestamp: int
+
+
+def write_numbered(
+    numbered: Iterable[tuple[int, RecordData]], base_timestamp: int | None = None
+) -> WrittenRecords:
+    """Write records with their numbers, of which only a few have to be there at a time.
+
+    Times are written as differences to the base; without a base, that is the time of the first
+    record. A difference beyond 64 bits is written as Java computes it, which leads back to the
+    time. Raises `EncodeError` for no records.
     """
+    left = iter(numbered)
+    parts: list[bytes] = []
+    record_count = first_timestamp = latest_timestamp = 0
+    while some := list(islice(left, RECORDS_AT_ONCE)):
+        latest = max(record.timestamp for _, record in some)
+        if not parts:
+            first_timestamp, latest_timestamp = some[0][1].timestamp, latest
+        latest_timestamp = max(latest_timestamp, latest)
+        base = first_timestamp if base_timestamp is None else base_timestamp
+        parts.append(_written(some, base))
+        record_count += len(some)
+    if not parts:
+        raise EncodeError("a batch takes one record at least")
+    data = parts[0] if len(parts) == 1 else b"".join(parts)
+    return WrittenRecords(data, record_count, first_timestamp, latest_timestamp)
+
+
+def _written(numbered: Iterable[tuple[int, RecordData]], base_timestamp: int) -> bytes:
     written: list[bytes] = []
     write = written.append
     ready, ready_count = _READY, len(_READY)
-    numbered = enumerate(records) if numbers is None else zip(numbers, records, strict=True)
     for index, (value, key, timestamp, headers) in numbered:
         delta = timestamp - base_timestamp
-        head = (ready[delta] if 0 <= delta < ready_count else _signed(delta)) + (
+        head = (ready[delta] if 0 <= delta < ready_count else _signed(within_64_bits(delta))) + (
             ready[index] if index < ready_count else _signed(index)
         )
         if key is None:

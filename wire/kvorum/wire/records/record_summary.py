@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kvorum.wire.errors import CorruptBatchError
@@ -32,16 +32,16 @@ class RecordSummary(NamedTuple):
     is_numbered: bool
 
 
-def summary_of(records: Sequence[Record], base_offset: int) -> RecordSummary:
-    """Return the summary of records that have been read; there is at least one."""
-    times = [record.timestamp for record in records]
-    return RecordSummary(
-        len(records),
-        min(times),
-        max(times),
-        all(record.key is not None for record in records),
-        all(record.offset == offset for offset, record in enumerate(records, base_offset)),
-    )
+def summary_of(records: Iterable[Record], base_offset: int) -> RecordSummary:
+    """Return the summary of records that are read one by one; there is at least one."""
+    count, earliest, latest = 0, INT64_MAX, -INT64_MAX - 1
+    has_all_keys = is_numbered = True
+    for record in records:
+        earliest, latest = min(earliest, record.timestamp), max(latest, record.timestamp)
+        has_all_keys = has_all_keys and record.key is not None
+        is_numbered = is_numbered and record.offset == base_offset + count
+        count += 1
+    return RecordSummary(count, earliest, latest, has_all_keys, is_numbered)
 
 
 def summarize(data: bytes, *, count: int, base_timestamp: int) -> RecordSummary | None:

@@ -12,14 +12,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.effects import Effects, Timeout
 from kvorum.groups.errors import GroupRecordError
 from kvorum.groups.offsets.store import DeletedTopic
-from kvorum.groups.record_batches import CoordinatorBatch, record_batches
+from kvorum.groups.record_batches import (
+    NO_TRANSACTION,
+    CoordinatorBatch,
+    TransactionProducer,
+    record_batches,
+)
 from kvorum.groups.results import CoordinatorResult
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.request_error import RequestError
@@ -32,15 +38,17 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log_validator import RecordValidationError
+from kvorum.storage.producer_state import ProducerError
+from kvorum.storage.verification_state import NO_TRANSACTION as NOTHING_VERIFIED
+from kvorum.storage.verification_state import TransactionAppend
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
-from kvorum.wire.records import Compression
+from kvorum.wire.records import Compression, RecordBatch
 from kvorum.wire.records.batch import batch_at
 
 Response = TypeVar("Response")
 WriteOperation: TypeAlias = Callable[[GroupCoordinatorShard, int], CoordinatorResult[Response]]
 """Decides on a request or a timeout at a time of day."""
-NO_PRODUCER: Final = -1
 LEADER_ONLY: Final = 1
 """The high watermark is waited for, so that an append itself asks for no other replica."""
 _log = logging.getLogger(__name__)
@@ -53,6 +61,17 @@ class CoordinatorState(Enum):
     ACTIVE = "active"
     FAILED = "failed"
     CLOSED = "closed"
+
+
+class TransactionWrite(NamedTuple):
+    """The transaction of an operation: its producer, and what the append says of it."""
+
+    producer: TransactionProducer = NO_TRANSACTION
+    append: TransactionAppend = NOTHING_VERIFIED
+
+
+OUTSIDE: Final = TransactionWrite()
+"""An operation outside of every transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +135,9 @@ class CoordinatorContext:
         self._demand_active()
         return look(self._shard)
 
-    def write(self, decide: WriteOperation[Response]) -> asyncio.Future[Response | None]:
+    def write(
+        self, decide: WriteOperation[Response], transaction: TransactionWrite = OUTSIDE
+    ) -> asyncio.Future[Response | None]:
         """Do an operation; the result comes when everything written so far is committed.
 
         Raises RequestError, at once, for what the shard refuses and for what cannot be appended.
@@ -127,16 +148,37 @@ class CoordinatorContext:
         self._apply(result.effects)
         if result.error is not None:
             raise result.error
-        self._append(result, now_ms)
+        self._append(result, now_ms, transaction)
         future: asyncio.Future[Response | None] = asyncio.get_running_loop().create_future()
-        timeline = shard.state.timeline
-        event = DeferredEvent(timeline.written_offset, result.response, result.append, future)
+        offset = shard.state.timeline.written_offset
+        self._defer(DeferredEvent(offset, result.response, result.append, future))
+        return future
+
+    def complete_transaction(self, marker: TransactionMarker) -> asyncio.Future[None]:
+        """Write a marker; the future is done when it is committed: its offsets are visible then.
+
+        Raises RequestError, at once, for what the log refuses.
+        """
+        self._demand_active()
+        shard, now_ms = self._shard, self._environment.clock.wall_ms()
+        try:
+            offset = self._write_to_log(marker.batch(now_ms), now_ms, marker.append)
+        except _ForeignRecordsError:
+            self._reload()
+            raise
+        shard.replay_end_transaction_marker(marker.producer_id, is_commit=marker.is_commit)
+        shard.written(offset + 1)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._defer(DeferredEvent(offset + 1, None, None, future))
+        return future
+
+    def _defer(self, event: DeferredEvent) -> None:
+        """Complete an event when the high watermark has reached it, at once if it has."""
         self._on_high_watermark()
-        if timeline.committed_offset >= event.offset:
+        if self._shard.state.timeline.committed_offset >= event.offset:
             self._complete(event)
         else:
             self._deferred.add(event)
-        return future
 
     def delete_topics(self, topics: list[DeletedTopic]) -> None:
         """End the offsets of topics that are gone; a shard that is being loaded does it later."""
@@ -193,7 +235,9 @@ class CoordinatorContext:
         for answer in effects.answers:
             self.promises.keep(answer.promise, answer.response)
 
-    def _append(self, result: CoordinatorResult[Response], now_ms: int) -> None:
+    def _append(
+        self, result: CoordinatorResult[Response], now_ms: int, transaction: TransactionWrite
+    ) -> None:
         """Append the records of a result; take it back if the log refuses them."""
         shard = self._shard
         try:
@@ -203,8 +247,9 @@ class CoordinatorContext:
                 now_ms=now_ms,
                 size_max=self.partition.log.config.max_message_bytes,
                 compression=self._environment.compression,
+                producer=transaction.producer,
             ):
-                self._append_batch(batch, now_ms, must_replay=result.replay_records)
+                self._append_batch(batch, now_ms, transaction, must_replay=result.replay_records)
         except RequestError as error:
             shard.revert(shard.state.timeline.written_offset)
             if result.append is not None:
@@ -213,20 +258,30 @@ class CoordinatorContext:
                 self._reload()
             raise
 
-    def _append_batch(self, batch: CoordinatorBatch, now_ms: int, *, must_replay: bool) -> None:
+    def _append_batch(
+        self,
+        batch: CoordinatorBatch,
+        now_ms: int,
+        transaction: TransactionWrite,
+        *,
+        must_replay: bool,
+    ) -> None:
         shard = self._shard
-        expected = shard.state.timeline.written_offset
-        first_offset = self._write_to_log(batch.data, now_ms)
-        if first_offset != expected:
-            raise _ForeignRecordsError
+        data = batch_at(memoryview(batch.data), 0)
+        assert data is not None
+        first_offset = self._write_to_log(data, now_ms, transaction.append)
         if must_replay:
+            producer_id = transaction.producer.producer_id
             for index, record in enumerate(batch.records):
-                shard.replay(first_offset + index, NO_PRODUCER, record, now_ms)
+                shard.replay(first_offset + index, producer_id, record, now_ms)
         shard.written(first_offset + len(batch.records))
 
-    def _write_to_log(self, data: bytes, now_ms: int) -> int:
-        batch = batch_at(memoryview(data), 0)
-        assert batch is not None
+    def _write_to_log(self, batch: RecordBatch, now_ms: int, transaction: TransactionAppend) -> int:
+        """Return the offset that a batch got; raises RequestError where it is not in the log.
+
+        Where others have written to the partition meanwhile, it is, and the error is
+        _ForeignRecordsError.
+        """
         self._is_writing = True
         try:
             info = self.partition.append_records_to_leader(
@@ -235,14 +290,17 @@ class CoordinatorContext:
                 wall_ms=now_ms,
                 now_ms=self._environment.clock.monotonic_ms(),
                 origin=AppendOrigin.COORDINATOR,
+                transaction=transaction,
             )
-        except (LeaderRefusesError, RecordValidationError) as error:
+        except (LeaderRefusesError, RecordValidationError, ProducerError) as error:
             raise RequestError.with_default_message(error.code) from error
         except StorageError as error:
             _log.error("%s", error)
             raise RequestError.with_default_message(ErrorCode.KAFKA_STORAGE_ERROR) from error
         finally:
             self._is_writing = False
+        if info.first_offset != self._shard.state.timeline.written_offset:
+            raise _ForeignRecordsError
         return info.first_offset
 
     def _reload(self) -> None:

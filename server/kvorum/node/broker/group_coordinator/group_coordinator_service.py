@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, Final, TypeAlias, TypeVar
 
-from kvorum.groups.append_errors import append_error_to_fetch_error, append_error_to_response_error
+from kvorum.broker.add_partitions_to_txn import operation_of_txn_offset_commit
+from kvorum.broker.transaction_marker import TransactionMarker
+from kvorum.groups.append_errors import (
+    append_error_to_fetch_error,
+    append_error_to_response_error,
+    append_error_to_transactional_error,
+)
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC, coordinator_partition
 from kvorum.groups.effects import (
     FIRST_VERSION_WITH_NULL_PROTOCOL_NAME,
@@ -19,19 +25,26 @@ from kvorum.groups.effects import (
     JoinPromise,
     SyncPromise,
 )
+from kvorum.groups.record_batches import TransactionProducer
 from kvorum.groups.results import CoordinatorResult
 from kvorum.groups.settings import RequestContext
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.broker.group_coordinator.coordinator_context import (
+    OUTSIDE,
     CoordinatorContext,
     CoordinatorEnvironment,
+    TransactionWrite,
     WriteOperation,
 )
 from kvorum.node.broker.group_coordinator.coordinator_runtime import CoordinatorRuntime
 from kvorum.node.broker.group_coordinator.promises import Answer, Promise
 from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.transaction_verification import (
+    TransactionalProducer,
+    TransactionVerification,
+)
 from kvorum.node.clock import Clock
 from kvorum.node.config import GroupSettings
 from kvorum.wire.error_codes import ErrorCode
@@ -45,11 +58,13 @@ from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommit
 from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 Response = TypeVar("Response")
 ErrorMapping: TypeAlias = Callable[[ErrorCode], ErrorCode]
 _UUID_BYTES: Final = 16
 _RANDOM_UUID: Final = 4
+_NO_SEQUENCE: Final = -1
 
 
 class GroupCoordinatorService:
@@ -59,12 +74,14 @@ class GroupCoordinatorService:
         self,
         settings: GroupSettings,
         replicas: ReplicaManager,
+        transactions: TransactionVerification,
         *,
         broker_id: int,
         clock: Clock,
         random: Random,
     ) -> None:
         self._settings = settings
+        self._transactions = transactions
         self._random = random
         self._partition_count: int | None = None
         self._is_active = True
@@ -162,6 +179,51 @@ class GroupCoordinatorService:
             lambda shard, now_ms: shard.commit_offsets(context, request, now_ms),
         )
 
+    async def commit_transactional_offsets(
+        self, request: TxnOffsetCommitRequest, version: int
+    ) -> TxnOffsetCommitResponse:
+        """Commit offsets in a transaction, of which its coordinator knows: they wait for its end.
+
+        `version` is that of the request.
+        """
+        self._demand_group_id(request.group_id)
+        try:
+            transaction = await self._verified(request, version)
+        except RequestError as error:
+            raise _mapped(error, append_error_to_transactional_error) from error
+        return await self._write(
+            request.group_id,
+            lambda shard, now_ms: shard.commit_transactional_offsets(request, now_ms),
+            append_error_to_transactional_error,
+            transaction,
+        )
+
+    async def _verified(self, request: TxnOffsetCommitRequest, version: int) -> TransactionWrite:
+        """Verify, or add, the group's partition; raises RequestError where it may not be used."""
+        partition = self._context(request.group_id).partition
+        if not self._transactions.is_coordinated:
+            raise RequestError.with_default_message(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        producer = TransactionProducer(request.producer_id, request.producer_epoch)
+        verified = await self._transactions.verify(
+            TransactionalProducer(
+                request.transactional_id, *producer, operation_of_txn_offset_commit(version)
+            ),
+            {partition: _NO_SEQUENCE},
+        )
+        where = partition.topic_partition
+        if where in verified.errors:
+            raise RequestError.with_default_message(verified.errors[where])
+        return TransactionWrite(producer, verified.append_to(where))
+
+    async def complete_transaction(self, partition: int, marker: TransactionMarker) -> None:
+        """Write the marker that ends a transaction to a partition of ``__consumer_offsets``.
+
+        Returns when it is committed, with the transaction's offsets.
+        """
+        if not self._is_active:
+            raise RequestError.with_default_message(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        await self._runtime.context(partition).complete_transaction(marker)
+
     async def fetch_offsets(
         self, request: OffsetFetchRequestGroup, *, require_stable: bool
     ) -> OffsetFetchResponseGroup:
@@ -244,9 +306,10 @@ class GroupCoordinatorService:
         group_id: str,
         decide: WriteOperation[Response],
         mapping: ErrorMapping = append_error_to_response_error,
+        transaction: TransactionWrite = OUTSIDE,
     ) -> Response:
         try:
-            response = await self._context(group_id).write(decide)
+            response = await self._context(group_id).write(decide, transaction)
         except RequestError as error:
             raise _mapped(error, mapping) from error
         assert response is not None

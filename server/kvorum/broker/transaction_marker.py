@@ -1,0 +1,47 @@
+"""The marker that ends a producer's transaction in a partition (KIP-98)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kvorum.storage.verification_state import TransactionAppend
+from kvorum.wire.messages.end_txn_marker import EndTxnMarker
+from kvorum.wire.records import (
+    BatchOptions,
+    ControlRecord,
+    ControlRecordType,
+    RecordBatch,
+    build_batch,
+    encode_control_record,
+)
+from kvorum.wire.records.batch import batch_at
+
+
+class TransactionMarker(NamedTuple):
+    """A COMMIT or ABORT; `transaction_version` is 2 where each transaction has its own epoch."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+    transaction_version: int
+
+    @property
+    def append(self) -> TransactionAppend:
+        """What its append says of the transaction."""
+        return TransactionAppend(transaction_version=self.transaction_version)
+
+    def batch(self, timestamp_ms: int) -> RecordBatch:
+        """Return the control batch with the marker, from offset 0."""
+        kind = ControlRecordType.COMMIT if self.is_commit else ControlRecordType.ABORT
+        record = ControlRecord(kind, EndTxnMarker(coordinator_epoch=self.coordinator_epoch))
+        options = BatchOptions(
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            is_transactional=True,
+            is_control=True,
+        )
+        data = build_batch([encode_control_record(record, timestamp_ms)], options)
+        found = batch_at(memoryview(data), 0)
+        assert found is not None
+        return found

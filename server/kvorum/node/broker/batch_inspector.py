@@ -1,0 +1,52 @@
+"""Looks at the records of large batches in a thread, while the event loop serves others.
+
+A batch of a few hundred bytes may unpack to nearly a million records. Looking at each takes most of
+a second, packing them anew for a topic with another compression takes several.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from kvorum.broker.partition import Partition
+from kvorum.storage.log_validator import InspectedBatch, small_content
+from kvorum.wire.records import Compression, RecordBatch
+
+RECORDS_ON_LOOP_MAX: Final = 4000
+"""How many records the event loop looks at itself: some milliseconds, as for most requests."""
+UNPACKED_BYTES_ON_LOOP_MAX: Final = 128 * 1024
+"""How long they may be when unpacked: few records may have very many headers."""
+
+
+class BatchInspector:
+    """Looks at one large batch after the other: memory is used for one at a time."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kvorum-batches")
+
+    async def inspect(
+        self, partition: Partition, batch: RecordBatch, *, required_acks: int, wall_ms: int
+    ) -> InspectedBatch | None:
+        """Return a batch as it is to be appended; None for a small one that is not packed.
+
+        Raises what `Partition.append_records_to_leader` does.
+        """
+        if batch.compression is Compression.NONE and batch.record_count <= RECORDS_ON_LOOP_MAX:
+            return None
+        content = small_content(
+            batch,
+            record_count_max=RECORDS_ON_LOOP_MAX,
+            unpacked_bytes_max=UNPACKED_BYTES_ON_LOOP_MAX,
+        )
+        work = partition.inspection(
+            batch, required_acks=required_acks, wall_ms=wall_ms, content=content
+        )
+        if content is not None:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def close(self) -> None:
+        """Begin with no other batch; the one that is looked at ends by itself."""
+        self._thread.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,128 @@
+"""Records at full speed through a process that has the quorum, too: its timers are not late."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from tests.interop.controller_quorum import ControllerQuorum, wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import free_ports
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import listens
+from tests.unit.node.test_cluster import create
+
+from kvorum.wire.error_codes import ErrorCode
+
+pytestmark = pytest.mark.interop
+BROKER: Final = 1
+TOPIC: Final = "of-much"
+VALUE: Final = bytes(1024)
+COUNT: Final = 150_000
+WAIT_S: Final = 60.0
+# What a client has sent and nobody has answered; more is refused by librdkafka.
+QUEUED_MAX: Final = 20_000
+
+
+@pytest.fixture
+def quorum(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> Iterator[ControllerQuorum]:
+    """Three controllers in processes of their own; the first is a broker as well."""
+    with ControllerQuorum("kvorum", tmp_path, count=3, java=java, tools=kafka_tools) as made:
+        yield made
+
+
+def test_neither_large_nor_small_batches_cost_the_leader_its_epoch(
+    quorum: ControllerQuorum,
+) -> None:
+    servers = start_with_broker(quorum)
+    before = leader_and_epoch(quorum)
+    assert create(servers, TOPIC) == [ErrorCode.NONE]
+    with consumed(servers) as read:
+        produce(servers, {"linger.ms": 5, "batch.size": 1_000_000}, COUNT)
+        produce(servers, {"linger.ms": 0, "batch.num.messages": 1}, COUNT // 10)
+        assert create(servers, "meanwhile") == [ErrorCode.NONE]
+        assert read.wait(WAIT_S), "the records do not come"
+    assert leader_and_epoch(quorum) == before
+
+
+def start_with_broker(quorum: ControllerQuorum) -> str:
+    """Start the controllers, until the one that is a broker leads; return its address."""
+    quorum.write_dynamic_settings()
+    first = quorum.controllers[BROKER]
+    servers = f"127.0.0.1:{free_ports(1)[0]}"
+    listeners = f"PLAINTEXT://{servers},CONTROLLER://{first.address}"
+    settings = {
+        "process.roles": "broker,controller",
+        "listeners": listeners,
+        "advertised.listeners": listeners,
+        "controller.quorum.bootstrap.servers": quorum.addresses,
+        "offsets.topic.replication.factor": "1",
+    }
+    quorum.write_settings(settings, BROKER)
+    quorum.form(quorum.controllers)
+    quorum.start()
+    everybody = quorum.keys(*quorum.controllers)
+    while (leader_id := quorum.settled(everybody).leader_id) != BROKER:
+        quorum.controllers[leader_id].stop()
+        quorum.settled(everybody)
+        quorum.start(leader_id)
+    wait_for(lambda: listens(servers) or None, lambda: "the broker does not listen")
+    return servers
+
+
+def leader_and_epoch(quorum: ControllerQuorum) -> tuple[int, int]:
+    found = quorum.described()
+    assert found is not None
+    return found.leader_id, found.leader_epoch
+
+
+def produce(servers: str, settings: dict[str, int], count: int) -> None:
+    """Send records as fast as they are taken; each is acknowledged."""
+    producer = Producer({"bootstrap.servers": servers, **settings})
+    failed: list[str] = []
+
+    def delivered(error: Any, _: Any) -> None:
+        if error is not None:
+            failed.append(str(error))
+
+    for _ in range(count):
+        while len(producer) >= QUEUED_MAX:
+            producer.poll(0.1)
+        producer.produce(TOPIC, VALUE, on_delivery=delivered)
+        producer.poll(0)
+    assert producer.flush(WAIT_S) == 0
+    assert failed == []
+
+
+@contextmanager
+def consumed(servers: str) -> Generator[threading.Event]:
+    """Read the topic in a thread; the event is set once all records have come."""
+    everything, ended = threading.Event(), threading.Event()
+
+    def read() -> None:
+        settings = {
+            "bootstrap.servers": servers,
+            "group.id": "readers",
+            "auto.offset.reset": "earliest",
+        }
+        with closing(Consumer(settings)) as consumer:
+            consumer.subscribe([TOPIC])
+            found, deadline = 0, time.monotonic() + 4 * WAIT_S
+            while not ended.is_set() and time.monotonic() < deadline:
+                found += len(consumer.consume(1000, 0.2))
+                if found == COUNT + COUNT // 10:
+                    everything.set()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield everything
+    finally:
+        ended.set()
+        thread.join()

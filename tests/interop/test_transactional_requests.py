@@ -1,0 +1,330 @@
+"""Random requests of transactions beside a real broker: equal answers, and equal logs.
+
+Neither broker asks a coordinator (``transaction.partition.verification.enable``): the script writes
+the markers, in every version, for whatever producer and epoch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+import pytest
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.driver import TopicWish
+from tests.interop.controller_quorum import wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import RealKafka
+from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kvorum_node import KvorumNode
+from tests.unit.node.raw_client import RawClient
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+    FetchResponse,
+)
+from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kvorum.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from kvorum.wire.messages.produce import (
+    ProduceRequest,
+    ProduceRequestPartitionProduceData,
+    ProduceRequestTopicProduceData,
+    ProduceResponse,
+)
+from kvorum.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from kvorum.wire.messages.write_txn_markers import (
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersRequestWritableTxnMarker,
+    WriteTxnMarkersRequestWritableTxnMarkerTopic,
+    WriteTxnMarkersResponse,
+)
+from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
+
+pytestmark = pytest.mark.interop
+STEPS: Final = int(os.environ.get("KVORUM_TRANSACTION_STEPS", "1500"))
+SEED: Final = int(os.environ.get("KVORUM_TRANSACTION_SEED", "1"))
+TOPIC: Final = "data"
+GROUP: Final = "group"
+PARTITIONS: Final = 2
+OFFSETS: Final = "__consumer_offsets"
+SETTINGS: Final = {
+    "transaction.partition.verification.enable": "false",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+PRODUCERS: Final[tuple[int, ...]] = (1000, 1001, 1002)
+Answer: TypeAlias = Any
+SEEN: Final = {
+    *(
+        ("produce", code)
+        for code in (
+            ErrorCode.NONE,
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            ErrorCode.INVALID_TXN_STATE,
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        )
+    ),
+    *(
+        ("end", code)
+        for code in (
+            ErrorCode.NONE,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+        )
+    ),
+    *(
+        ("commit", code)
+        for code in (
+            ErrorCode.NONE,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.OFFSET_METADATA_TOO_LARGE,
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            ErrorCode.INVALID_GROUP_ID,
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+        )
+    ),
+}
+"""What has to happen at least once, or the script says little."""
+Step: TypeAlias = Callable[[RawClient], Answer]
+
+
+class Producer(NamedTuple):
+    """Where a producer is, as the script believes."""
+
+    epoch: int = 0
+    sequences: tuple[int, ...] = (0,) * PARTITIONS
+
+
+class Script:
+    """Makes up requests; mostly right, and often nearly right."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._producers: dict[int, Producer] = {one: Producer() for one in PRODUCERS}
+        self._coordinator_epoch = 0
+
+    def steps(self) -> Iterator[tuple[str, Step]]:
+        kinds = (self._produce, self._produce, self._end, self._commit_offset)
+        for _ in range(STEPS):
+            yield self._random.choice(kinds)()
+
+    def _epoch(self, producer_id: int) -> int:
+        return max(0, self._producers[producer_id].epoch + self._random.choice((0, 0, 0, 0, -1, 1)))
+
+    def _produce(self) -> tuple[str, Step]:
+        random = self._random
+        producer_id = random.choice(PRODUCERS)
+        partition = random.randrange(PARTITIONS)
+        known = self._producers[producer_id]
+        epoch = self._epoch(producer_id)
+        sequence = known.sequences[partition] if epoch == known.epoch else 0
+        sequence = max(0, sequence + random.choice((0, 0, 0, 0, 0, 0, -1, 1)))
+        sequences = list(known.sequences) if epoch == known.epoch else [0] * PARTITIONS
+        sequences[partition] = sequence + 1
+        self._producers[producer_id] = Producer(max(epoch, known.epoch), tuple(sequences))
+        options = BatchOptions(
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            is_transactional=random.random() < 0.9,
+        )
+        records = bytes(build_batch([RecordData(b"value", None, 5)], options))
+        name = None if random.random() < 0.02 else "mine"
+        data = ProduceRequestPartitionProduceData(partition, records)
+        topic = ProduceRequestTopicProduceData(TOPIC, partition_data=[data])
+        request = ProduceRequest(name, random.choice((-1, 1)), 5000, [topic])
+        version = random.randrange(3, 12)
+
+        def step(client: RawClient) -> Answer:
+            (answered,) = client.ask(request, ProduceResponse, version).responses
+            (one,) = answered.partition_responses
+            return one.error_code, one.base_offset, one.error_message
+
+        return f"produce {producer_id} {epoch} {sequence} {partition} v{version}", step
+
+    def _end(self) -> tuple[str, Step]:
+        random = self._random
+        if random.random() < 0.1:
+            self._coordinator_epoch += 1
+        producer_id, version = random.choice(PRODUCERS), random.choice((1, 2))
+        transaction_version = random.choice((0, 1, 2, 2)) if version > 1 else 0
+        epoch = self._epoch(producer_id)
+        if transaction_version > 1 and random.random() < 0.7:
+            epoch += 1
+        known = self._producers[producer_id]
+        if epoch > known.epoch:
+            self._producers[producer_id] = Producer(epoch)
+        places = [(TOPIC, 0), (TOPIC, 1), (OFFSETS, 0), (TOPIC, 9), ("unknown", 0), (OFFSETS, 3)]
+        weights = (4, 4, 4, 1, 1, 1)
+        topics = [
+            WriteTxnMarkersRequestWritableTxnMarkerTopic(name, [index])
+            for name, index in set(random.choices(places, weights, k=3))
+        ]
+        coordinator_epoch = max(0, self._coordinator_epoch - (random.random() < 0.1))
+        marker = WriteTxnMarkersRequestWritableTxnMarker(
+            producer_id, epoch, random.random() < 0.5, topics, coordinator_epoch
+        )
+        marker.transaction_version = transaction_version
+        request = WriteTxnMarkersRequest(markers=[marker])
+
+        def step(client: RawClient) -> Answer:
+            response = client.ask(request, WriteTxnMarkersResponse, version)
+            return sorted(
+                (one.producer_id, topic.name, result.partition_index, result.error_code)
+                for one in response.markers
+                for topic in one.topics
+                for result in topic.partitions
+            )
+
+        return f"end {producer_id} {epoch} TV{transaction_version} {topics}", step
+
+    def _commit_offset(self) -> tuple[str, Step]:
+        random = self._random
+        producer_id, version = random.choice(PRODUCERS), random.randrange(5)
+        epoch = self._epoch(producer_id)
+        known = self._producers[producer_id]
+        if epoch > known.epoch:
+            self._producers[producer_id] = Producer(epoch)
+        metadata = random.choice(("", "", "", "some", None, "x" * 5000))
+        topics = [
+            TxnOffsetCommitRequestTopic(
+                random.choice((TOPIC, TOPIC, TOPIC, "unknown")),
+                [TxnOffsetCommitRequestPartition(index, random.randrange(100), -1, metadata)],
+            )
+            for index in random.sample((0, 1, 9), k=random.choice((1, 1, 2)))
+        ]
+        group = random.choice((GROUP, GROUP, GROUP, GROUP, ""))
+        request = TxnOffsetCommitRequest("mine", group, producer_id, epoch, topics=topics)
+        if version > 2 and random.random() < 0.1:
+            request.generation_id, request.member_id = 1, "nobody"
+
+        def step(client: RawClient) -> Answer:
+            response = client.ask(request, TxnOffsetCommitResponse, version)
+            return sorted(
+                (topic.name, one.partition_index, one.error_code)
+                for topic in response.topics
+                for one in topic.partitions
+            )
+
+        return f"commit {producer_id} {epoch} {group} v{version} {topics}", step
+
+
+def fetched(client: RawClient, partition: int) -> Answer:
+    """Return offsets, aborted transactions and the batches that a reader of committed ones gets."""
+    wish = FetchRequestFetchPartition(partition, fetch_offset=0, partition_max_bytes=1 << 24)
+    request = FetchRequest(
+        max_bytes=1 << 24,
+        isolation_level=1,
+        topics=[FetchRequestFetchTopic(TOPIC, partitions=[wish])],
+    )
+    (topic,) = client.ask(request, FetchResponse, 12).responses
+    (one,) = topic.partitions
+    batches = [
+        (
+            *(batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence),
+            *(batch.is_transactional, batch.is_control),
+            # A marker's timestamp is the broker's.
+            [(record.key, record.value) for record in batch.records()],
+        )
+        for batch in read_batches(one.records or b"", is_cut_allowed=True)
+    ]
+    aborted = [(each.producer_id, each.first_offset) for each in one.aborted_transactions or []]
+    return one.error_code, one.high_watermark, one.last_stable_offset, aborted, batches
+
+
+def offsets(client: RawClient, *, is_stable: bool) -> Answer:
+    wish = OffsetFetchRequestTopics(TOPIC, partition_indexes=[0, 1])
+    request = OffsetFetchRequest(
+        groups=[OffsetFetchRequestGroup(GROUP, topics=[wish])], require_stable=is_stable
+    )
+    (group,) = client.ask(request, OffsetFetchResponse, 8).groups
+    return group.error_code, [
+        (one.partition_index, one.committed_offset, one.metadata, one.error_code)
+        for topic in group.topics
+        for one in topic.partitions
+    ]
+
+
+def looks(client: RawClient) -> Answer:
+    """Return all that can be seen of the transactions."""
+    partitions = [fetched(client, index) for index in range(PARTITIONS)]
+    return partitions, [offsets(client, is_stable=is_stable) for is_stable in (False, True)]
+
+
+def prepare(servers: str) -> None:
+    """Make the topics, and wait until groups are coordinated."""
+    with ConfluentDriver(servers) as driver:
+        compacted = {"cleanup.policy": "compact"}
+        wishes = [
+            TopicWish("__transaction_state", partitions=1, configs=compacted),
+            TopicWish(TOPIC, partitions=PARTITIONS),
+        ]
+        assert {one.code for one in driver.create_topics(wishes).values()} == {0}
+    with RawClient(servers) as client:
+
+        def is_coordinated() -> bool | None:
+            request = FindCoordinatorRequest(key=GROUP)
+            client.ask(request, FindCoordinatorResponse, 3)
+            return (
+                offsets(client, is_stable=False)
+                == (
+                    ErrorCode.NONE,
+                    [(0, -1, "", ErrorCode.NONE), (1, -1, "", ErrorCode.NONE)],
+                )
+                or None
+            )
+
+        wait_for(is_coordinated, lambda: "the group has a coordinator")
+        wait_for(
+            lambda: (
+                all(fetched(client, one) == (0, 0, 0, [], []) for one in range(PARTITIONS)) or None
+            ),
+            lambda: "the partitions are led",
+        )
+
+
+def test_the_same_requests_have_the_same_answers(
+    tmp_path: Path, java: Java, kafka_tools: ToolRunner
+) -> None:
+    real = RealKafka(java=java, tools=kafka_tools, folder=tmp_path / "real", overrides=SETTINGS)
+    with real as theirs, KvorumNode(tmp_path / "ours", SETTINGS) as ours:
+        for servers in (theirs.bootstrap_servers, ours.bootstrap_servers):
+            prepare(servers)
+        with (
+            RawClient(theirs.bootstrap_servers) as judge,
+            RawClient(ours.bootstrap_servers) as client,
+        ):
+            codes: Counter[tuple[str, int]] = Counter()
+            for number, (text, step) in enumerate(Script(Random(SEED)).steps()):
+                expected = step(judge)
+                assert step(client) == expected, f"step {number} of seed {SEED}: {text}"
+                codes.update((text.split(maxsplit=1)[0], code) for code in _codes(expected))
+                if number % 20 == 0:
+                    assert looks(client) == looks(judge), f"after step {number}: {text}"
+            assert looks(client) == looks(judge)
+        assert codes.keys() >= SEEN, f"not seen: {SEEN - codes.keys()}"
+
+
+def _codes(answer: Answer) -> list[int]:
+    """Return the codes in an answer: the first item of Produce's, the last of each result."""
+    results = cast("list[tuple[Any, ...]]", answer)
+    return [one[-1] for one in results] if type(answer) is list else [answer[0]]

@@ -1,0 +1,374 @@
+"""Transactions that a real broker coordinates, on partitions that ours lead.
+
+One of our controllers has a real broker, which alone keeps ``__transaction_state``, and one of
+ours, which leads the data and the groups. Clients begin at ours. The tests share the cluster, each
+with topics of its own. KVORUM_REAL_CONTROLLERS=1 in the environment puts a real controller in the
+place of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from tests.interop.broker_cluster import BrokerCluster
+from tests.interop.controller_quorum import Kind, wait_for
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.tools import ToolRunner
+
+pytestmark = pytest.mark.interop
+REAL, OURS = 11, 12
+OFFSETS: Final = "__consumer_offsets"
+COPY: Final = Path(__file__).parent / "java" / "ExactlyOnceCopy.java"
+TIMEOUT_S: Final = 30
+COPY_TIMEOUT_S: Final = 120
+COUNT: Final = 40
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrokerCluster]:
+    kind: Kind = "kafka" if os.environ.get("KVORUM_REAL_CONTROLLERS") else "kvorum"
+    made = BrokerCluster(
+        kind,
+        tmp_path_factory.mktemp("transactions"),
+        brokers=2,
+        java=java,
+        tools=kafka_tools,
+        ours={OURS},
+        controllers=1,
+    )
+    with made.running():
+        made.wait_for_brokers(REAL, OURS)
+        make_topic(made, "__transaction_state", f"{REAL},{REAL}", "cleanup.policy=compact")
+        make_topic(made, OFFSETS, ",".join([f"{OURS}:{REAL}"] * 3), "cleanup.policy=compact")
+        yield made
+        assert made.brokers[OURS].faults == []
+        assert not re.search(r"IllegalState|Received fatal error", made.brokers[REAL].log_text)
+
+
+def make_topic(cluster: BrokerCluster, topic: str, assignment: str, *configs: str) -> None:
+    options = [word for config in configs for word in ("--config", config)]
+    cluster.tool(
+        *("kafka-topics", "--create", "--topic", topic),
+        *("--replica-assignment", assignment, *options),
+    )
+    first = assignment.split(",", maxsplit=1)[0].split(":")
+    cluster.wait_for_partitions(topic, leaders={int(first[0])}, isr=set(map(int, first)))
+
+
+def lead(cluster: BrokerCluster, topic: str, folder: Path, leader: int, follower: int) -> None:
+    """Let one of the two brokers lead the only partition."""
+    file = folder / "reassignment.json"
+    one = {"topic": topic, "partition": 0, "replicas": [leader, follower]}
+    file.write_text(json.dumps({"version": 1, "partitions": [one]}))
+    cluster.tool(*("kafka-reassign-partitions", "--reassignment-json-file", str(file), "--execute"))
+    file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": 0}]}))
+
+    def look() -> bool | None:
+        arguments = ("--election-type", "preferred", "--path-to-json-file", str(file))
+        cluster.tools.run(
+            "kafka-leader-election", "--bootstrap-server", cluster.servers, *arguments
+        )
+        return cluster.partitions(topic)[0].leader == leader or None
+
+    wait_for(look, lambda: f"{topic}: {cluster.partitions(topic)}")
+    cluster.wait_for_partitions(topic, leaders={leader}, isr={REAL, OURS})
+
+
+def transactional_producer(cluster: BrokerCluster, name: str) -> Producer:
+    settings: dict[str, Any] = {
+        "bootstrap.servers": cluster.brokers[OURS].address,
+        "transactional.id": name,
+        "transaction.timeout.ms": 60_000,
+        "linger.ms": 0,
+        "log_level": 0,
+    }
+    producer = Producer(settings)
+    producer.init_transactions(TIMEOUT_S)
+    return producer
+
+
+def write(producer: Producer, topic: str, values: list[str], *, is_committed: bool) -> None:
+    """Write records in a transaction, and end it."""
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(TIMEOUT_S) == 0
+    end(producer, is_committed=is_committed)
+
+
+def end(producer: Producer, *, is_committed: bool) -> None:
+    if is_committed:
+        producer.commit_transaction(TIMEOUT_S)
+    else:
+        producer.abort_transaction(TIMEOUT_S)
+
+
+def read(cluster: BrokerCluster, topic: str, *, isolation: str = "read_committed") -> list[str]:
+    """Return the values of a topic up to its end, as a consumer sees them."""
+    settings: dict[str, Any] = {
+        "bootstrap.servers": cluster.brokers[OURS].address,
+        "group.id": "unused",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "isolation.level": isolation,
+    }
+    values: list[str] = []
+    with closing(Consumer(settings)) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        while True:
+            message = consumer.poll(TIMEOUT_S)
+            assert message is not None, "the end of the partition was not reached"
+            if message.error() is not None:
+                return values
+            value = message.value()
+            assert value is not None
+            values.append(value.decode())
+
+
+def committed(cluster: BrokerCluster, group: str, topic: str) -> int:
+    settings: dict[str, Any] = {
+        "bootstrap.servers": cluster.brokers[OURS].address,
+        "group.id": group,
+        "enable.auto.commit": False,
+        "log_level": 0,
+    }
+    with closing(Consumer(settings)) as consumer:
+        (found,) = consumer.committed([TopicPartition(topic, 0)], TIMEOUT_S)
+        return found.offset
+
+
+def directories(cluster: BrokerCluster, name: str) -> dict[int, Path]:
+    """Return where each broker has a partition."""
+    return {
+        broker.node_id: next(broker.folder.glob(f"*/{name}")) for broker in cluster.brokers.values()
+    }
+
+
+def indexes(cluster: BrokerCluster, name: str) -> dict[int, bytes]:
+    """Return the aborted transactions of a partition as each broker has written them down."""
+    return {
+        node_id: b"".join(file.read_bytes() for file in sorted(folder.glob("*.txnindex")))
+        for node_id, folder in directories(cluster, name).items()
+    }
+
+
+def dumped(cluster: BrokerCluster, name: str, *options: str) -> dict[int, list[str]]:
+    """Return what Kafka's tool shows of the batches of a partition, for each broker."""
+    found: dict[int, list[str]] = {}
+    for node_id, folder in directories(cluster, name).items():
+        files = ",".join(str(path) for path in sorted(folder.glob("*.log")))
+        done = cluster.tools.run("kafka-dump-log", *options, "--files", files)
+        assert done.exit_code == 0, done.stdout + done.stderr
+        assert "isvalid: false" not in done.stdout
+        found[node_id] = [line for line in done.stdout.splitlines() if "ffset: " in line]
+    return found
+
+
+def test_a_reader_of_committed_records_sees_those_alone(
+    cluster: BrokerCluster, tmp_path: Path
+) -> None:
+    topic = "ends"
+    make_topic(cluster, topic, f"{OURS}:{REAL}")
+    producer = transactional_producer(cluster, "ends")
+    expected: list[str] = []
+    for leader, follower in ((OURS, REAL), (REAL, OURS), (OURS, REAL)):
+        if cluster.partitions(topic)[0].leader != leader:
+            lead(cluster, topic, tmp_path, leader, follower)
+        for number in range(6):
+            values = [f"{leader}-{len(expected)}-{number}-{part}" for part in range(3)]
+            is_committed = number % 3 != 1
+            write(producer, topic, values, is_committed=is_committed)
+            expected += values if is_committed else []
+        assert read(cluster, topic) == expected
+    assert len(read(cluster, topic, isolation="read_uncommitted")) == 3 * 3 * 6
+    written = indexes(cluster, f"{topic}-0")
+    assert written[OURS] == written[REAL]
+    assert len(written[OURS]) == 6 * 34, "an entry of 34 bytes for each aborted transaction"
+    batches = dumped(cluster, f"{topic}-0", "--deep-iteration")
+    assert batches[OURS] == batches[REAL]
+
+
+def test_records_of_an_open_transaction_hold_up_readers_of_committed_ones(
+    cluster: BrokerCluster,
+) -> None:
+    topic = "open"
+    make_topic(cluster, topic, f"{OURS}:{REAL}")
+    first, second = (transactional_producer(cluster, name) for name in ("open-1", "open-2"))
+    first.begin_transaction()
+    first.produce(topic, "first", partition=0)
+    assert first.flush(TIMEOUT_S) == 0
+    write(second, topic, ["second"], is_committed=True)
+    write(second, topic, ["dropped"], is_committed=False)
+    assert read(cluster, topic) == []
+    assert read(cluster, topic, isolation="read_uncommitted") == ["first", "second", "dropped"]
+    first.commit_transaction(TIMEOUT_S)
+    assert read(cluster, topic) == ["first", "second"]
+
+
+def test_a_producer_that_another_one_replaces_is_fenced(cluster: BrokerCluster) -> None:
+    topic = "fenced"
+    make_topic(cluster, topic, f"{OURS}:{REAL}")
+    old = transactional_producer(cluster, "fenced")
+    old.begin_transaction()
+    old.produce(topic, "old", partition=0)
+    assert old.flush(TIMEOUT_S) == 0
+    new = transactional_producer(cluster, "fenced")
+    write(new, topic, ["new"], is_committed=True)
+    old.produce(topic, "late", partition=0)
+    with pytest.raises(KafkaException, match="fenced by newer producer"):
+        old.flush(TIMEOUT_S)
+    assert read(cluster, topic) == ["new"]
+
+
+@pytest.mark.parametrize("version", [2, 1], ids=["epochs of their own", "first version"])
+def test_kafkas_clients_copy_records_exactly_once(
+    cluster: BrokerCluster, java: Java, tmp_path: Path, version: int
+) -> None:
+    """The version is the cluster's, by which Kafka's producers choose how to ask."""
+    set_transaction_version(cluster, version)
+    source, target, group = (f"{name}-{version}" for name in ("source", "target", "copying"))
+    make_topic(cluster, source, f"{OURS}:{REAL}")
+    make_topic(cluster, target, f"{OURS}:{REAL}")
+    producer = Producer({"bootstrap.servers": cluster.brokers[OURS].address})
+    expected: list[str] = []
+    for leader, follower in ((OURS, REAL), (REAL, OURS)):
+        if leader == REAL:
+            # The target alone: the group stays with ours.
+            lead(cluster, target, tmp_path, leader, follower)
+        first = len(expected)
+        numbers = [f"{number}" for number in range(first, first + COUNT)]
+        for number in numbers:
+            producer.produce(source, number, partition=0)
+        assert producer.flush(TIMEOUT_S) == 0
+        copy(cluster, java, group, source, target)
+        expected += [f"copy of {number}" for number in numbers]
+        assert read(cluster, target) == expected
+        assert committed(cluster, group, source) == len(expected)
+    written = indexes(cluster, f"{target}-0")
+    assert written[OURS] == written[REAL] != b""
+    batches = dumped(cluster, f"{target}-0", "--deep-iteration")
+    assert batches[OURS] == batches[REAL]
+    epochs = set(re.findall(r"producerEpoch: (\d+)", "\n".join(batches[OURS])))
+    # Each of two producers had an epoch of its own, and with version 2 each transaction.
+    assert len(epochs) > 10 if version > 1 else epochs == {"0", "1"}
+    set_transaction_version(cluster, 2)
+
+
+def set_transaction_version(cluster: BrokerCluster, version: int) -> None:
+    """Finalize a level of transaction.version, and wait until both brokers know it."""
+    feature = f"transaction.version={version}"
+    servers = ("--bootstrap-server", cluster.servers)
+    for verb in ("upgrade", "downgrade"):
+        done = cluster.tools.run("kafka-features", *servers, verb, "--feature", feature)
+        if done.exit_code == 0:
+            break
+    for broker in cluster.brokers.values():
+        bootstrap = ("--bootstrap-server", broker.address)
+
+        def look(bootstrap: tuple[str, ...] = bootstrap) -> bool | None:
+            shown = cluster.tools.run("kafka-features", *bootstrap, "describe").stdout
+            found = re.search(r"transaction\.version.*FinalizedVersionLevel: (\d+)", shown)
+            return (found is not None and int(found[1]) == version) or None
+
+        wait_for(look, lambda: f"transaction.version {version}: {done.stdout}{done.stderr}")
+
+
+def copy(cluster: BrokerCluster, java: Java, group: str, source: str, target: str) -> None:
+    """Copy so many records; the classic protocol is the one that our groups speak."""
+    arguments = (cluster.brokers[OURS].address, group, group, source, target, str(COUNT))
+    done = subprocess.run(
+        java.command("ExactlyOnceCopy", *arguments, classes=java.compile(COPY)),
+        capture_output=True,
+        text=True,
+        timeout=COPY_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"copied {COUNT} in " in done.stdout
+
+
+def test_offsets_of_a_transaction_of_the_first_version_wait_for_its_end(
+    cluster: BrokerCluster,
+) -> None:
+    topic, group = "consumed", "consuming"
+    make_topic(cluster, topic, f"{OURS}:{REAL}")
+    settings: dict[str, Any] = {
+        "bootstrap.servers": cluster.brokers[OURS].address,
+        "group.id": group,
+        "enable.auto.commit": False,
+    }
+    producer = transactional_producer(cluster, "consuming")
+    with closing(Consumer(settings)) as consumer:
+        for offset, is_committed in ((5, True), (7, False), (9, True)):
+            producer.begin_transaction()
+            producer.produce(topic, f"{offset}", partition=0)
+            producer.send_offsets_to_transaction(
+                [TopicPartition(topic, 0, offset)], consumer.consumer_group_metadata(), TIMEOUT_S
+            )
+            end(producer, is_committed=is_committed)
+            assert committed(cluster, group, topic) == (offset if is_committed else 5)
+    for partition in range(3):
+        batches = dumped(cluster, f"{OFFSETS}-{partition}", "--offsets-decoder")
+        assert batches[OURS] == batches[REAL]
+
+
+def test_an_open_transaction_goes_on_under_another_leader(
+    cluster: BrokerCluster, tmp_path: Path
+) -> None:
+    topic = "moves"
+    make_topic(cluster, topic, f"{OURS}:{REAL}")
+    producer = transactional_producer(cluster, "moves")
+    for is_committed in (True, False):
+        producer.begin_transaction()
+        for leader, follower in ((OURS, REAL), (REAL, OURS), (OURS, REAL)):
+            if cluster.partitions(topic)[0].leader != leader:
+                lead(cluster, topic, tmp_path, leader, follower)
+            producer.produce(topic, f"{is_committed} at {leader}", partition=0)
+            assert producer.flush(TIMEOUT_S) == 0
+        end(producer, is_committed=is_committed)
+        assert read(cluster, topic) == [f"True at {leader}" for leader in (OURS, REAL, OURS)]
+    written = indexes(cluster, f"{topic}-0")
+    assert written[OURS] == written[REAL] != b""
+
+
+def test_a_transaction_outlives_the_broker_that_led(cluster: BrokerCluster) -> None:
+    topic, group = "outlived", "outliving"
+    make_topic(cluster, topic, f"{OURS}:{REAL}")
+    settings: dict[str, Any] = {
+        "bootstrap.servers": cluster.brokers[OURS].address,
+        "group.id": group,
+        "enable.auto.commit": False,
+    }
+    producer = transactional_producer(cluster, "outlived")
+    producer.begin_transaction()
+    producer.produce(topic, "before", partition=0)
+    with closing(Consumer(settings)) as consumer:
+        producer.send_offsets_to_transaction(
+            [TopicPartition(topic, 0, 5)], consumer.consumer_group_metadata(), TIMEOUT_S
+        )
+    assert producer.flush(TIMEOUT_S) == 0
+    ours = cluster.brokers[OURS]
+    ours.kill()
+    cluster.wait_for_partitions(topic, leaders={REAL}, isr={REAL})
+    ours.start()
+    for name in (topic, OFFSETS):
+        cluster.wait_for_partitions(name, leaders={REAL}, isr={REAL, OURS})
+    cluster.tool("kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
+    for name in (topic, OFFSETS):
+        cluster.wait_for_partitions(name, leaders={OURS}, isr={REAL, OURS})
+    assert read(cluster, topic) == []
+    producer.produce(topic, "after", partition=0)
+    producer.commit_transaction(TIMEOUT_S)
+    assert read(cluster, topic) == ["before", "after"]
+    assert committed(cluster, group, topic) == 5

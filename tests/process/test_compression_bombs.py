@@ -1,0 +1,247 @@
+"""Small batches that unpack to much: answered with a code, in bounded memory, others served."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import pytest
+from tests.process.bystander import ANSWER_MAX_S, Bystander
+from tests.process.combined_node import CombinedNode
+from tests.process.conftest import Report
+from tests.process.memory import Memory
+from tests.process.node_process import PATIENT, NodeProcess
+from tests.process.produce_bombs import (
+    MIB,
+    PACKED,
+    RECORDS_MAX,
+    TINY_KEYED_RECORD,
+    broken_claims,
+    claims,
+    large_value,
+    packed_batch,
+    tiny_records,
+)
+from tests.process.topics import create_request
+from tests.unit.node.raw_client import RawClient
+from tests.unit.node.record_requests import batch, produce
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+    ListOffsetsResponse,
+)
+from kvorum.wire.messages.produce import (
+    ProduceRequest,
+    ProduceRequestPartitionProduceData,
+    ProduceRequestTopicProduceData,
+    ProduceResponse,
+)
+from kvorum.wire.records import Compression, RecordData
+from kvorum.wire.records.compression import compress
+from kvorum.wire.records.record import write_numbered
+
+TOPICS: Final[dict[str, dict[str, str]]] = {
+    "as-produced": {},
+    "in-gzip": {"compression.type": "gzip"},
+    "unpacked": {"compression.type": "uncompressed"},
+    "compacted": {"cleanup.policy": "compact"},
+}
+PARTITIONS: Final = 12
+GROWTH_MAX: Final = 32 * MIB
+"""What the node may grow by, whatever is sent: two times 5 MiB unpacked, what is written, and the
+libraries that are imported with the first batch."""
+MIB_MAX: Final = {
+    Compression.GZIP: 900,
+    Compression.SNAPPY: 18,
+    Compression.LZ4: 200,
+    Compression.ZSTD: 2047,
+}
+"""How many MiB of zeros fit into a batch of a mebibyte, and into a value."""
+COUNT: Final = 250_000
+
+
+@pytest.fixture(scope="module")
+def bombed(
+    formatted: CombinedNode, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[CombinedNode, NodeProcess]]:
+    """A running node with a topic for each way of storing records."""
+    if sys.platform != "linux":
+        pytest.skip("memory of another process is read from Linux' /proc")
+    node = formatted.copy_to(tmp_path_factory.mktemp("bombed") / "node", PATIENT)
+    with node.process() as process:
+        _create(node.broker, TOPICS, partition_count=PARTITIONS)
+        yield node, process
+
+
+def _create(address: str, topics: Mapping[str, Mapping[str, str]], *, partition_count: int) -> None:
+    request = create_request(list(topics), partition_count=partition_count)
+    for topic in request.topics:
+        topic.configs = [
+            CreateTopicsRequest.CreatableTopicConfig(key, value)
+            for key, value in topics[topic.name].items()
+        ]
+    with RawClient(address) as client:
+        answered = client.ask(request, CreateTopicsResponse, 7).topics
+        assert [topic.error_code for topic in answered] == [ErrorCode.NONE] * len(topics)
+        for name in topics:
+            while produce(client, name, _keyed()).error_code != ErrorCode.NONE:
+                time.sleep(0.01)
+
+
+def _keyed() -> bytes:
+    return packed_batch(compress(TINY_KEYED_RECORD, Compression.GZIP), Compression.GZIP)
+
+
+def _code(address: str, topic: str, data: bytes) -> int:
+    with RawClient(address) as client:
+        client.socket.settimeout(60)
+        return produce(client, topic, data).error_code
+
+
+def _end_offset(address: str, topic: str) -> int:
+    wish = ListOffsetsRequestListOffsetsPartition(0, -1, -1)
+    request = ListOffsetsRequest(topics=[ListOffsetsRequestListOffsetsTopic(topic, [wish])])
+    with RawClient(address) as client:
+        return client.ask(request, ListOffsetsResponse, 5).topics[0].partitions[0].offset
+
+
+class _Watch:
+    """What a node's memory and a bystander's answers are while something is done to the node."""
+
+    def __init__(self, node: CombinedNode, process: NodeProcess) -> None:
+        self._memory = Memory(process.pid)
+        self._memory.forget_peak()
+        self._before = self._memory.resident_bytes()
+        self.bystander = Bystander(node.broker)
+
+    def check(self, report: Report, what: str) -> None:
+        grown = self._memory.peak_bytes() - self._before
+        report(
+            f"{what}: the node grew from {self._before / MIB:.0f} MiB by {grown / MIB:.1f} MiB at "
+            f"most, the slowest of {self.bystander.answer_count} answers to another client took "
+            f"{self.bystander.slowest_s * 1000:.0f} ms"
+        )
+        assert grown < GROWTH_MAX
+        assert self.bystander.slowest_s < ANSWER_MAX_S
+
+
+def test_what_unpacks_to_gigabytes_is_refused(
+    bombed: tuple[CombinedNode, NodeProcess], report: Report
+) -> None:
+    """A real broker takes these where it has nothing to pack anew; see docs/differences.md."""
+    node, process = bombed
+    bombs = [
+        large_value(compression, mib) for compression in PACKED for mib in (8, MIB_MAX[compression])
+    ]
+    ends = {topic: _end_offset(node.broker, topic) for topic in TOPICS}
+    watch = _Watch(node, process)
+    with watch.bystander:
+        codes = {_code(node.broker, topic, bomb) for topic in TOPICS for bomb in bombs}
+    assert codes == {ErrorCode.MESSAGE_TOO_LARGE}
+    assert {topic: _end_offset(node.broker, topic) for topic in TOPICS} == ends
+    watch.check(report, "batches of up to 1 MiB that unpack to up to 2 GiB")
+
+
+def test_what_says_to_be_gigabytes_is_refused(
+    bombed: tuple[CombinedNode, NodeProcess], report: Report
+) -> None:
+    """With the codes of a real broker."""
+    node, process = bombed
+    watch = _Watch(node, process)
+    with watch.bystander:
+        for topic in TOPICS:
+            for compression in PACKED:
+                codes = {_code(node.broker, topic, data) for data in claims(compression)}
+                assert codes == {ErrorCode.INVALID_RECORD}
+            for data in broken_claims().values():
+                assert _code(node.broker, topic, data) == ErrorCode.UNKNOWN_SERVER_ERROR
+    watch.check(report, "batches that say to be gigabytes")
+
+
+@pytest.mark.parametrize("compression", PACKED)
+def test_a_batch_of_very_many_records(
+    bombed: tuple[CombinedNode, NodeProcess], report: Report, compression: Compression
+) -> None:
+    """With the codes of a real broker: 300 bytes of zstd are 250,000 records."""
+    node, process = bombed
+    keyed = tiny_records(compression, TINY_KEYED_RECORD, COUNT)
+    # A batch may stay in its compression only where its records are numbered.
+    unnumbered = ErrorCode.UNKNOWN_SERVER_ERROR
+    expected = {
+        "as-produced": unnumbered,
+        "in-gzip": unnumbered if compression is Compression.GZIP else ErrorCode.NONE,
+        "unpacked": ErrorCode.MESSAGE_TOO_LARGE,
+        "compacted": unnumbered,
+    }
+    end = _end_offset(node.broker, "in-gzip")
+    watch = _Watch(node, process)
+    with watch.bystander:
+        assert {topic: _code(node.broker, topic, keyed) for topic in TOPICS} == expected
+    added = COUNT if expected["in-gzip"] == ErrorCode.NONE else 0
+    assert _end_offset(node.broker, "in-gzip") == end + added
+    watch.check(report, f"{COUNT} records in {len(keyed)} bytes of {compression.name}")
+
+
+def test_very_many_numbered_records_are_taken(
+    bombed: tuple[CombinedNode, NodeProcess], report: Report
+) -> None:
+    """A compacted topic keeps the last one of a key."""
+    node, process = bombed
+    content = write_numbered(enumerate([RecordData(None, b"", 1000)] * COUNT)).data
+    data = packed_batch(compress(content, Compression.ZSTD), Compression.ZSTD, record_count=COUNT)
+    end = _end_offset(node.broker, "compacted")
+    watch = _Watch(node, process)
+    with watch.bystander:
+        assert _code(node.broker, "compacted", data) == ErrorCode.NONE
+    assert _end_offset(node.broker, "compacted") == end + COUNT
+    watch.check(report, f"{COUNT} numbered records in {len(data)} bytes")
+
+
+def test_a_batch_of_very_many_wrong_records(
+    bombed: tuple[CombinedNode, NodeProcess], report: Report
+) -> None:
+    """Not each of them is told: the response would have a hundred million times the bytes."""
+    node, process = bombed
+    data = tiny_records(Compression.ZSTD)
+    watch = _Watch(node, process)
+    with watch.bystander, RawClient(node.broker) as client:
+        client.socket.settimeout(60)
+        refused = produce(client, "compacted", data)
+    assert refused.error_code == ErrorCode.INVALID_RECORD
+    assert f"{RECORDS_MAX} record errors in total" in (refused.error_message or "")
+    assert [one.batch_index for one in refused.record_errors] == list(range(10_000))
+    watch.check(report, f"{RECORDS_MAX} wrong records in {len(data)} bytes")
+
+
+def test_a_request_with_bombs_for_many_partitions(
+    bombed: tuple[CombinedNode, NodeProcess], report: Report
+) -> None:
+    """Small ones too, which the event loop looks at itself: others have their turns between."""
+    node, process = bombed
+    small, large = (tiny_records(Compression.ZSTD, count=count) for count in (3500, 100_000))
+    partitions = [
+        ProduceRequestPartitionProduceData(index, small if index % 2 else large)
+        for index in range(PARTITIONS)
+    ]
+    sent = ProduceRequestTopicProduceData("compacted", partition_data=partitions)
+    watch = _Watch(node, process)
+    with watch.bystander, RawClient(node.broker) as client:
+        client.socket.settimeout(60)
+        (topic,) = client.ask(ProduceRequest(None, -1, 5000, [sent]), ProduceResponse, 9).responses
+    assert {one.error_code for one in topic.partition_responses} == {ErrorCode.INVALID_RECORD}
+    assert sum(len(one.record_errors) for one in topic.partition_responses) == 10_000
+    watch.check(report, f"bombs for {PARTITIONS} partitions")
+
+
+def test_after_all_that_the_node_works(bombed: tuple[CombinedNode, NodeProcess]) -> None:
+    node, process = bombed
+    for topic in TOPICS.keys() - {"compacted"}:
+        assert _code(node.broker, topic, batch(b"after")) == ErrorCode.NONE
+    assert _code(node.broker, "compacted", _keyed()) == ErrorCode.NONE
+    assert process.terminate().exit_code == 0

@@ -1,0 +1,115 @@
+"""Consumers that ask for much and never read: they take no memory, and nobody else notices."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.process.bystander import ANSWER_MAX_S, Bystander
+from tests.process.combined_node import CombinedNode
+from tests.process.conftest import Report
+from tests.process.memory import Memory
+from tests.process.node_process import PATIENT, NodeProcess
+from tests.process.processor_time import QUIET_SHARE_MAX, processor_share, wait_until_quiet
+from tests.process.topics import create
+from tests.unit.node.raw_client import RawClient
+from tests.unit.node.record_requests import FETCH_VERSION, batch, produce
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import encode_request_frame, with_size
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+)
+
+MIB: Final = 2**20
+TOPIC: Final = "large"
+RECORD_BYTES: Final = 900_000
+RECORD_COUNT: Final = 20
+CONSUMERS: Final = 100
+REQUESTS_EACH: Final = 20_000
+SMALL_BYTES: Final = 15_000
+"""So few are read by the node, and not sent out of the file."""
+BYTES_EACH_MAX: Final = 320 * 1024
+"""Of later requests 64 KiB are read ahead, and the transport reads up to 256 KiB at once."""
+MORE_MAX: Final = 8 * MIB
+"""What another hundred may take in addition: what the first ones had is free, if not always for
+other processes."""
+IDLE_S: Final = 1.0
+
+
+@pytest.fixture
+def node(formatted: CombinedNode, tmp_path: Path) -> CombinedNode:
+    """A node that stays in its cluster."""
+    if sys.platform != "linux":
+        pytest.skip("memory of another process is read from Linux' /proc")
+    return formatted.copy_to(tmp_path / "node", PATIENT)
+
+
+def _frames(max_bytes: int) -> bytes:
+    wish = FetchRequestFetchPartition(0, fetch_offset=0, partition_max_bytes=max_bytes)
+    topics = [FetchRequestFetchTopic(TOPIC, partitions=[wish])]
+    request = FetchRequest(min_bytes=1, max_bytes=max_bytes, topics=topics)
+    frame = encode_request_frame(request, version=FETCH_VERSION, correlation_id=1, client_id="deaf")
+    return with_size(frame) * REQUESTS_EACH
+
+
+def _fill(address: str, records: int, record_bytes: int) -> None:
+    assert create(address, TOPIC) == [ErrorCode.NONE]
+    with RawClient(address) as client:
+        while produce(client, TOPIC, batch(b"first")).error_code != ErrorCode.NONE:
+            time.sleep(0.01)
+        for _ in range(records):
+            assert produce(client, TOPIC, batch(bytes(record_bytes))).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("max_bytes", [50 * MIB, SMALL_BYTES])
+def test_consumers_that_never_read(
+    report: Report, node: CombinedNode, running: NodeProcess, max_bytes: int
+) -> None:
+    record_bytes = RECORD_BYTES if max_bytes > RECORD_BYTES else SMALL_BYTES // 3
+    _fill(node.broker, RECORD_COUNT, record_bytes)
+    memory = Memory(running.pid)
+    before = memory.resident_bytes()
+    with Bystander(node.broker) as bystander:
+        busy = _be_deaf(node, running, max_bytes)
+        grown = memory.peak_bytes() - before
+        left = memory.resident_bytes() - before
+        _be_deaf(node, running, max_bytes)
+        grown_again = memory.peak_bytes() - before
+    report(
+        f"{CONSUMERS} consumers that asked {REQUESTS_EACH} times for {max_bytes} bytes and read "
+        f"nothing: the node grew from {before / MIB:.1f} MiB by {grown / MIB:.1f} MiB, to "
+        f"{left / MIB:.1f} MiB once they were gone and {grown_again / MIB:.1f} MiB with others, "
+        f"and used {busy * 100:.1f} % of a processor; the slowest of {bystander.answer_count} "
+        f"answers to another client took {bystander.slowest_s * 1000:.0f} ms"
+    )
+    assert grown < CONSUMERS * BYTES_EACH_MAX
+    assert grown_again < grown + MORE_MAX
+    assert busy < QUIET_SHARE_MAX
+    assert bystander.slowest_s < ANSWER_MAX_S
+    assert running.terminate().exit_code == 0
+
+
+def _be_deaf(node: CombinedNode, process: NodeProcess, max_bytes: int) -> float:
+    """Be all the consumers for a while; return the share of a processor that the node then uses."""
+    frames = _frames(max_bytes)
+    with ExitStack() as opened:
+        for _ in range(CONSUMERS):
+            deaf = opened.enter_context(socket.socket())
+            # Before the connection is made: so the system does not take in much for it.
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.settimeout(0.1)
+            deaf.connect(("127.0.0.1", node.broker_port))
+            with suppress(TimeoutError):
+                deaf.sendall(frames)
+        wait_until_quiet(process.pid)
+        share = processor_share(process.pid, IDLE_S)
+    wait_until_quiet(process.pid)
+    return share

@@ -1,0 +1,137 @@
+"""Producers that never stop at a full disk: each gets the code, nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.process.bystander import ANSWER_MAX_S, Bystander
+from tests.process.conftest import Report
+from tests.process.memory import Memory
+from tests.process.processor_time import QUIET_SHARE_MAX, processor_share
+from tests.process.test_full_disk import DISK_BYTES, assert_stopped_loudly, disk, mount
+from tests.process.test_lost_log_dir import TOPICS, described, read_all, two_directories, wait_for
+from tests.process.topics import create
+from tests.unit.node.raw_client import RawClient
+from tests.unit.node.record_requests import batch, produce
+
+from kvorum.wire.error_codes import ErrorCode
+
+__all__ = ["disk"]
+REFUSALS_EACH: Final = 500
+RECORD_BYTES: Final = 10_000
+MIB: Final = 2**20
+GROWTH_MAX: Final = 24 * MIB
+LINES_MAX: Final = 50
+IDLE_S: Final = 2.0
+
+
+class Producer:
+    """Writes to one topic with acks=all, whatever it is answered, until it is stopped."""
+
+    def __init__(self, address: str, topic: str) -> None:
+        self.topic = topic
+        self.acknowledged: list[bytes] = []
+        self.codes: Counter[int] = Counter()
+        self.has_stopped = threading.Event()
+        self._address = address
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def refusal_count(self) -> int:
+        """How many batches were refused."""
+        return self.codes.total() - self.codes[ErrorCode.NONE]
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.has_stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        # The node may end, and whatever was on its way then was not acknowledged.
+        with suppress(OSError, AssertionError), RawClient(self._address) as client:
+            while not self.has_stopped.is_set():
+                value = b"%d " % len(self.acknowledged) + bytes(RECORD_BYTES)
+                code = produce(client, self.topic, batch(value)).error_code
+                self.codes[code] += 1
+                if code == ErrorCode.NONE:
+                    self.acknowledged.append(value)
+
+
+def test_producers_that_never_stop(report: Report, tmp_path: Path, disk: Path) -> None:
+    if sys.platform != "linux":
+        pytest.skip("memory of another process is read from Linux' /proc")
+    node = two_directories(tmp_path / "node", disk)
+    with node.process() as process:
+        assert create(node.broker, *TOPICS) == [ErrorCode.NONE] * len(TOPICS)
+        wait_for(lambda: set().union(*(each for _, each in described(node).values())) == {*TOPICS})
+        lost, kept = described(node)[str(disk)][1], described(node)[str(node.data)][1]
+        producers = {topic: Producer(node.broker, topic) for topic in TOPICS}
+        memory = Memory(process.pid)
+        before = memory.resident_bytes()
+        with Bystander(node.broker) as bystander:
+            for producer in producers.values():
+                producer.start()
+            wait_for(lambda: all(producers[one].refusal_count >= REFUSALS_EACH for one in lost))
+            acknowledged = {topic: len(producers[topic].acknowledged) for topic in kept}
+            wait_for(
+                lambda: all(len(producers[one].acknowledged) > acknowledged[one] for one in kept)
+            )
+            for producer in producers.values():
+                producer.stop()
+        grown = memory.peak_bytes() - before
+        busy = processor_share(process.pid, IDLE_S)
+        lines = process.lines()
+        assert process.terminate().exit_code == 0
+    report(
+        f"{sum(producers[one].refusal_count for one in lost)} refusals at a full disk: the node "
+        f"grew from {before / MIB:.0f} MiB by {grown / MIB:.1f} MiB, said {len(lines)} lines, and "
+        f"used {busy * 100:.1f} % of a processor afterwards; the slowest of "
+        f"{bystander.answer_count} answers to another client took "
+        f"{bystander.slowest_s * 1000:.0f} ms"
+    )
+    for topic in lost:
+        assert set(producers[topic].codes) == {ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR}
+    assert [producers[topic].refusal_count for topic in kept] == [0, 0]
+    assert grown < GROWTH_MAX
+    assert busy < QUIET_SHARE_MAX
+    assert bystander.slowest_s < ANSWER_MAX_S
+    assert len(lines) < LINES_MAX, lines[:LINES_MAX]
+    mount(disk, "-o", f"remount,size={16 * DISK_BYTES}")
+    with node.process(), RawClient(node.broker) as client:
+        wait_for(lambda: produce(client, min(lost), batch(b"after")).error_code == ErrorCode.NONE)
+        for topic, producer in producers.items():
+            found = [value for value in read_all(client, topic) if value != b"after"]
+            # The last batch may have been written before the disk refused something else.
+            assert found[: len(producer.acknowledged)] == producer.acknowledged
+            assert len(found) <= len(producer.acknowledged) + 1
+
+
+def test_the_only_log_directory_is_full(tmp_path: Path, disk: Path) -> None:
+    """The node ends, as Kafka does, though its metadata log is on another disk."""
+    node = two_directories(tmp_path / "node", disk, has_records_in_both=False)
+    with node.process() as process:
+        assert create(node.broker, *TOPICS) == [ErrorCode.NONE] * len(TOPICS)
+        wait_for(lambda: described(node)[str(disk)][1] == {*TOPICS})
+        producers = {topic: Producer(node.broker, topic) for topic in TOPICS}
+        for producer in producers.values():
+            producer.start()
+        assert_stopped_loudly(process.wait(), disk, "")
+        for producer in producers.values():
+            producer.stop()
+    for producer in producers.values():
+        assert producer.acknowledged
+        assert set(producer.codes) <= {ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR}
+    mount(disk, "-o", f"remount,size={16 * DISK_BYTES}")
+    with node.process(), RawClient(node.broker) as client:
+        wait_for(lambda: produce(client, TOPICS[0], batch(b"after")).error_code == ErrorCode.NONE)
+        for topic, producer in producers.items():
+            found = [value for value in read_all(client, topic) if value != b"after"]
+            assert found[: len(producer.acknowledged)] == producer.acknowledged

@@ -1,0 +1,109 @@
+"""10,000 consumers that wait for a record: nobody notices, and the record wakes all of them."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.process.bystander import ANSWER_MAX_S, Bystander
+from tests.process.combined_node import CombinedNode
+from tests.process.conftest import Report
+from tests.process.memory import Memory
+from tests.process.node_process import PATIENT, NodeProcess
+from tests.process.processor_time import QUIET_SHARE_MAX, processor_share, wait_until_quiet
+from tests.process.test_idle_connections import connection_count
+from tests.process.topics import create
+from tests.unit.node.raw_client import RawClient
+from tests.unit.node.record_requests import FETCH_VERSION, batch, fetch_request, produce, values
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
+from kvorum.wire.messages.fetch import FetchResponse
+
+__all__ = ["connection_count"]
+WAIT_MS: Final = 300_000
+IDLE_S: Final = 3.0
+TOPIC: Final = "quiet"
+RECORD: Final = b"the record"
+BYTES_EACH_MAX: Final = 20 * 1024
+ALL_AWAKE_MAX_S: Final = 60
+
+
+@pytest.fixture
+def node(formatted: CombinedNode, tmp_path: Path) -> CombinedNode:
+    """A node that answers 10,000 consumers at once and stays in its cluster."""
+    if sys.platform != "linux":
+        pytest.skip("memory of another process is read from Linux' /proc")
+    return formatted.copy_to(tmp_path / "node", PATIENT)
+
+
+def _frame(offset: int) -> bytes:
+    request = fetch_request(TOPIC, offset, min_bytes=1, max_wait_ms=WAIT_MS)
+    return with_size(
+        encode_request_frame(request, version=FETCH_VERSION, correlation_id=1, client_id="idle")
+    )
+
+
+def _wait_until_served(address: str) -> None:
+    with RawClient(address) as client:
+        while produce(client, TOPIC, batch(b"first")).error_code != ErrorCode.NONE:
+            time.sleep(0.01)
+
+
+def _answers(consumers: list[socket.socket]) -> Iterator[FetchResponse]:
+    """Yield what each is answered; a response is small and comes at once."""
+    for consumer in consumers:
+        consumer.settimeout(ALL_AWAKE_MAX_S)
+        frame = consumer.recv(4096)
+        yield decode_response_frame(frame[4:], response_class=FetchResponse, version=FETCH_VERSION)[
+            1
+        ]
+
+
+def test_idle_consumers(
+    report: Report, node: CombinedNode, running: NodeProcess, connection_count: int
+) -> None:
+    assert create(node.broker, TOPIC) == [ErrorCode.NONE]
+    _wait_until_served(node.broker)
+    memory = Memory(running.pid)
+    before = memory.resident_bytes()
+    frame = _frame(1)
+    with ExitStack() as opened:
+        with Bystander(node.broker) as while_they_come:
+            consumers: list[socket.socket] = []
+            for _ in range(connection_count):
+                consumer = opened.enter_context(
+                    socket.create_connection(("127.0.0.1", node.broker_port), timeout=10)
+                )
+                consumer.sendall(frame)
+                consumers.append(consumer)
+        wait_until_quiet(running.pid)
+        grown = memory.resident_bytes() - before
+        busy = processor_share(running.pid, IDLE_S)
+        started = time.monotonic()
+        with Bystander(node.broker) as while_they_wake, RawClient(node.broker) as producer:
+            assert produce(producer, TOPIC, batch(RECORD)).error_code == ErrorCode.NONE
+            for answer in _answers(consumers):
+                assert values(answer.responses[0].partitions[0]) == [RECORD]
+        awake = time.monotonic() - started
+        peak = memory.peak_bytes() - before
+    report(
+        f"{connection_count} consumers that wait: the node grew by {grown / 2**20:.1f} MiB, "
+        f"{grown / connection_count:.0f} bytes each ({peak / connection_count:.0f} while all are "
+        f"answered), and used {busy * 100:.1f} % of a processor; a record came to all of them in "
+        f"{awake:.1f} s; the slowest answer to another client took "
+        f"{while_they_come.slowest_s * 1000:.0f} ms while they came, "
+        f"{while_they_wake.slowest_s * 1000:.0f} ms while they were woken"
+    )
+    assert grown < BYTES_EACH_MAX * connection_count
+    assert peak < 2 * BYTES_EACH_MAX * connection_count
+    assert busy < QUIET_SHARE_MAX
+    assert awake < ALL_AWAKE_MAX_S
+    assert max(while_they_come.slowest_s, while_they_wake.slowest_s) < ANSWER_MAX_S
+    assert running.terminate().exit_code == 0

@@ -1,0 +1,58 @@
+"""What a replica that follows refuses to its clients."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.broker.fetcher.replicas import WALL_MS, Replicas
+
+from kvorum.broker.partition import IsolationLevel
+from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.wire.error_codes import ErrorCode
+
+
+@pytest.fixture
+def world() -> Replicas:
+    """Replica 1 leads, and all have two committed records."""
+    world = Replicas()
+    world.lead(1)
+    world.all[1].write(b"a", b"b")
+    world.copy(1, 2, 3)
+    return world
+
+
+@pytest.mark.parametrize("is_leader_needed", [True, False])
+def test_only_clients_that_know_of_followers_read_from_one(
+    world: Replicas, is_leader_needed: bool
+) -> None:
+    """KAFKA-9004: others would go on with a follower, and never come back to the leader."""
+
+    def read() -> int:
+        return len(
+            world.all[2]
+            .partition.fetch_records(
+                0,
+                1000,
+                isolation=IsolationLevel.READ_UNCOMMITTED,
+                leader_epoch=world.leader_epoch,
+                is_leader_needed=is_leader_needed,
+            )
+            .records
+        )
+
+    if is_leader_needed:
+        with pytest.raises(LeaderRefusesError) as refused:
+            read()
+        assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    else:
+        assert read() > 0
+
+
+def test_only_the_leader_deletes_records(world: Replicas) -> None:
+    """KAFKA-6046."""
+    leader, follower = world.all[1].partition, world.all[2].partition
+    with pytest.raises(LeaderRefusesError) as refused:
+        follower.delete_records(1, now_ms=WALL_MS)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert follower.log.log_start_offset == 0
+    leader.delete_records(1, now_ms=WALL_MS)
+    assert leader.log.log_start_offset == 1

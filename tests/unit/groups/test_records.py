@@ -1,0 +1,22 @@
+"""Records of `__consumer_offsets` as they are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvorum.groups.errors import DamagedGroupRecordError
+from kvorum.groups.records import OFFSET_COMMIT_VALUE_VERSION, CoordinatorRecord, decode_record
+from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
+from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
+
+
+def test_a_value_of_a_later_version_is_refused() -> None:
+    """KAFKA-18672: nobody here knows what its bytes say."""
+    key = OffsetCommitKey("group", "topic", 0)
+    record = CoordinatorRecord(key, OffsetCommitValue(7), OFFSET_COMMIT_VALUE_VERSION)
+    value = record.value_bytes()
+    assert value is not None
+    assert decode_record(record.key_bytes(), value) == record
+    later = (OFFSET_COMMIT_VALUE_VERSION + 1).to_bytes(2, "big") + value[2:]
+    with pytest.raises(DamagedGroupRecordError):
+        decode_record(record.key_bytes(), later)

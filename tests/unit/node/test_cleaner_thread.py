@@ -1,0 +1,70 @@
+"""What the thread for compaction keeps its hands off."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from tests.unit.storage.topic_logs import CONFIG, NOW_MS, TOPIC_ID, append
+
+from kvorum.node.broker.cleaner_thread import CleanerThread
+from kvorum.node.clock import SystemClock
+from kvorum.node.config.settings import CleanerSettings
+from kvorum.storage.cleanup_config import CleanupConfig
+from kvorum.storage.files import RealFileSystem
+from kvorum.storage.log_directory import LogDirectory
+from kvorum.storage.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
+
+LEAVING, STAYING = TopicPartition("leaving", 0), TopicPartition("staying", 0)
+SETTINGS = CleanerSettings(backoff_ms=1, dedupe_buffer_bytes=100_000, load_factor=0.9)
+COMPACTED = replace(CONFIG, cleanup=CleanupConfig(is_compacted=True, is_deleted=False))
+
+
+def managed(directory: LogDirectory) -> LogManager:
+    manager = LogManager(
+        [directory],
+        settings=LogManagerSettings(delete_delay_ms=0),
+        config_of=lambda _topic: COMPACTED,
+        random=Random(1),
+    )
+    manager.startup(lambda _partition: TOPIC_ID, now_ms=NOW_MS)
+    return manager
+
+
+def fill(manager: LogManager, partition: TopicPartition, count: int) -> None:
+    log = manager.get_or_create_log(partition, TOPIC_ID, directory_id=None, now_ms=NOW_MS)
+    for number in range(count):
+        record = RecordData(b"%d" % number, b"key", NOW_MS)
+        (batch,) = read_batches(build_batch([record], BatchOptions(base_offset=0)))
+        append(log, batch)
+    log.update_high_watermark(log.log_end_offset)
+
+
+async def wait_until_clean(directory: LogDirectory, partition: TopicPartition) -> None:
+    # The file is written in another thread.
+    while partition not in directory.cleaner_checkpoint.read():  # noqa: ASYNC110 - see above
+        await asyncio.sleep(0.001)
+
+
+@pytest.mark.asyncio
+async def test_a_partition_is_left_alone_until_its_deletion_is_done(tmp_path: Path) -> None:
+    """Its files are renamed in another thread, where a pass that looked for them would fail."""
+    directory = LogDirectory(tmp_path, bytes(16), RealFileSystem(), was_clean=True)
+    manager = managed(directory)
+    fill(manager, LEAVING, 60)
+    fill(manager, STAYING, 30)
+    cleaner = CleanerThread(SETTINGS, [directory], SystemClock(), lambda _partition: False)
+    await cleaner.abort_cleaning(LEAVING)
+    await wait_until_clean(directory, STAYING)
+    assert LEAVING not in directory.cleaner_checkpoint.read()
+    manager.async_delete(LEAVING, now_ms=NOW_MS)
+    await cleaner.forget(LEAVING)
+    fill(manager, LEAVING, 60)
+    await wait_until_clean(directory, LEAVING)
+    await cleaner.shutdown()
+    manager.shutdown(broker_epoch=1)
