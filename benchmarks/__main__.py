@@ -10,6 +10,7 @@ from benchmarks import (
     codec,
     cold_start,
     controller,
+    dump_log,
     failover,
     node_start,
     quorum_idle,
@@ -28,6 +29,7 @@ PARTS = (
     "quorum",
     "controller",
     "data",
+    "dump-log",
     "spark",
     "spark-cluster",
     "spark-growth",
@@ -35,11 +37,11 @@ PARTS = (
 )
 
 
-def data_rows() -> list[Row]:
+def data_rows(parts: str) -> list[Row]:
     """Return the rows of the part data."""
     from benchmarks import data  # noqa: PLC0415 - imports a client, which other parts need not pay
 
-    return data.rows()
+    return data.rows(parts.split(","))
 
 
 def spark_rows(arguments: argparse.Namespace) -> list[Row]:
@@ -85,6 +87,14 @@ def arguments_of_run() -> argparse.Namespace:
     parser.add_argument("--alone", action="store_true", help="controller: measure without Kafka")
     parser.add_argument("--heap-gib", type=int, default=1, help="controller: Kafka's heap")
     parser.add_argument(
+        "--data",
+        default="one,three,partitions,clients,fakes",
+        help="data: what to measure, separated by commas (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--dumped-records", type=int, default=10_000_000, help="dump-log: default 10,000,000"
+    )
+    parser.add_argument(
         "--metadata-records", type=int, default=500_000, help="spark: default 500,000"
     )
     parser.add_argument(
@@ -120,7 +130,8 @@ def main() -> None:
             with_peer=not arguments.alone,
             heap_gib=arguments.heap_gib,
         ),
-        "data": data_rows,
+        "data": lambda: data_rows(arguments.data),
+        "dump-log": lambda: dump_log.rows(records=arguments.dumped_records),
         "spark": lambda: spark_rows(arguments),
         "spark-cluster": lambda: spark_cluster_rows(arguments.fleet_records),
         "spark-growth": lambda: spark_growth.rows(records=arguments.fleet_records),

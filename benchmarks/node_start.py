@@ -14,12 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks.admin_probe import Address, wait_for_first_answer
 from benchmarks.report import Row
+from benchmarks.script_flags import RUN_CLASS_FLAGS
 from tests.interop.kafka.fetch_jars import (
     JARS_ROOT,
     REFERENCE_RELEASE,
@@ -31,16 +33,7 @@ from tests.interop.kafka.server import free_ports
 RUNS = 5
 SMALL_HEAP_MB = 256
 # What bin/kafka-server-start.sh and bin/kafka-run-class.sh of the release pass to Java.
-SCRIPT_FLAGS = (
-    "-Xmx1G",
-    "-Xms1G",
-    "-server",
-    "-XX:+UseG1GC",
-    "-XX:MaxGCPauseMillis=20",
-    "-XX:InitiatingHeapOccupancyPercent=35",
-    "-XX:+ExplicitGCInvokesConcurrent",
-    "-Djava.awt.headless=true",
-)
+SCRIPT_FLAGS = ("-Xmx1G", "-Xms1G", *RUN_CLASS_FLAGS)
 SETTLE_SECONDS = 3.0
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
@@ -101,7 +94,9 @@ def cluster_id() -> str:
     return "Zm9yLWJlbmNobWFyay0wMQ"
 
 
-def settings(folder: Path, *, broker_port: int, controller_port: int) -> str:
+def settings(
+    folder: Path, more: Mapping[str, str], *, broker_port: int, controller_port: int
+) -> str:
     listeners = f"PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}"
     return "\n".join(
         [
@@ -113,6 +108,7 @@ def settings(folder: Path, *, broker_port: int, controller_port: int) -> str:
             "controller.listener.names=CONTROLLER",
             f"log.dirs={folder / 'data'}",
             "offsets.topic.replication.factor=1",
+            *(f"{key}={value}" for key, value in more.items()),
             "",
         ]
     )
@@ -127,11 +123,14 @@ class ConfiguredNode:
     address: Address
 
 
-def configured(candidate: Candidate, folder: Path) -> ConfiguredNode:
-    """Write the settings of a node whose data goes below `folder`."""
+def configured(
+    candidate: Candidate, folder: Path, more: Mapping[str, str] = MappingProxyType({})
+) -> ConfiguredNode:
+    """Write the settings of a node whose data goes below `folder`, with `more` than the usual."""
     broker_port, controller_port = free_ports(2)
     file = folder / "server.properties"
-    file.write_text(settings(folder, broker_port=broker_port, controller_port=controller_port))
+    ports = {"broker_port": broker_port, "controller_port": controller_port}
+    file.write_text(settings(folder, more, **ports))
     words = {"{file}": str(file), "{port}": str(broker_port)}
     format_command, run_command = (
         [words.get(word, word) for word in command]

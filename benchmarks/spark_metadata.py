@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.dump_log import DUMP_LOG_FLAGS
 from benchmarks.fleet.cluster_log import write_cluster
 from benchmarks.report import Row
 from pyspark.sql import SparkSession
@@ -32,16 +33,6 @@ from kvorum.spark.metadata_source.filters import NO_FILTER, RowFilter
 from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
 
 RUNS = 5
-# What bin/kafka-dump-log.sh and bin/kafka-run-class.sh of the release pass to Java.
-SCRIPT_FLAGS = (
-    "-Xmx256M",
-    "-server",
-    "-XX:+UseG1GC",
-    "-XX:MaxGCPauseMillis=20",
-    "-XX:InitiatingHeapOccupancyPercent=35",
-    "-XX:+ExplicitGCInvokesConcurrent",
-    "-Djava.awt.headless=true",
-)
 FEW_RECORDS = 50
 PARTITIONS = 1250
 """They belong to about a hundred topics at a time."""
@@ -83,7 +74,7 @@ def dump(log: Log, java: Java) -> int:
     names = ",".join(unit.file.path for unit in log.units)
     command = [
         str(java.executable),
-        *SCRIPT_FLAGS,
+        *DUMP_LOG_FLAGS,
         *("-cp", f"{java.jars}/*", "org.apache.kafka.tools.DumpLogSegments"),
         *("--cluster-metadata-decoder", "--files", names),
     ]

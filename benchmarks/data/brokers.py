@@ -5,10 +5,11 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from benchmarks.admin_probe import wait_for_first_answer
 from benchmarks.node_start import (
@@ -22,6 +23,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 WAIT_S = 30.0
+NOTHING_ELSE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class RunningBroker(NamedTuple):
@@ -44,10 +46,12 @@ class RunningBroker(NamedTuple):
 
 
 @contextmanager
-def broker(candidate: Candidate, environment: dict[str, str]) -> Generator[RunningBroker]:
-    """Format a directory, and run the candidate on it."""
+def broker(
+    candidate: Candidate, environment: dict[str, str], more: Mapping[str, str] = NOTHING_ELSE
+) -> Generator[RunningBroker]:
+    """Format a directory, and run the candidate on it with `more` settings than the usual ones."""
     with tempfile.TemporaryDirectory() as name:
-        node = configured(candidate, Path(name))
+        node = configured(candidate, Path(name), more)
         subprocess.run(node.format_command, check=True, capture_output=True, env=environment)
         with running(node.run_command, environment) as process:
             deadline = time.perf_counter() + START_SECONDS_MAX

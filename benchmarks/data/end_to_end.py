@@ -38,7 +38,10 @@ def p99_ms(servers: str, topic: str) -> float:
 
 
 def _produce(servers: str, topic: str, count: int) -> None:
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
+    # As many requests at a time as Java's producer sends, so that records are collected meanwhile:
+    # a broker answers those of one connection one after the other.
+    settings = {"bootstrap.servers": servers, "linger.ms": 0, "max.in.flight": 5}
+    producer = Producer(settings)
     begun = time.perf_counter()
     for number in range(count):
         due = begun + number / RECORDS_PER_S

@@ -6,17 +6,10 @@ import re
 import subprocess
 from typing import Final, NamedTuple
 
+from benchmarks.script_flags import RUN_CLASS_FLAGS
 from tests.interop.kafka.java import LOG_SETTINGS, Java
 
-SCRIPT_FLAGS: Final = (
-    "-Xmx512M",
-    "-server",
-    "-XX:+UseG1GC",
-    "-XX:MaxGCPauseMillis=20",
-    "-XX:InitiatingHeapOccupancyPercent=35",
-    "-XX:+ExplicitGCInvokesConcurrent",
-    "-Djava.awt.headless=true",
-)
+SCRIPT_FLAGS: Final = ("-Xmx512M", *RUN_CLASS_FLAGS)
 """The flags that the scripts of the release give to Java."""
 TIMEOUT_S: Final = 600
 _SUMMARY: Final = re.compile(
@@ -59,7 +52,8 @@ class PerfTools:
             *("--bootstrap-server", servers, "--topic", topic),
             *("--num-records", str(load.records), "--record-size", str(load.record_bytes)),
             *("--throughput", str(load.throughput)),
-            *(word for setting in load.settings for word in ("--command-property", setting)),
+            # One option with all of them: of several the tool takes the last one only.
+            *(("--command-property", *load.settings) if load.settings else ()),
         )
         (*_, found) = _SUMMARY.finditer(output)
         if int(found.group(1)) != load.records:

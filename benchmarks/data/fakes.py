@@ -1,0 +1,164 @@
+"""One broker beside what testers use today: franz-go's kfake and librdkafka's mock cluster.
+
+Neither writes to a disk. The mock keeps only the last records of a partition, so nothing is
+consumed of it here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from benchmarks.data.brokers import RunningBroker, broker
+from benchmarks.data.first_record import embedded, first_record_s
+from benchmarks.data.perf_tools import Load, PerfTools
+from benchmarks.node_start import START_SECONDS_MAX, kvorum_node
+from benchmarks.report import Row
+from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import free_ports
+from tests.interop.kvorum_node import listens
+
+ROUNDS: Final = 3
+LARGE: Final = Load(300_000, 1024, ("batch.size=65536",))
+SMALL: Final = Load(1_000_000, 100)
+WARM_UP: Final = (LARGE._replace(records=60_000), SMALL._replace(records=200_000))
+KFAKE: Final = Path(__file__).with_name("kfake")
+MOCK: Final = (sys.executable, "-m", "benchmarks.data.mock_cluster")
+Started = Callable[[], AbstractContextManager[RunningBroker]]
+
+
+@dataclass
+class Figures:
+    """The figures of one candidate, one for each round."""
+
+    large_mib_per_s: list[float] = field(default_factory=list[float])
+    small_records_per_s: list[float] = field(default_factory=list[float])
+    consumed_mib_per_s: list[float] = field(default_factory=list[float])
+    memory_mib: list[float] = field(default_factory=list[float])
+    first_record_s: list[float] = field(default_factory=list[float])
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One way to have a broker."""
+
+    name: str
+    start: Started
+    keeps_records: bool
+    figures: Figures = field(default_factory=Figures)
+
+
+def rows() -> list[Row]:
+    """Return the rows of the report."""
+    tools = PerfTools(Java(find_java(), JARS_ROOT / REFERENCE_RELEASE))
+    with tempfile.TemporaryDirectory() as folder:
+        program = _built_kfake(Path(folder))
+        ours = Peer("kvorum", lambda: broker(kvorum_node(), dict(os.environ)), keeps_records=True)
+        kfake = Peer("kfake", lambda: _listening(_kfake_command(program)), keeps_records=True)
+        mock = Peer("librdkafka's mock", _mock, keeps_records=False)
+        peers = [ours, kfake, mock]
+        for turn in range(ROUNDS):
+            for peer in peers if turn % 2 == 0 else reversed(peers):
+                with peer.start() as running:
+                    _measure(running, tools, peer)
+        for _ in range(ROUNDS):
+            ours.figures.first_record_s.append(first_record_s(embedded))
+            kfake.figures.first_record_s.append(first_record_s(lambda: _servers(kfake.start)))
+    return _rows_of(ours, kfake) + _rows_of(ours, mock)
+
+
+def _rows_of(ours: Peer, peer: Peer) -> list[Row]:
+    wanted = (
+        ("produce, 1 KiB records, batches of 64 KiB", "MiB/s", "large_mib_per_s"),
+        ("produce, 100-byte records, default batches", "r/s", "small_records_per_s"),
+        ("consume, 1 KiB records, a group of one", "MiB/s", "consumed_mib_per_s"),
+        ("resident memory after that", "MiB", "memory_mib"),
+        ("start to a group's first record", "s", "first_record_s"),
+    )
+    return [
+        Row(
+            what,
+            peer.name,
+            statistics.median(getattr(ours.figures, name)),
+            statistics.median(getattr(peer.figures, name)),
+            unit,
+            is_rate=unit.endswith("/s"),
+        )
+        for what, unit, name in wanted
+        if getattr(peer.figures, name)
+    ]
+
+
+def _measure(running: RunningBroker, tools: PerfTools, peer: Peer) -> None:
+    servers, figures = running.servers, peer.figures
+    for name in ("warm-up", "large", "small"):
+        running.create_topic(name)
+    for load in WARM_UP:
+        tools.produce(servers, "warm-up", load)
+    figures.large_mib_per_s.append(tools.produce(servers, "large", LARGE).mib_per_s)
+    figures.small_records_per_s.append(tools.produce(servers, "small", SMALL).records_per_s)
+    if peer.keeps_records:
+        consumed = tools.consume(servers, "large", LARGE.records)
+        figures.consumed_mib_per_s.append(consumed.mib_per_s)
+        figures.memory_mib.append(running.memory_mib)
+
+
+def _built_kfake(folder: Path) -> Path:
+    """Return the program, built from its sources, which come from Go's registry."""
+    go = shutil.which("go")
+    if go is None:
+        raise FileNotFoundError("kfake needs Go: install it and put it on the PATH")
+    program = folder / "kfake"
+    subprocess.run([go, "build", "-o", str(program), "."], cwd=KFAKE, check=True)
+    return program
+
+
+def _kfake_command(program: Path) -> tuple[list[str], str]:
+    (port,) = free_ports(1)
+    return [str(program), str(port)], f"127.0.0.1:{port}"
+
+
+@contextmanager
+def _listening(command: tuple[list[str], str]) -> Generator[RunningBroker]:
+    """Run a program until its standard input ends, once it listens at its address."""
+    words, servers = command
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
+        try:
+            deadline = time.perf_counter() + START_SECONDS_MAX
+            while not listens(servers):
+                if time.perf_counter() > deadline or process.poll() is not None:
+                    raise TimeoutError(f"{words[0]} does not listen")
+                time.sleep(0.002)
+            yield RunningBroker(servers, process.pid)
+        finally:
+            process.kill()
+
+
+@contextmanager
+def _mock() -> Generator[RunningBroker]:
+    """Run the mock cluster in a process of its own, which prints its address."""
+    with subprocess.Popen(
+        MOCK, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield RunningBroker(process.stdout.readline().strip(), process.pid)
+        finally:
+            process.kill()
+
+
+@contextmanager
+def _servers(start: Started) -> Generator[str]:
+    with start() as running:
+        yield running.servers

@@ -1,0 +1,167 @@
+"""Three brokers, one of them the controller as well: replicated records by Kafka's perf tools."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.admin_probe import Address
+from benchmarks.data.brokers import WAIT_S
+from benchmarks.data.end_to_end import p99_ms
+from benchmarks.data.perf_tools import Load, PerfTools
+from benchmarks.node_start import (
+    Candidate,
+    kafka_nodes,
+    kvorum_node,
+    resident_mib,
+    running,
+)
+from benchmarks.report import Row
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
+from tests.interop.kafka.java import Java
+from tests.interop.kafka.server import free_ports
+
+ROUNDS: Final = 3
+BROKERS: Final = 3
+LARGE: Final = Load(100_000, 1024, ("batch.size=65536", "acks=all"))
+SMALL: Final = Load(500_000, 100, ("acks=all",))
+WARM_UP: Final = (LARGE._replace(records=20_000), SMALL._replace(records=100_000))
+START_S_MAX: Final = 120.0
+RETRY_S: Final = 0.2
+
+
+@dataclass
+class Figures:
+    """The figures of one candidate, one for each round."""
+
+    large_mib_per_s: list[float] = field(default_factory=list[float])
+    small_records_per_s: list[float] = field(default_factory=list[float])
+    consumed_mib_per_s: list[float] = field(default_factory=list[float])
+    end_to_end_p99_ms: list[float] = field(default_factory=list[float])
+    memory_mib: list[float] = field(default_factory=list[float])
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBrokers:
+    """Where the brokers listen, and their processes."""
+
+    servers: str
+    process_ids: list[int]
+
+    @property
+    def memory_mib(self) -> float:
+        """The resident memory of all brokers together."""
+        return sum(resident_mib(one) for one in self.process_ids)
+
+    def create_topic(self, name: str) -> None:
+        """Create a topic with one partition that every broker has a replica of."""
+        admin: Any = AdminClient({"bootstrap.servers": self.servers})
+        deadline = time.perf_counter() + START_S_MAX
+        while True:
+            topic = NewTopic(name, 1, BROKERS, config={"min.insync.replicas": "2"})
+            try:
+                for future in admin.create_topics([topic]).values():
+                    future.result(WAIT_S)
+                return
+            except KafkaException:
+                # Not every broker has registered yet.
+                if time.perf_counter() > deadline:
+                    raise
+            time.sleep(RETRY_S)
+
+
+def rows() -> list[Row]:
+    """Return the rows of the report."""
+    tools = PerfTools(Java(find_java(), JARS_ROOT / REFERENCE_RELEASE))
+    candidates = [(kvorum_node(), Figures()), (kafka_nodes()[0], Figures())]
+    for turn in range(ROUNDS):
+        for candidate, figures in candidates if turn % 2 == 0 else reversed(candidates):
+            with brokers(candidate) as cluster:
+                _measure(cluster, tools, figures)
+    (_, ours), (peer, theirs) = candidates
+    wanted = (
+        ("three brokers: produce, 1 KiB records, acks=all", "MiB/s", "large_mib_per_s"),
+        ("three brokers: produce, 100-byte records, acks=all", "r/s", "small_records_per_s"),
+        ("three brokers: consume, 1 KiB records", "MiB/s", "consumed_mib_per_s"),
+        ("three brokers: produce to consume, p99", "ms", "end_to_end_p99_ms"),
+        ("three brokers: resident memory together", "MiB", "memory_mib"),
+    )
+    return [
+        Row(
+            what,
+            peer.name,
+            statistics.median(getattr(ours, name)),
+            statistics.median(getattr(theirs, name)),
+            unit,
+            is_rate=unit.endswith("/s"),
+        )
+        for what, unit, name in wanted
+    ]
+
+
+def _measure(cluster: RunningBrokers, tools: PerfTools, figures: Figures) -> None:
+    servers = cluster.servers
+    for name in ("warm-up", "large", "small", "paced"):
+        cluster.create_topic(name)
+    for load in WARM_UP:
+        tools.produce(servers, "warm-up", load)
+    tools.consume(servers, "warm-up", WARM_UP[0].records)
+    figures.large_mib_per_s.append(tools.produce(servers, "large", LARGE).mib_per_s)
+    figures.small_records_per_s.append(tools.produce(servers, "small", SMALL).records_per_s)
+    figures.consumed_mib_per_s.append(tools.consume(servers, "large", LARGE.records).mib_per_s)
+    figures.end_to_end_p99_ms.append(p99_ms(servers, "paced"))
+    figures.memory_mib.append(cluster.memory_mib)
+
+
+@contextmanager
+def brokers(candidate: Candidate) -> Generator[RunningBrokers]:
+    """Format directories, and run three of the candidate's processes on them."""
+    environment = dict(os.environ)
+    controller_port, *ports = free_ports(1 + BROKERS)
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        process_ids: list[int] = []
+        for node_id, port in enumerate(ports, 1):
+            file = Path(name) / f"{node_id}.properties"
+            file.write_text(_settings(Path(name), node_id, port, controller_port))
+            role = "--standalone" if node_id == 1 else "--no-initial-controllers"
+            words = {"{file}": str(file), "--standalone": role}
+            formatting, run = (
+                [words.get(word, word) for word in command]
+                for command in (candidate.format_command, candidate.run_command)
+            )
+            subprocess.run(formatting, check=True, capture_output=True, env=environment)
+            process_ids.append(stack.enter_context(running(run, environment)).pid)
+        addresses = [Address("127.0.0.1", port) for port in ports]
+        servers = ",".join(f"{each.host}:{each.port}" for each in addresses)
+        yield RunningBrokers(servers, process_ids)
+
+
+def _settings(folder: Path, node_id: int, port: int, controller_port: int) -> str:
+    controller = f"CONTROLLER://127.0.0.1:{controller_port}"
+    own = f"PLAINTEXT://127.0.0.1:{port}"
+    is_controller = node_id == 1
+    listeners = f"{own},{controller}" if is_controller else own
+    return "\n".join(
+        [
+            f"process.roles={'broker,controller' if is_controller else 'broker'}",
+            f"node.id={node_id}",
+            f"controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}",
+            f"listeners={listeners}",
+            f"advertised.listeners={listeners}",
+            "controller.listener.names=CONTROLLER",
+            f"log.dirs={folder / str(node_id)}",
+            "offsets.topic.replication.factor=3",
+            "",
+        ]
+    )

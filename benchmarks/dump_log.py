@@ -1,0 +1,106 @@
+"""`kvorum dump-log` beside kafka-dump-log on one metadata log, as whole processes."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import Final, NamedTuple
+
+from benchmarks.fleet.cluster_log import write_cluster
+from benchmarks.report import Row
+from benchmarks.script_flags import RUN_CLASS_FLAGS
+from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
+from tests.interop.kafka.java import Java
+from tests.process.memory import Memory
+
+# What bin/kafka-dump-log.sh and bin/kafka-run-class.sh of the release pass to Java.
+DUMP_LOG_FLAGS: Final = ("-Xmx256M", *RUN_CLASS_FLAGS)
+RUNS: Final = 3
+PARTITIONS: Final = 1250
+DECODED: Final = "--cluster-metadata-decoder"
+_BYTES_PER_MIB: Final = 1 << 20
+_LOOK_EVERY_S: Final = 0.1
+
+
+class Run(NamedTuple):
+    """How long a command took, in seconds, and the most memory of its processes, in MiB."""
+
+    seconds: float
+    peak_mib: float
+
+
+def rows(*, records: int) -> list[Row]:
+    """Return the rows of the report, for a log of so many records."""
+    java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
+    with TemporaryDirectory() as folder:
+        write_cluster(Path(folder) / "cluster", 1, records=records, partitions=PARTITIONS)
+        segments = sorted(Path(folder).rglob("*.log"))
+        files = ",".join(map(str, segments))
+        tenth = str(segments[0])
+        small = _run([*_ours(), DECODED, "--files", tenth])
+        found: list[Row] = []
+        for option in ("--files", DECODED):
+            words = ["--files", files] if option == "--files" else [DECODED, "--files", files]
+            ours, theirs = _in_turns([*_ours(), *words], [*_theirs(java), *words])
+            what = f"{records:,} records, {'decoded' if option == DECODED else 'batches only'}"
+            peer = "kafka-dump-log"
+            found.append(Row(what, peer, ours.seconds, theirs.seconds, "s"))
+            found.append(Row(f"{what}, peak memory", peer, ours.peak_mib, theirs.peak_mib, "MiB"))
+        share = segments[0].stat().st_size / sum(each.stat().st_size for each in segments)
+        what = f"peak memory for all of it, decoded, beside {share:.0%} of it"
+        found.append(Row(what, "kvorum dump-log", found[-1].ours, small.peak_mib, "MiB"))
+        return found
+
+
+def _ours() -> list[str]:
+    return [sys.executable, "-m", "kvorum.cli", "dump-log"]
+
+
+def _theirs(java: Java) -> list[str]:
+    name = "org.apache.kafka.tools.DumpLogSegments"
+    return [str(java.executable), *DUMP_LOG_FLAGS, "-cp", f"{java.jars}/*", name]
+
+
+def _in_turns(ours: list[str], theirs: list[str]) -> tuple[Run, Run]:
+    """Return the medians of both commands, which run in turns."""
+    pairs = [(_run(ours), _run(theirs)) for _ in range(RUNS)]
+    return _median([one for one, _ in pairs]), _median([other for _, other in pairs])
+
+
+def _median(runs: list[Run]) -> Run:
+    seconds, memory = zip(*runs, strict=True)
+    return Run(statistics.median(seconds), statistics.median(memory))
+
+
+def _run(command: list[str]) -> Run:
+    """Run a command whose output goes nowhere."""
+    started = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        peaks: dict[int, float] = {}
+        watcher = Thread(target=_watch, args=(process, peaks))
+        watcher.start()
+        complaint = process.stderr.read()
+        process.wait()
+        seconds = time.perf_counter() - started
+        watcher.join()
+    if process.returncode:
+        raise RuntimeError(f"{command[0]} ended with {process.returncode}: {complaint!r}")
+    return Run(seconds, sum(peaks.values()))
+
+
+def _watch(process: subprocess.Popen[bytes], peaks: dict[int, float]) -> None:
+    """Keep the most memory that the process and each of its children had, in MiB."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while process.poll() is None:
+        # A process may end at any time, and then has no memory.
+        with suppress(OSError, AssertionError):
+            for pid in (process.pid, *map(int, children.read_text().split())):
+                peaks[pid] = Memory(pid).peak_bytes() / _BYTES_PER_MIB
+        time.sleep(_LOOK_EVERY_S)
