@@ -1,0 +1,73 @@
+"""The one way to wait ends with the awaited state, the last answer and the log of the node."""
+
+import asyncio
+import threading
+
+import pytest
+from tests.support.waiting import (
+    NeverCameAboutError,
+    wait_for,
+    wait_for_async,
+    wait_for_change,
+)
+
+
+def test_the_first_answer_that_is_something_is_returned() -> None:
+    answers = iter([None, False, 0])
+    assert wait_for(lambda: next(answers), "a number") == 0
+
+
+def test_an_error_that_is_expected_meanwhile_is_no_answer() -> None:
+    answers = iter([ConnectionError("refused")])
+
+    def look() -> str:
+        for error in answers:
+            raise error
+        return "served"
+
+    assert wait_for(look, "the node serves", not_yet=(ConnectionError,)) == "served"
+
+
+def test_any_other_error_ends_the_wait() -> None:
+    def look() -> None:
+        raise ValueError("a defect")
+
+    with pytest.raises(ValueError, match="a defect"):
+        wait_for(look, "never", not_yet=(ConnectionError,))
+
+
+def test_the_end_of_patience_says_what_was_there_instead() -> None:
+    def look() -> None:
+        raise ConnectionError("refused")
+
+    with pytest.raises(NeverCameAboutError) as caught:
+        wait_for(
+            look,
+            "the node serves",
+            not_yet=(ConnectionError,),
+            otherwise=lambda: "its log",
+            patience_s=0,
+        )
+    told = str(caught.value)
+    assert "still not so: the node serves; the last answer: ConnectionError('refused')" in told
+    assert told.endswith("\nits log")
+
+
+def test_a_wait_in_an_event_loop_lets_it_go_on() -> None:
+    async def run() -> int:
+        states: list[int] = []
+        asyncio.get_running_loop().call_later(0, states.append, 7)
+
+        async def look() -> int | None:
+            return states[0] if states else None
+
+        return await wait_for_async(look, "a state")
+
+    assert asyncio.run(run()) == 7
+
+
+def test_a_wait_for_a_change_says_what_was_there_instead() -> None:
+    changed = threading.Condition()
+    assert wait_for_change(changed, lambda: 3, "a number") == 3
+    with pytest.raises(NeverCameAboutError, match="a number; the last answer: None"):
+        wait_for_change(changed, lambda: None, "a number", patience_s=0)

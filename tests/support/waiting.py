@@ -1,0 +1,109 @@
+"""The one way to wait: for a named state, asked for again and again, with one patience for all.
+
+A test that waits names the state and hands in what it asks. When patience is at its end, the error
+says what was found instead: the last answer or error, and what `otherwise` adds (log lines, say).
+A machine that is busier than most takes KVORUM_TEST_PATIENCE=3, which triples every wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+PATIENCE_S: Final = 60.0 * float(os.environ.get("KVORUM_TEST_PATIENCE", "1"))
+"""How long a state may take to come about: far longer than it ever does where nothing is wrong."""
+POLL_INTERVAL_S: Final = 0.02
+"""How long a state that nobody reports is left alone before it is asked for again."""
+
+Errors = tuple[type[BaseException], ...]
+_Found = TypeVar("_Found")
+
+
+class NeverCameAboutError(AssertionError):
+    """The state that a test waited for did not come about."""
+
+
+def wait_for(
+    look: Callable[[], _Found | None],
+    state: str,
+    *,
+    not_yet: Errors = (),
+    otherwise: Callable[[], object] | None = None,
+    patience_s: float = PATIENCE_S,
+) -> _Found:
+    """Return the first answer of `look` that is neither None nor False.
+
+    An error of a type in `not_yet` counts as None. Raises NeverCameAboutError.
+    """
+    deadline = time.monotonic() + patience_s
+    while True:
+        last: object
+        try:
+            last = found = look()
+        except not_yet as error:
+            last, found = error, None
+        if found is not None and found is not False:
+            return found
+        if time.monotonic() > deadline:
+            raise NeverCameAboutError(_complaint(state, last, otherwise, patience_s))
+        time.sleep(POLL_INTERVAL_S)
+
+
+async def wait_for_async(
+    look: Callable[[], _Found | Awaitable[_Found | None] | None],
+    state: str,
+    *,
+    not_yet: Errors = (),
+    otherwise: Callable[[], object] | None = None,
+    patience_s: float = PATIENCE_S,
+) -> _Found:
+    """Do the same in an event loop, which goes on meanwhile; `look` may be a coroutine function."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        last: object
+        try:
+            asked = look()
+            found = await asked if isinstance(asked, Awaitable) else asked
+            last = found
+        except not_yet as error:
+            last, found = error, None
+        if found is not None and found is not False:
+            return found
+        if time.monotonic() > deadline:
+            raise NeverCameAboutError(_complaint(state, last, otherwise, patience_s))
+        await asyncio.sleep(POLL_INTERVAL_S)
+
+
+def wait_for_change(
+    changed: threading.Condition,
+    look: Callable[[], _Found | None],
+    state: str,
+    *,
+    otherwise: Callable[[], object] | None = None,
+    patience_s: float = PATIENCE_S,
+) -> _Found:
+    """Do the same without asking in vain: `changed` is notified by the thread that makes the state.
+
+    `look` is called with the condition held.
+    """
+    deadline = time.monotonic() + patience_s
+    with changed:
+        while (found := look()) is None or found is False:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                break
+            changed.wait(left_s)
+        else:
+            return found
+    raise NeverCameAboutError(_complaint(state, found, otherwise, patience_s))
+
+
+def _complaint(
+    state: str, last: object, otherwise: Callable[[], object] | None, patience_s: float
+) -> str:
+    told = f"after {patience_s:g} s still not so: {state}; the last answer: {last!r}"
+    return told if otherwise is None else f"{told}\n{otherwise()}"
