@@ -1,4 +1,4 @@
-"""A client that asks small things all the time: how long it waits tells if others are served."""
+"""A client that asks small things all the time: what a node does meanwhile tells who is served."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
+from tests.process.processor_time import processor_seconds
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
@@ -14,19 +15,23 @@ from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsRes
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 PAUSE_S: Final = 0.05
-ANSWER_MAX_S: Final = 2.0
-"""How long another client may wait: twenty times what it does on an idle machine, as tests run
-beside others, and less than where one request stops the event loop."""
+WORK_MAX_S: Final = 2.0
+"""How long a node may work on other things before it answers: twenty times what it does, and less
+than where one request stops the event loop. It is the node's own processor time, of which a machine
+that is busy with others gives less."""
 
 
 class Bystander:
     """Asks ApiVersions and Metadata by turns on one connection, while it is entered."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, pid: int) -> None:
         self.slowest_s = 0.0
-        """The longest wait for an answer, one that was never given included."""
+        """The longest wait for an answer, to be reported."""
+        self.most_work_s = 0.0
+        """The most processor time that the node took while an answer was waited for."""
         self.answer_count = 0
         self._address = address
+        self._pid = pid
         self._is_over = threading.Event()
         self._problem = "not one request was answered"
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -49,19 +54,19 @@ class Bystander:
     def _run(self) -> None:
         try:
             with RawClient(self._address) as client:
-                client.socket.settimeout(60)
                 while not self._is_over.wait(PAUSE_S):
                     self._ask(client)
         except (OSError, AssertionError) as error:
             self._problem = f"{type(error).__name__}: {error}"
 
     def _ask(self, client: RawClient) -> None:
-        started = time.monotonic()
+        started, used_s = time.monotonic(), processor_seconds(self._pid)
         if self.answer_count % 2:
             versions = client.ask(ApiVersionsRequest("bystander", "1"), ApiVersionsResponse, 4)
             assert versions.error_code == ErrorCode.NONE
         else:
             assert client.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers
         self.slowest_s = max(self.slowest_s, time.monotonic() - started)
+        self.most_work_s = max(self.most_work_s, processor_seconds(self._pid) - used_s)
         self.answer_count += 1
         self._problem = ""

@@ -1,37 +1,22 @@
 """A combined node in a folder of its own: formatted once, copied for each test."""
 
-import random
 import shutil
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.process.node_process import QUICK, NodeProcess, run_kvorum, write_properties
+from tests.support.node_process import NodeProcess, kvorum_server, run_kvorum, write_properties
+from tests.support.ports import free_ports
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 OTHER_CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
-# Below the range from which the system takes the ports of outgoing connections: a node that is
-# down for a moment must find its port free again.
-PORTS = range(20_000, 32_000)
 LOG_DIRECTORY = "__cluster_metadata-0"
 LOG_FILE = f"{LOG_DIRECTORY}/00000000000000000000.log"
-
-
-def lasting_ports(count: int) -> list[int]:
-    """Return ports of the loopback address that nobody has now and that no client will be given."""
-    found: list[int] = []
-    for port in random.SystemRandom().sample(PORTS, 200):
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        found.append(port)
-        if len(found) == count:
-            return found
-    raise AssertionError("no free ports")
+# A broker that was killed may register again once its old session has run out. A machine that is
+# busy fences such a broker now and then: whoever asks it has to ask again.
+QUICK = {"broker.session.timeout.ms": "400", "broker.heartbeat.interval.ms": "100"}
+# Kafka's own values: a node that stands still for a moment, on a busy machine, is not fenced.
+PATIENT = {"broker.session.timeout.ms": "9000", "broker.heartbeat.interval.ms": "2000"}
 
 
 @dataclass(frozen=True)
@@ -91,7 +76,7 @@ class CombinedNode:
 
     def process(self) -> NodeProcess:
         """Return a process for it, not started."""
-        return NodeProcess(self.properties)
+        return kvorum_server(self.properties)
 
     def copy_to(self, folder: Path, overrides: Mapping[str, str] | None = None) -> "CombinedNode":
         """Return a node at the same addresses with a copy of the data."""
@@ -104,7 +89,7 @@ class CombinedNode:
 
 def format_node(folder: Path, cluster_id: str = CLUSTER_ID) -> CombinedNode:
     """Format a new node of a cluster of its own."""
-    broker_port, controller_port = lasting_ports(2)
+    broker_port, controller_port = free_ports(2)
     node = CombinedNode(folder, broker_port, controller_port)
     folder.mkdir(exist_ok=True)
     node.configure()

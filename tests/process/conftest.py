@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.interop.conftest import java, kafka_jars, kafka_tools
 from tests.process.combined_node import CombinedNode, format_node
-from tests.process.node_process import NodeProcess
+from tests.support.node_process import NodeProcess
 
 __all__ = ["java", "kafka_jars", "kafka_tools"]
 Report = Callable[[str], None]

@@ -5,31 +5,31 @@ import time
 from pathlib import Path
 from typing import Final
 
+from tests.support.waiting import wait_for
+
 QUIET_SHARE_MAX: Final = 0.1
 """What a node that nobody asks anything stays far below: it is a broker and a controller that send
 each other heartbeats."""
 _LOOK_S: Final = 0.3
-_DEADLINE_S: Final = 60
 _USER_TIME_FIELD: Final = 11
 """Of the fields behind the command's name, in brackets; the time of the system is the next one."""
 
 
 def processor_share(pid: int, seconds: float) -> float:
     """Return the share of a processor that a process uses within the next `seconds`."""
-    used = _processor_seconds(pid)
+    used = processor_seconds(pid)
     # Nothing else is waited for: that nothing happens is what is to be seen.
     time.sleep(seconds)
-    return (_processor_seconds(pid) - used) / seconds
+    return (processor_seconds(pid) - used) / seconds
 
 
 def wait_until_quiet(pid: int) -> None:
     """Return once a process has done whatever it was asked for; nobody else tells when that is."""
-    deadline = time.monotonic() + _DEADLINE_S
-    while processor_share(pid, _LOOK_S) > QUIET_SHARE_MAX:
-        assert time.monotonic() < deadline, "the node is never quiet"
+    wait_for(lambda: processor_share(pid, _LOOK_S) <= QUIET_SHARE_MAX, "the node is quiet")
 
 
-def _processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
+    """Return the processor time that a process has used so far."""
     text = (Path("/proc") / str(pid) / "stat").read_text()
     fields = text.rpartition(")")[2].split()
     ticks = sum(map(int, fields[_USER_TIME_FIELD : _USER_TIME_FIELD + 2]))

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.process.combined_node import OTHER_CLUSTER_ID, CombinedNode, format_node
-from tests.process.node_process import OWN_LINE, Ended
 from tests.process.topics import create, read_topics
+from tests.support.node_process import Ended
 
 from kvorum.wire.error_codes import ErrorCode
 
 META = "meta.properties"
+OWN_LINE = "kvorum server: "
 DERIVED = frozenset({".index", ".timeindex", ".snapshot"})
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.process.combined_node import CombinedNode
-from tests.process.node_process import Ended
 from tests.process.test_bad_start import assert_one_line
 from tests.process.topics import create, read_topics
+from tests.support.node_process import Ended
 
 from kvorum.wire.error_codes import ErrorCode
 

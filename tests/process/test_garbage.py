@@ -10,8 +10,8 @@ from contextlib import ExitStack, suppress
 import pytest
 from tests.process.combined_node import OTHER_CLUSTER_ID, CombinedNode
 from tests.process.memory import Memory
-from tests.process.node_process import NodeProcess
-from tests.process.topics import create, create_request, is_served, read_topics
+from tests.process.topics import create, create_request, read_topics, wait_until_served
+from tests.support.node_process import NodeProcess
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.api_keys import ApiKey
@@ -61,7 +61,7 @@ def bystander(shared: CombinedNode) -> Iterator[RawClient]:
         yield client
         software = client.ask(ApiVersionsRequest("test", "1"), ApiVersionsResponse, 4)
         assert software.error_code == ErrorCode.NONE
-    assert is_served(shared.broker)
+    wait_until_served(shared.broker)
 
 
 @pytest.mark.usefixtures("bystander")
@@ -137,7 +137,7 @@ def test_clients_that_send_a_byte_at_a_time(shared: CombinedNode) -> None:
             for client in slow:
                 client.send_bytes(frame[position : position + 1])
             if position % 10 == 0:
-                assert is_served(shared.broker)
+                wait_until_served(shared.broker)
         assert all(client.read_frame() is not None for client in slow)
 
 
@@ -157,7 +157,7 @@ def test_a_client_that_never_reads(shared: CombinedNode, memory: Memory) -> None
             while sent < 64 * MIB:
                 sent += deaf.socket.send(frame * 2000)
         assert sent < 64 * MIB, "the node took everything in"
-        assert is_served(shared.broker)
+        wait_until_served(shared.broker)
         assert memory.resident_bytes() - before < 16 * MIB
 
 

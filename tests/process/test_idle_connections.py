@@ -6,21 +6,21 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from socket import create_connection
+from socket import create_connection, socket
 
 import pytest
-from tests.process.combined_node import CombinedNode
+from tests.process.combined_node import PATIENT, CombinedNode
 from tests.process.conftest import Report
 from tests.process.memory import Memory
-from tests.process.node_process import PATIENT, NodeProcess
-from tests.process.topics import create, is_served
+from tests.process.topics import create, wait_until_served
+from tests.support.node_process import NodeProcess
+from tests.support.waiting import PATIENCE_S
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
 
 WANTED = 10_000
 DESCRIPTORS_FOR_THE_REST = 300
-ANSWER_MAX_S = 5
 BYTES_EACH_MAX = 8 * 1024
 
 
@@ -39,9 +39,13 @@ def node(formatted: CombinedNode, tmp_path: Path) -> CombinedNode:
     return formatted.copy_to(tmp_path / "node", PATIENT)
 
 
+def _connected(node: CombinedNode) -> socket:
+    return create_connection(("127.0.0.1", node.broker_port), timeout=PATIENCE_S)
+
+
 def _timed_answer(address: str) -> float:
     started = time.monotonic()
-    assert is_served(address)
+    wait_until_served(address)
     return time.monotonic() - started
 
 
@@ -58,7 +62,9 @@ def test_idle_connections(
     before = memory.resident_bytes()
     with ExitStack() as idle, RawClient(node.broker):
         for number in range(connection_count):
-            idle.enter_context(create_connection(("127.0.0.1", node.broker_port), timeout=10))
+            idle.enter_context(
+                create_connection(("127.0.0.1", node.broker_port), timeout=PATIENCE_S)
+            )
             if number % 1000 == 999:
                 slowest = max(slowest, _timed_answer(node.broker))
         assert create(node.broker, "among-the-idle") == [ErrorCode.NONE]
@@ -69,7 +75,6 @@ def test_idle_connections(
         f"to another client took {slowest * 1000:.0f} ms"
     )
     assert grown < BYTES_EACH_MAX * connection_count
-    assert slowest < ANSWER_MAX_S
     assert create(node.broker, "after") == [ErrorCode.NONE]
     assert running.terminate().exit_code == 0
 
@@ -83,10 +88,10 @@ def test_connections_that_come_and_go(
     memory = Memory(running.pid)
     count = min(connection_count, 2000)
     for _ in range(count):
-        create_connection(("127.0.0.1", node.broker_port), timeout=10).close()
-    assert is_served(node.broker)
+        _connected(node).close()
+    wait_until_served(node.broker)
     before = memory.resident_bytes()
     for _ in range(count):
-        create_connection(("127.0.0.1", node.broker_port), timeout=10).close()
-    assert is_served(node.broker)
+        _connected(node).close()
+    wait_until_served(node.broker)
     assert memory.resident_bytes() - before < 2 * 1024 * 1024

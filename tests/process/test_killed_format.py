@@ -6,22 +6,22 @@ import time
 from pathlib import Path
 
 from tests.process.combined_node import CLUSTER_ID, CombinedNode
-from tests.process.node_process import KVORUM
 from tests.process.topics import create
+from tests.support.node_process import KVORUM
+from tests.support.waiting import PATIENCE_S
 
 from kvorum.wire.error_codes import ErrorCode
 
 ROUNDS = 10
-START_TIMEOUT_S = 20
 WRITING_TAKES_S = 0.006
 
 
 def _kill_while_it_writes(command: list[str], data: Path, *, delay_s: float) -> None:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + START_TIMEOUT_S
+    deadline = time.monotonic() + PATIENCE_S
     # Writing takes milliseconds: whoever sleeps here comes too late.
     while not data.exists() and process.poll() is None:
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, "it never begins to write"
     moment = time.perf_counter() + delay_s
     while time.perf_counter() < moment:
         pass

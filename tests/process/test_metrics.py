@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 from tests.interop.metrics_scrape import Page, Probe, probe, scrape
-from tests.process.combined_node import CombinedNode, format_node
-from tests.process.node_process import PATIENT, RUNS, NodeProcess
+from tests.process.combined_node import PATIENT, CombinedNode, format_node
 from tests.process.played_broker import BROKER_ID
 from tests.process.quorum.broker import register_broker
-from tests.process.quorum.members import Member, Quorum, wait_for
+from tests.process.quorum.members import Member, Quorum
 from tests.process.test_separate import Pair, make_pair
 from tests.process.topics import create, create_request
+from tests.support.node_process import RUNS, NodeProcess
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.messages.create_topics import CreateTopicsResponse
@@ -40,16 +40,19 @@ def address_of(process: NodeProcess) -> str:
     return f"{found[1]}:{found[2]}"
 
 
-def wait_until_ready(address: str) -> None:
-    wait_for(lambda: probe(address, "/readyz").status is HTTPStatus.OK or None, "never ready")
+def wait_until_ready(process: NodeProcess) -> None:
+    address = address_of(process)
+    process.wait_until(lambda: probe(address, "/readyz").status is HTTPStatus.OK, "it is ready")
 
 
-def wait_until_unready(address: str, reason: str) -> Probe:
+def wait_until_unready(process: NodeProcess, reason: str) -> Probe:
+    address = address_of(process)
+
     def find() -> Probe | None:
         answer = probe(address, "/readyz")
         return answer if reason in str(answer.said["reasons"]) else None
 
-    answer = wait_for(find, f"never says {reason!r}")
+    answer = process.wait_until(find, f"it is not ready and says {reason!r}")
     assert answer.status is HTTPStatus.SERVICE_UNAVAILABLE
     assert answer.said["status"] == "unavailable"
     return answer
@@ -101,7 +104,7 @@ def check_agreement(quorum: Quorum, leader: Member) -> dict[int, Page]:
 
 def test_a_failover_is_to_be_seen(quorum: Quorum) -> None:
     for member in quorum.members.values():
-        wait_until_ready(address_of(member.process))
+        wait_until_ready(member.process)
     old = quorum.wait_for_leader()
     before = check_agreement(quorum, old)
     assert before[old.node_id].value(f"{RAFT}number_of_offline_voters") == 0
@@ -109,10 +112,10 @@ def test_a_failover_is_to_be_seen(quorum: Quorum) -> None:
     new = quorum.wait_for_leader()
     survivors = [member for member in quorum.members.values() if member.is_running]
     for member in survivors:
-        wait_until_ready(address_of(member.process))
-    wait_for(
-        lambda: pages(quorum)[new.node_id].value(f"{RAFT}number_of_offline_voters") == 1 or None,
-        "the dead voter was never missed",
+        wait_until_ready(member.process)
+    quorum.wait_for(
+        lambda: pages(quorum)[new.node_id].value(f"{RAFT}number_of_offline_voters") == 1,
+        "the dead voter is missed",
     )
     after = check_agreement(quorum, new)
     for member in survivors:
@@ -130,7 +133,7 @@ def test_without_a_majority_a_controller_lives_but_is_not_ready(quorum: Quorum) 
     quorum.kill(leader)
     quorum.kill(others[0])
     address = address_of(others[1].process)
-    answer = wait_until_unready(address, "no leader of the quorum is known")
+    answer = wait_until_unready(others[1].process, "no leader of the quorum is known")
     assert answer.said["state"] not in {"leader", "follower"}
     assert probe(address, "/healthz").status is HTTPStatus.OK
     page = scrape(address)
@@ -164,11 +167,11 @@ def test_a_broker_is_ready_only_while_it_serves(pair: Pair) -> None:
         pair.broker.launch()
         stack.callback(pair.broker.kill)
         address = address_of(pair.broker)
-        wait_until_unready(address, "the broker is STARTING")
+        wait_until_unready(pair.broker, "the broker is STARTING")
         assert probe(address, "/healthz").status is HTTPStatus.OK
         with pair.controller:
             pair.broker.wait_for_line(RUNS)
-            wait_until_ready(address)
+            wait_until_ready(pair.broker)
             page = scrape(address)
             assert page.value("kafka_server_KafkaServer_BrokerState") == 3
             assert f"{CONTROLLER}ActiveControllerCount" not in page.names
@@ -187,7 +190,7 @@ def formatted(tmp_path_factory: pytest.TempPathFactory) -> CombinedNode:
 def test_requests_leave_no_lines_in_the_log(formatted: CombinedNode, tmp_path: Path) -> None:
     node = formatted.copy_to(tmp_path / "node", {**LISTENER, **PATIENT})
     with node.process() as process:
-        wait_until_ready(address_of(process))
+        wait_until_ready(process)
         create(node.broker, "first")
         before = process.lines()
         for number in range(REQUESTS):
@@ -201,7 +204,7 @@ def test_requests_leave_no_lines_in_the_log(formatted: CombinedNode, tmp_path: P
 def test_what_is_counted_of_requests_is_what_was_asked(
     formatted: CombinedNode, tmp_path: Path
 ) -> None:
-    node = formatted.copy_to(tmp_path / "node", LISTENER)
+    node = formatted.copy_to(tmp_path / "node", {**LISTENER, **PATIENT})
     with node.process() as process, RawClient(node.controller) as client:
         address = address_of(process)
         before = scrape(address)
@@ -254,7 +257,7 @@ def garbage(address: str) -> None:
 def test_clients_that_misbehave_do_not_keep_others_out(
     formatted: CombinedNode, tmp_path: Path
 ) -> None:
-    node = formatted.copy_to(tmp_path / "node", LISTENER)
+    node = formatted.copy_to(tmp_path / "node", {**LISTENER, **PATIENT})
     with node.process() as process, ExitStack() as held:
         host, port = address_of(process).split(":")
         for number in range(HELD_CONNECTIONS):
@@ -262,7 +265,7 @@ def test_clients_that_misbehave_do_not_keep_others_out(
             client = socket.create_connection((host, int(port)))
             held.enter_context(client)
             client.sendall([b"", b"GET /metr", b"\x16\x03\x01", b"\x00" * 6_000][number % 4])
-        wait_until_ready(address_of(process))
+        wait_until_ready(process)
         create(node.broker, "while-held")
         page = scrape(address_of(process))
         names = ("GlobalTopicCount", "GlobalPartitionCount", "OfflinePartitionsCount")
@@ -286,11 +289,10 @@ def test_a_taken_port_is_one_clear_line(formatted: CombinedNode, tmp_path: Path)
 
 def test_metrics_are_served_while_the_node_takes_its_leave(pair: Pair) -> None:
     with pair.controller, pair.broker as broker:
-        address = address_of(broker)
-        wait_until_ready(address)
+        wait_until_ready(broker)
         # Without its controller the broker has to wait for leave.
         pair.controller.send(signal.SIGSTOP)
         broker.send(signal.SIGTERM)
-        wait_until_unready(address, "the broker is PENDING_CONTROLLED_SHUTDOWN")
+        wait_until_unready(broker, "the broker is PENDING_CONTROLLED_SHUTDOWN")
         pair.controller.send(signal.SIGCONT)
         assert broker.wait().exit_code == 0

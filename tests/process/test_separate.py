@@ -5,9 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.process.combined_node import CLUSTER_ID, OTHER_CLUSTER_ID, lasting_ports
-from tests.process.node_process import QUICK, RUNS, NodeProcess, run_kvorum, write_properties
-from tests.process.topics import create, is_served, wait_for_topics
+from tests.process.combined_node import CLUSTER_ID, OTHER_CLUSTER_ID, QUICK
+from tests.process.topics import create, wait_for_topics, wait_until_served
+from tests.support.node_process import (
+    RUNS,
+    NodeProcess,
+    kvorum_server,
+    run_kvorum,
+    write_properties,
+)
+from tests.support.ports import free_ports
 
 from kvorum.wire.error_codes import ErrorCode
 
@@ -42,7 +49,7 @@ def make_pair(
     settings: Mapping[str, str] | None = None,
 ) -> Pair:
     """Format the two."""
-    broker, controller = (f"127.0.0.1:{port}" for port in lasting_ports(2))
+    broker, controller = (f"127.0.0.1:{port}" for port in free_ports(2))
     own = {"controller": f"CONTROLLER://{controller}", "broker": f"PLAINTEXT://{broker}"}
     identities = {
         "controller": ["--standalone", "--cluster-id", CLUSTER_ID],
@@ -54,8 +61,8 @@ def make_pair(
         write_properties(properties, {**known, **(settings or {})})
         run_kvorum("storage", "format", "--config", str(properties), *identity)
     return Pair(
-        NodeProcess(folder / "controller.properties"),
-        NodeProcess(folder / "broker.properties"),
+        kvorum_server(folder / "controller.properties"),
+        kvorum_server(folder / "broker.properties"),
         broker,
     )
 
@@ -87,7 +94,8 @@ def test_a_broker_outlives_its_controller(pair: Pair, *, is_killed: bool) -> Non
             pair.controller.kill()
         else:
             assert pair.controller.terminate().exit_code == 0
-        assert is_served(pair.broker_address), "what the broker knows it goes on telling"
+        # What the broker knows it goes on telling.
+        wait_until_served(pair.broker_address)
         with pair.controller:
             # Forwarded once the broker has found the controller again.
             assert create(pair.broker_address, "after") == [ErrorCode.NONE]
@@ -108,8 +116,9 @@ def test_a_broker_may_start_before_its_controller(pair: Pair) -> None:
 
 def test_a_broker_of_another_cluster_is_not_let_in(tmp_path: Path) -> None:
     pair = make_pair(tmp_path, broker_cluster_id=OTHER_CLUSTER_ID)
-    text = pair.broker.properties.read_text()
-    pair.broker.properties.write_text(text + "initial.broker.registration.timeout.ms=1500\n")
+    properties = tmp_path / "broker.properties"
+    text = properties.read_text()
+    properties.write_text(text + "initial.broker.registration.timeout.ms=1500\n")
     with pair.controller:
         ended = pair.broker.run_to_end()
         assert ended.exit_code == 1

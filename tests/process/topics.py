@@ -1,18 +1,17 @@
 """Creating topics and looking at them, over a connection of one's own."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
+from tests.unit.node.record_requests import produce
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 CREATE_TIMEOUT_MS = 10_000
-LAG_MAX_S = 10
-POLL_INTERVAL_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +36,19 @@ def create_request(names: Sequence[str], *, partition_count: int = 1) -> CreateT
 
 
 def create(address: str, *names: str) -> list[int]:
-    """Create topics of one partition and return the error codes."""
-    with RawClient(address) as client:
+    """Create topics of one partition and return the error codes.
+
+    A broker that a busy machine kept from its heartbeats is fenced for a moment, which is waited
+    for: nothing is created meanwhile.
+    """
+
+    def ask() -> list[int] | None:
         response = client.ask(create_request(names), CreateTopicsResponse, 7)
-    return [topic.error_code for topic in response.topics]
+        codes = [topic.error_code for topic in response.topics]
+        return None if ErrorCode.INVALID_REPLICATION_FACTOR in codes else codes
+
+    with RawClient(address) as client:
+        return wait_for(ask, "a broker is there that is not fenced")
 
 
 def read_topics(address: str) -> dict[str, TopicFacts]:
@@ -60,13 +68,28 @@ def read_topics(address: str) -> dict[str, TopicFacts]:
 
 def wait_for_topics(address: str, *names: str) -> None:
     """Return once these are all the topics; a broker may be a little behind its controller."""
-    deadline = time.monotonic() + LAG_MAX_S
-    while (found := read_topics(address).keys()) != set(names):
-        assert time.monotonic() < deadline, f"there are {sorted(found)}"
-        time.sleep(POLL_INTERVAL_S)
+    wait_for(
+        lambda: read_topics(address).keys() == set(names),
+        f"these are all the topics: {names}",
+        otherwise=lambda: sorted(read_topics(address)),
+    )
 
 
-def is_served(address: str) -> bool:
-    """Whether a new client is told of a broker."""
+def wait_until_served(address: str) -> None:
+    """Return once a new client is told of a broker; one that is fenced is not named."""
+
+    def is_told() -> bool:
+        with RawClient(address) as client:
+            return bool(client.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers)
+
+    wait_for(is_told, "a new client is told of a broker")
+
+
+def wait_until_written(address: str, topic: str, data: bytes) -> None:
+    """Write a batch to a new topic, which its broker may not lead yet."""
+
+    def code() -> ErrorCode:
+        return ErrorCode(produce(client, topic, data).error_code)
+
     with RawClient(address) as client:
-        return bool(client.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers)
+        wait_for(lambda: code() is ErrorCode.NONE, f"a batch is taken for {topic}", otherwise=code)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tests.process.topics import TopicFacts, create_request
+from tests.support.waiting import PATIENCE_S, wait_for_change
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
@@ -47,20 +48,21 @@ class Stream:
         for thread in self._threads:
             thread.start()
 
-    def wait_for_answers(self, count: int, *, timeout_s: float = 30) -> None:
-        """Return once so many requests of this stream were answered, or nobody asks any more."""
-        with self._changed:
-            enough = self._changed.wait_for(
-                lambda: self._answered >= count or bool(self._ledger.problems), timeout_s
-            )
-        assert enough, f"{self._answered} of {count} requests were answered"
+    def wait_for_answers(self, count: int) -> None:
+        """Return once so many requests of this stream were answered."""
+        wait_for_change(
+            self._changed,
+            lambda: self._answered >= count or bool(self._ledger.problems),
+            f"{count} requests are answered",
+            otherwise=lambda: f"{self._answered} were",
+        )
         assert self._ledger.problems == []
 
     def join(self) -> None:
         """Wait until every client has noticed that the node is gone."""
         self._is_over = True
         for thread in self._threads:
-            thread.join(30)
+            thread.join(PATIENCE_S)
             assert not thread.is_alive()
         assert self._ledger.problems == []
 

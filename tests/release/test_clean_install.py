@@ -17,8 +17,8 @@ from tests.golden_data import dump_text
 from tests.interop.kafka.fetch_jars import NotToBeHadError, find_java
 from tests.interop.metrics_scrape import scrape
 from tests.process.combined_node import CLUSTER_ID
-from tests.process.node_process import RUNS
 from tests.release.building import ROOT, Archives, Installation, clean_environment, install
+from tests.support.node_process import RUNS
 
 from kvorum.node.version import VERSION
 

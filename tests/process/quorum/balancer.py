@@ -13,9 +13,10 @@ from itertools import cycle
 from types import TracebackType
 from typing import Self
 
+from tests.support.waiting import PATIENCE_S
+
 CHUNK_BYTES = 65536
 CONNECT_TIMEOUT_S = 5.0
-END_TIMEOUT_S = 10.0
 
 
 class Balancer:
@@ -51,7 +52,7 @@ class Balancer:
         self._listening.close()
         self._drop()
         for thread in self._threads:
-            thread.join(END_TIMEOUT_S)
+            thread.join(PATIENCE_S)
             assert not thread.is_alive(), "a connection of the balancer hangs"
 
     def point_at(self, ports: Sequence[int]) -> None:

@@ -7,7 +7,7 @@ from tests.process.played_broker import (
     heartbeat,
     registration,
 )
-from tests.process.quorum.members import Quorum, wait_for
+from tests.process.quorum.members import Quorum
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
@@ -17,8 +17,8 @@ from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 
 def register_broker(quorum: Quorum) -> None:
     """Register a broker with the active controller, and have it unfenced."""
-    wait_for(
-        lambda: try_to_register(quorum.wait_for_leader().address), "no broker can be registered"
+    quorum.wait_for(
+        lambda: try_to_register(quorum.wait_for_leader().address), "a broker can be registered"
     )
 
 

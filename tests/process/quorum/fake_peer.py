@@ -8,6 +8,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from tests.support.waiting import PATIENCE_S, wait_for_change
+
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
@@ -27,7 +29,6 @@ QUORUM_KEYS = (
     ApiKey.DESCRIBE_QUORUM,
     ApiKey.FETCH_SNAPSHOT,
 )
-PATIENCE_S = 30
 _SIZE = struct.Struct(">i")
 
 # Takes a request and returns its response; None for one that is left without.
@@ -99,10 +100,12 @@ class FakePeer:
 
     def wait_until(self, condition: Callable[[list[Message], int], bool]) -> None:
         """Wait for something that is true of all requests so far, and the count of connections."""
-        with self._changed:
-            assert self._changed.wait_for(
-                lambda: condition(self._heard, self._connection_count), PATIENCE_S
-            ), f"{len(self._heard)} requests, {self._connection_count} connections"
+        wait_for_change(
+            self._changed,
+            lambda: condition(self._heard, self._connection_count),
+            "enough is heard",
+            otherwise=lambda: f"{len(self._heard)} requests, {self._connection_count} connections",
+        )
 
     def _start(self, work: Callable[[socket.socket], None], argument: socket.socket) -> None:
         thread = threading.Thread(target=work, args=[argument], daemon=True)

@@ -1,15 +1,15 @@
 """When a controller counts as a voter."""
 
-from tests.process.quorum.members import Member, Quorum, wait_for
+from tests.process.quorum.members import Member, Quorum
 from tests.process.quorum.writers import Writers
 
 
 def wait_until_it_is_a_voter(quorum: Quorum, member: Member, writers: Writers) -> None:
     """Wait until the leader counts a member in, and that is committed."""
-    wait_for(lambda: _is_voter(quorum, member), "it is no voter")
+    quorum.wait_for(lambda: _is_voter(quorum, member), f"{member.node_id} is a voter")
     # What is acknowledged now is behind the new voters in the log.
     writers.wait_for_progress()
-    wait_for(lambda: _is_voter(quorum, member), "it is no voter any more")
+    quorum.wait_for(lambda: _is_voter(quorum, member), f"{member.node_id} is still a voter")
 
 
 def _is_voter(quorum: Quorum, member: Member) -> bool | None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import uuid4
 
-from tests.process.quorum.members import Member, Quorum, wait_for
+from tests.process.quorum.members import Member, Quorum
 from tests.process.topics import create_request
 from tests.unit.node.raw_client import RawClient
 
@@ -35,7 +35,7 @@ def commit_topic(quorum: Quorum, prefix: str) -> None:
     def is_created() -> bool | None:
         return create_at_leader(quorum, [f"{prefix}-{uuid4().hex}"]) or None
 
-    wait_for(is_created, "no topic can be created any more")
+    quorum.wait_for(is_created, "a topic can be created")
 
 
 def assert_no_bugs(member: Member) -> None:

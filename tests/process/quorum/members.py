@@ -3,7 +3,6 @@
 import re
 import shutil
 import signal
-import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,9 +10,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from tests.process.combined_node import CLUSTER_ID, LOG_DIRECTORY, lasting_ports
-from tests.process.node_process import Ended, NodeProcess, run_kvorum, write_properties
+from tests.process.combined_node import CLUSTER_ID, LOG_DIRECTORY
 from tests.process.quorum.network import Network
+from tests.support.node_process import (
+    Ended,
+    NodeProcess,
+    kvorum_server,
+    run_kvorum,
+    write_properties,
+)
+from tests.support.ports import free_ports
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.messages.describe_quorum import (
@@ -27,8 +34,6 @@ from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
 
 Found = TypeVar("Found")
 ASK_TIMEOUT_S = 2.0
-PATIENCE_S = 60
-POLL_INTERVAL_S = 0.02
 # Quick, and still slow enough for a machine that does other things as well.
 TIMES: Final = {
     "controller.quorum.election.timeout.ms": "300",
@@ -62,6 +67,11 @@ class Member:
         return f"127.0.0.1:{self.advertised_port}"
 
     @property
+    def properties(self) -> Path:
+        """Its server.properties."""
+        return self.folder / "server.properties"
+
+    @property
     def data(self) -> Path:
         """Its data directory."""
         return self.folder / "data"
@@ -88,7 +98,7 @@ class Quorum:
         absent: Collection[int] = (),
         observers: Collection[int] = (),
     ) -> None:
-        ports = lasting_ports(2 * count)
+        ports = free_ports(2 * count)
         self.is_dynamic = is_dynamic
         self.members: dict[int, Member] = {}
         for node_id in range(1, count + 1):
@@ -99,7 +109,7 @@ class Quorum:
                 port=ports.pop(),
                 advertised_port=ports.pop(),
                 directory_id=bytes([node_id]) * 16,
-                process=NodeProcess(place / "server.properties"),
+                process=kvorum_server(place / "server.properties"),
             )
         self.network = Network(
             {one.node_id: one.port for one in self.members.values()},
@@ -187,9 +197,19 @@ class Quorum:
         leading = [answer for answer in told if answer is not None]
         return max(leading, key=lambda answer: answer.leader_epoch, default=None)
 
+    def wait_for(self, look: Callable[[], Found | None], state: str) -> Found:
+        """Wait for a state; where it never comes about, tell what the members said last."""
+        return wait_for(look, state, otherwise=self._last_words)
+
+    def _last_words(self) -> str:
+        return "\n".join(
+            f"controller {node_id}: {member.process.last_words()}"
+            for node_id, member in self.members.items()
+        )
+
     def wait_for_leader(self) -> Member:
         """Return the member that leads, once there is one."""
-        return self.members[wait_for(self.leader, "nobody leads").leader_id]
+        return self.members[self.wait_for(self.leader, "somebody leads").leader_id]
 
     def wait_until_settled(self) -> int:
         """Return the end of the log once all have it, and all of it is committed."""
@@ -205,7 +225,7 @@ class Quorum:
             }
             return answer.high_watermark if ends == {answer.high_watermark} else None
 
-        return wait_for(find, "the logs never came to the same end")
+        return self.wait_for(find, "the logs of all come to the same end")
 
     def kill_all_at_once(self) -> None:
         """End all of them before one can act on the end of another."""
@@ -218,7 +238,7 @@ class Quorum:
         """Give a controller that does not run an empty disk, formatted anew."""
         assert not member.is_running
         shutil.rmtree(member.data)
-        properties = str(member.process.properties)
+        properties = str(member.properties)
         run_kvorum(
             "storage", "format", "--cluster-id", CLUSTER_ID, "--config", properties, *format_options
         )
@@ -228,8 +248,8 @@ class Quorum:
 
     def _format(self, member: Member) -> None:
         member.folder.mkdir(parents=True, exist_ok=True)
-        write_properties(member.process.properties, self.settings_of(member))
-        arguments = ["--cluster-id", CLUSTER_ID, "--config", str(member.process.properties)]
+        write_properties(member.properties, self.settings_of(member))
+        arguments = ["--cluster-id", CLUSTER_ID, "--config", str(member.properties)]
         if member.node_id in self._observers:
             arguments += ["--no-initial-controllers"]
         elif self.is_dynamic:
@@ -282,12 +302,3 @@ def describe(member: Member) -> DescribeQuorumResponsePartitionData | None:
     # A replica that has stopped says so of the whole.
     partition = response.topics[0].partitions[0] if response.topics else None
     return partition if partition is not None and partition.error_code == 0 else None
-
-
-def wait_for(find: Callable[[], Found | None], problem: str) -> Found:
-    """Return what `find` finds, once it finds something."""
-    deadline = time.monotonic() + PATIENCE_S
-    while (found := find()) is None:
-        assert time.monotonic() < deadline, problem
-        time.sleep(POLL_INTERVAL_S)
-    return found

@@ -15,9 +15,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from tests.support.waiting import PATIENCE_S
+
 T = TypeVar("T")
 CHUNK_BYTES = 65536
-CALL_TIMEOUT_S = 10
 # Of a replica, and of what else a node has to ask; anybody else's way is never cut.
 _NODE_ID = re.compile(rb"(?:raft-client-)?(\d+)")
 _STRANGER = 0
@@ -67,7 +68,7 @@ class Network:
     ) -> None:
         self._run(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(CALL_TIMEOUT_S)
+        self._thread.join(PATIENCE_S)
         self._loop.close()
 
     def listen(self, node_id: int) -> None:
@@ -99,7 +100,7 @@ class Network:
         return self._ways.setdefault((source, destination), _Way())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(CALL_TIMEOUT_S)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
 
     def _call(self, work: Callable[[], object]) -> None:
         async def call() -> None:

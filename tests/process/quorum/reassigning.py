@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.process.quorum.members import Quorum, wait_for
+from tests.process.quorum.members import Quorum
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
@@ -47,7 +47,7 @@ def alter_at_controller(quorum: Quorum, replicas: Sequence[int] | None) -> tuple
         found = alter(quorum.wait_for_leader().address, replicas)
         return None if found[0] == ErrorCode.NOT_CONTROLLER else found
 
-    return wait_for(answer, "no controller is active")
+    return quorum.wait_for(answer, "a controller is active")
 
 
 def ongoing(address: str) -> Ongoing | None:
@@ -74,7 +74,7 @@ def want(quorum: Quorum, replicas: Sequence[int]) -> None:
             return None
         return True if code == ErrorCode.NONE else None
 
-    wait_for(is_written, "the wish cannot be written")
+    quorum.wait_for(is_written, "the wish is written")
 
 
 def wait_until_reached(
@@ -92,7 +92,7 @@ def wait_until_reached(
             return None
         return None if wish is not None else found
 
-    return wait_for(find, f"the voters never became {replicas}")
+    return quorum.wait_for(find, f"the voters are {replicas}, and nothing more is wanted")
 
 
 def wait_until_all_have_all(quorum: Quorum) -> int:
@@ -109,7 +109,7 @@ def wait_until_all_have_all(quorum: Quorum) -> int:
         }
         return found.high_watermark if ends == {found.high_watermark} else None
 
-    return wait_for(find, "the logs never came to the same end")
+    return quorum.wait_for(find, "the logs of all replicas come to the same end")
 
 
 def kill_the_leader_of_each_step(quorum: Quorum, replicas: Sequence[int]) -> int:
@@ -136,6 +136,6 @@ def kill_the_leader_of_each_step(quorum: Quorum, replicas: Sequence[int]) -> int
             return None
         return True if voters == set(replicas) else None
 
-    wait_for(is_reached, f"the voters never became {replicas}")
+    quorum.wait_for(is_reached, f"the voters are {replicas}")
     wait_until_reached(quorum, replicas)
     return killed

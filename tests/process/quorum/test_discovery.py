@@ -5,14 +5,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.process.combined_node import CLUSTER_ID, lasting_ports
-from tests.process.node_process import NodeProcess, run_kvorum, write_properties
+from tests.process.combined_node import CLUSTER_ID
 from tests.process.quorum.balancer import Balancer
 from tests.process.quorum.broker import register_broker
 from tests.process.quorum.life import commit_topic
-from tests.process.quorum.members import Quorum, describe, wait_for
+from tests.process.quorum.members import Quorum, describe
 from tests.process.quorum.reassigning import wait_until_all_have_all, wait_until_reached, want
 from tests.process.topics import create, read_topics
+from tests.support.node_process import kvorum_server, run_kvorum, write_properties
+from tests.support.ports import free_ports
 
 from kvorum.wire.error_codes import ErrorCode
 
@@ -35,7 +36,7 @@ def behind_balancer(
 @contextmanager
 def broker(folder: Path, node_id: int, *, bootstrap_server: str) -> Generator[str]:
     """Run a broker that knows one address; gives its own."""
-    (port,) = lasting_ports(1)
+    (port,) = free_ports(1)
     address = f"127.0.0.1:{port}"
     properties = folder / f"broker-{node_id}.properties"
     settings = {
@@ -49,7 +50,7 @@ def broker(folder: Path, node_id: int, *, bootstrap_server: str) -> Generator[st
     write_properties(properties, settings)
     config = ("--cluster-id", CLUSTER_ID, "--config", str(properties))
     run_kvorum("storage", "format", *config, "--no-initial-controllers")
-    process = NodeProcess(properties).start()
+    process = kvorum_server(properties).start()
     try:
         yield address
     finally:
@@ -78,13 +79,16 @@ def test_voters_who_moved_are_found_by_who_ran_and_by_who_starts(tmp_path: Path)
         wait_until_reached(quorum, others)
         for node_id in ones:
             quorum.stop(quorum.members[node_id])
-        wait_for(lambda: create_topic(who_ran, "ran"), "the broker lost the quorum")
+        quorum.wait_for(lambda: create_topic(who_ran, "ran"), "the broker that ran has the quorum")
         # Half of the connections that the balancer takes come to nothing.
         with broker(tmp_path, 9, bootstrap_server=balancer.address) as who_starts:
-            wait_for(lambda: create_topic(who_starts, "starts"), "it does not find the quorum")
-            wait_for(
+            quorum.wait_for(
+                lambda: create_topic(who_starts, "starts"),
+                "the one that starts finds the quorum",
+            )
+            quorum.wait_for(
                 lambda: {"ran", "starts"} <= read_topics(who_starts).keys() or None,
-                "it does not see what there is",
+                "the broker that starts sees all topics",
             )
 
 
@@ -101,8 +105,8 @@ def test_a_leader_that_is_cut_off_finds_out_and_those_it_served_find_the_next(
             quorum.network.cut(zombie.node_id, one.node_id)
             quorum.network.cut(one.node_id, zombie.node_id)
         # Nobody tells it that the others have elected another one.
-        wait_for(lambda: describe(zombie) is None or None, "it leads for ever")
-        wait_for(quorum.leader, "the others elect nobody")
+        quorum.wait_for(lambda: describe(zombie) is None, "who is cut off leads no more")
+        quorum.wait_for(quorum.leader, "the others elect somebody")
         # So far the one that is cut off was all that the balancer offered to the observer.
         balancer.point_at([one.port for one in voters])
         commit_topic(quorum, "after")

@@ -9,14 +9,15 @@ from uuid import uuid4
 
 import pytest
 from tests.interop.kafka.tools import ToolRunner
-from tests.process.node_process import KVORUM, Ended
 from tests.process.quorum.broker import register_broker
 from tests.process.quorum.joining import wait_until_it_is_a_voter
 from tests.process.quorum.life import create_at_leader
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
-from tests.process.quorum.members import Member, Quorum, wait_for
+from tests.process.quorum.members import Member, Quorum
 from tests.process.quorum.writers import Writers
 from tests.process.test_full_disk import DISK_BYTES, LONG, disk, mount
+from tests.support.node_process import KVORUM, Ended
+from tests.support.waiting import PATIENCE_S
 
 from kvorum.wire.uuid_text import uuid_to_text
 
@@ -118,13 +119,15 @@ def _run_tool(quorum: Quorum, replaced: Member, *arguments: str) -> None:
     command = [*KVORUM, "quorum", "--bootstrap-controller", addresses, *arguments]
 
     def run() -> bool | None:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
         if "TimeoutException" in done.stderr + done.stdout:
             return None
         assert done.returncode == 0, done.stdout + done.stderr
         return True
 
-    wait_for(run, f"the leader never gets to {arguments}")
+    quorum.wait_for(run, f"the leader gets to {arguments}")
 
 
 def _is_caught_up(quorum: Quorum, member: Member) -> bool | None:
@@ -154,8 +157,8 @@ def test_a_lost_disk_is_replaced(quorum: Quorum, kafka_tools: ToolRunner, *, lea
         identity = ["--controller-id", str(member.node_id)]
         identity += ["--controller-directory-id", uuid_to_text(old)]
         _run_tool(quorum, member, "remove-controller", *identity)
-        wait_for(lambda: _is_caught_up(quorum, member), "the new disk stays behind")
-        own_settings = ["--command-config", str(member.process.properties)]
+        quorum.wait_for(lambda: _is_caught_up(quorum, member), "the new disk has caught up")
+        own_settings = ["--command-config", str(member.properties)]
         _run_tool(quorum, member, *own_settings, "add-controller")
         wait_until_it_is_a_voter(quorum, member, writers)
         _assert_it_counts(quorum, member, writers)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from tests.process.quorum.broker import register_broker
 from tests.process.quorum.life import assert_no_bugs, assert_unharmed, commit_topic
-from tests.process.quorum.members import Quorum, wait_for
+from tests.process.quorum.members import Quorum
 from tests.process.quorum.peer_requests import Setting, now_in
 from tests.process.test_garbage import CUT_OFF
 from tests.random_messages import random_message
@@ -76,7 +76,9 @@ def test_a_leader_that_never_was_leaves(setting: Setting) -> None:
 def test_a_vote_in_a_high_epoch(quorum: Quorum, setting: Setting, leap: int) -> None:
     request = _vote_in(setting, setting.epoch + leap)
     assert tell(setting, request).leader_epoch == setting.epoch + leap
-    wait_for(lambda: _leads_from(quorum, setting.epoch + leap), "nobody follows")
+    quorum.wait_for(
+        lambda: _leads_from(quorum, setting.epoch + leap), "somebody leads in that epoch or later"
+    )
 
 
 def test_a_vote_for_somebody_else_in_a_higher_epoch(setting: Setting) -> None:
@@ -214,7 +216,7 @@ def test_the_last_epochs(tmp_path: Path) -> None:
             quorum.start(member)
         for member in quorum.members.values():
             find = partial(_tell_if_there, setting.asked_instead(member))
-            told = wait_for(find, "it does not come back")
+            told = quorum.wait_for(find, f"{member.node_id} comes back")
             assert told.leader_epoch >= LAST_EPOCH - 1
             assert_no_bugs(member)
 

@@ -19,16 +19,17 @@ from tests.interop.clients.metadata_readers import (
     Read,
     records_on_disk,
 )
-from tests.process.combined_node import CLUSTER_ID, LOG_DIRECTORY, lasting_ports
-from tests.process.node_process import NodeProcess, run_kvorum, write_properties
-from tests.process.quorum.members import TIMES, Quorum, wait_for
+from tests.process.combined_node import CLUSTER_ID, LOG_DIRECTORY
+from tests.process.quorum.members import TIMES, Quorum
 from tests.process.topics import create
+from tests.support.node_process import NodeProcess, kvorum_server, run_kvorum, write_properties
+from tests.support.ports import free_ports
+from tests.support.waiting import PATIENCE_S, wait_for
 from tests.unit.node.metadata_consumer import LATEST, offset_for
 from tests.unit.node.raw_client import RawClient
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
-PATIENCE_S = 60
 BROKERS = (11, 12)
 SETTINGS = {"broker.session.timeout.ms": "3000"}
 
@@ -56,7 +57,7 @@ class Broker:
 def make_broker(folder: Path, node_id: int, port: int, quorum: Quorum) -> Broker:
     """Format a broker of a quorum."""
     address = f"127.0.0.1:{port}"
-    broker = Broker(address, folder, NodeProcess(folder / "server.properties"))
+    broker = Broker(address, folder, kvorum_server(folder / "server.properties"))
     folder.mkdir()
     settings = {
         "process.roles": "broker",
@@ -71,10 +72,10 @@ def make_broker(folder: Path, node_id: int, port: int, quorum: Quorum) -> Broker
         "kvorum.metadata.topic.readable": "true",
         **TIMES,
     }
-    write_properties(broker.process.properties, settings)
-    properties = str(broker.process.properties)
+    file = folder / "server.properties"
+    write_properties(file, settings)
     identity = ("--cluster-id", CLUSTER_ID, "--no-initial-controllers")
-    run_kvorum("storage", "format", "--config", properties, *identity)
+    run_kvorum("storage", "format", "--config", str(file), *identity)
     return broker
 
 
@@ -113,11 +114,15 @@ class Readers:
     def wait_for(self, offset: int) -> None:
         """Return when everybody has read the record before `offset`."""
 
-        def all_there() -> bool | None:
+        def all_there() -> bool:
             assert self._failures == []
-            return all(_end(reader.records) >= offset for reader in self.readers) or None
+            return all(_end(reader.records) >= offset for reader in self.readers)
 
-        wait_for(all_there, f"not read as far as {offset}")
+        wait_for(
+            all_there,
+            f"everybody has read as far as {offset}",
+            otherwise=lambda: [_end(reader.records) for reader in self.readers],
+        )
 
     def _run(self, reader: ConfluentReader | KafkaPythonReader) -> None:
         try:
@@ -147,7 +152,7 @@ def brokers(quorum: Quorum, tmp_path: Path) -> Iterator[list[Broker]]:
     with ExitStack() as stack:
         found = [
             make_broker(tmp_path / f"broker-{node_id}", node_id, port, quorum)
-            for node_id, port in zip(BROKERS, lasting_ports(2), strict=True)
+            for node_id, port in zip(BROKERS, free_ports(2), strict=True)
         ]
         for broker in found:
             stack.enter_context(broker.process)
@@ -161,14 +166,14 @@ def create_everywhere(brokers: list[Broker], *names: str) -> int:
         codes = create(brokers[0].address, *names)
         return True if set(codes) <= {0, 36} else None
 
-    wait_for(try_once, f"{names} are not created")
+    wait_for(try_once, f"{names} are created", otherwise=brokers[0].process.last_words)
     ends = {brokers[0].end_offset}
 
     def all_there() -> int | None:
         ends.update(broker.end_offset for broker in brokers)
         return max(ends) if {broker.end_offset for broker in brokers} == {max(ends)} else None
 
-    return wait_for(all_there, "the brokers never came to the same end")
+    return wait_for(all_there, "the brokers come to the same end", otherwise=lambda: ends)
 
 
 def test_consumers_read_all_and_nothing_twice_whoever_leads(
@@ -217,10 +222,12 @@ def test_a_broker_without_a_quorum_sends_nobody_back_who_is_ahead_of_it(
             quorum.resume(member)
         quorum.wait_for_leader()
         last = create_everywhere(brokers, "after-a", "after-b")
-        deadline = time.monotonic() + PATIENCE_S
-        while _end(reader.records) < last:
-            assert time.monotonic() < deadline, "it never went on"
+
+        def has_gone_on() -> bool:
             reader.poll()
+            return _end(reader.records) >= last
+
+        wait_for(has_gone_on, f"the reader goes on to {last}")
         on_disk = records_on_disk(brokers[0].log)
         read = [record for record in reader.records if record.offset < last]
         assert read == [record for record in on_disk if ahead <= record.offset < last]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.process.quorum.members import Quorum, wait_for
+from tests.process.quorum.members import Quorum
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.cli import main
@@ -13,7 +13,7 @@ from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, Descri
 pytestmark = pytest.mark.slow
 
 
-def wait_until_registered(address: str, node_id: int) -> None:
+def wait_until_registered(quorum: Quorum, address: str, node_id: int) -> None:
     """Wait until a controller that is no voter has registered."""
 
     def find() -> bool | None:
@@ -22,7 +22,7 @@ def wait_until_registered(address: str, node_id: int) -> None:
             response = client.ask(request, DescribeClusterResponse, 1)
         return node_id in {one.broker_id for one in response.brokers} or None
 
-    wait_for(find, f"{node_id} has not registered")
+    quorum.wait_for(find, f"{node_id} has registered")
 
 
 def directory_of(quorum: Quorum, node_id: int) -> str:
@@ -36,7 +36,7 @@ def test_a_voter_is_replaced_as_it_was_planned(
 ) -> None:
     with Quorum(tmp_path, 2, is_dynamic=True, observers=(2,)) as quorum:
         leader = quorum.wait_for_leader()
-        wait_until_registered(leader.address, 2)
+        wait_until_registered(quorum, leader.address, 2)
         both = ",".join(one.address for one in quorum.members.values())
         command = ["quorum", "--bootstrap-controller", both, "reassign"]
         one, two = (f"{node_id}:{directory_of(quorum, node_id)}" for node_id in (1, 2))

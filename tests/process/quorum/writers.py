@@ -7,13 +7,13 @@ from types import TracebackType
 from typing import Self
 
 from tests.process.topics import create_request
+from tests.support.waiting import PATIENCE_S, wait_for_change
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsResponse
 
 ANSWER_TIMEOUT_S = 1.5
-PROGRESS_TIMEOUT_S = 60
 # A client that was refused everywhere lets others have the processor for a moment.
 PAUSE_S = 0.01
 GIVES_UP = 0.1
@@ -56,7 +56,7 @@ class Writers:
     ) -> None:
         self._is_over.set()
         for thread in self._threads:
-            thread.join(PROGRESS_TIMEOUT_S)
+            thread.join(PATIENCE_S)
             assert not thread.is_alive(), "a client hangs"
         if error is None:
             assert self._problems == []
@@ -66,11 +66,13 @@ class Writers:
         with self._changed:
             self._period += 1
             self._progress = 0
-            is_enough = self._changed.wait_for(
-                lambda: self._progress >= requests or bool(self._problems), PROGRESS_TIMEOUT_S
-            )
-            assert self._problems == []
-        assert is_enough, "nothing is acknowledged any more"
+        wait_for_change(
+            self._changed,
+            lambda: self._progress >= requests or bool(self._problems),
+            f"{requests} more requests are acknowledged",
+            otherwise=lambda: f"only {self._progress} are",
+        )
+        assert self._problems == []
 
     def _run(self, number: int, random: Random) -> None:
         try:

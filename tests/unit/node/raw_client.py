@@ -5,10 +5,13 @@ import struct
 from types import TracebackType
 from typing import Self, TypeVar
 
+from tests.support.waiting import PATIENCE_S
+
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.primitives import Message
 
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS = PATIENCE_S
+"""How long an answer may take: nothing is claimed of how soon it comes."""
 Response = TypeVar("Response", bound=Message)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import urllib.request
 
 import pytest
-from tests.process.combined_node import lasting_ports
-from tests.process.quorum.members import wait_for
+from tests.support.ports import free_ports
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.testing import Cluster
@@ -71,7 +71,7 @@ def figures(port: int) -> dict[str, float]:
 
 @pytest.fixture(name="metrics_port")
 def a_metrics_port() -> int:
-    return lasting_ports(1)[0]
+    return free_ports(1)[0]
 
 
 def test_it_is_told_by_controller_and_broker_while_there_is_a_wish(metrics_port: int) -> None:
@@ -85,7 +85,7 @@ def test_it_is_told_by_controller_and_broker_while_there_is_a_wish(metrics_port:
         }  # fmt: skip
         want(cluster.bootstrap_servers, f"1:{NAME}")
         # The wish is told of at once, and what it waits for a moment later.
-        wait_for(lambda: figures(metrics_port)["blocked_reason"] or None, "it never waits")
+        wait_for(lambda: figures(metrics_port)["blocked_reason"] or None, "a step is blocked")
         told = told_by(cluster.controller_servers)
         assert told is not None
         assert told.block_text
