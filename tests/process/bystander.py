@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from tests.process.processor_time import processor_seconds
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
@@ -38,6 +39,7 @@ class Bystander:
 
     def __enter__(self) -> Self:
         self._thread.start()
+        wait_for(self._is_answered, "the bystander is answered")
         return self
 
     def __exit__(
@@ -51,9 +53,14 @@ class Bystander:
         if kind is None:
             assert not self._problem, self._problem
 
+    def _is_answered(self) -> bool:
+        assert self.answer_count or self._thread.is_alive(), self._problem
+        return self.answer_count > 0
+
     def _run(self) -> None:
         try:
             with RawClient(self._address) as client:
+                self._ask(client)
                 while not self._is_over.wait(PAUSE_S):
                     self._ask(client)
         except (OSError, AssertionError) as error:

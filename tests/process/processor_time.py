@@ -15,7 +15,7 @@ _USER_TIME_FIELD: Final = 11
 """Of the fields behind the command's name, in brackets; the time of the system is the next one."""
 
 
-def processor_share(pid: int, seconds: float) -> float:
+def _processor_share(pid: int, seconds: float) -> float:
     """Return the share of a processor that a process uses within the next `seconds`."""
     used = processor_seconds(pid)
     # Nothing else is waited for: that nothing happens is what is to be seen.
@@ -23,9 +23,17 @@ def processor_share(pid: int, seconds: float) -> float:
     return (processor_seconds(pid) - used) / seconds
 
 
-def wait_until_quiet(pid: int) -> None:
-    """Return once a process has done whatever it was asked for; nobody else tells when that is."""
-    wait_for(lambda: processor_share(pid, _LOOK_S) <= QUIET_SHARE_MAX, "the node is quiet")
+def wait_until_quiet(pid: int, seconds: float = _LOOK_S) -> float:
+    """Return the share of a processor that a process uses once it has done all it was asked for.
+
+    Nobody else tells when that is. The share is next to nothing for as long as `seconds`.
+    """
+
+    def look() -> float | None:
+        share = _processor_share(pid, seconds)
+        return share if share <= QUIET_SHARE_MAX else None
+
+    return wait_for(look, f"a process uses no more than {QUIET_SHARE_MAX} of a processor")
 
 
 def processor_seconds(pid: int) -> float:
