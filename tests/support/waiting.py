@@ -102,6 +102,28 @@ def wait_for_change(
     raise NeverCameAboutError(_complaint(state, found, otherwise, patience_s))
 
 
+async def wait_for_event(
+    changed: asyncio.Event,
+    look: Callable[[], _Found | None],
+    state: str,
+    *,
+    otherwise: Callable[[], object] | None = None,
+    patience_s: float = PATIENCE_S,
+) -> _Found:
+    """Do the same in an event loop: `changed` is set by whoever makes the state."""
+    patience = asyncio.timeout(patience_s)
+    try:
+        async with patience:
+            while (found := look()) is None or found is False:
+                changed.clear()
+                await changed.wait()
+            return found
+    except TimeoutError:
+        if not patience.expired():
+            raise
+        raise NeverCameAboutError(_complaint(state, look(), otherwise, patience_s)) from None
+
+
 def _complaint(
     state: str, last: object, otherwise: Callable[[], object] | None, patience_s: float
 ) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.interop.controller_quorum import wait_for
+from tests.support.waiting import wait_for
 from tests.unit.cli_dump.dump import decoder_of
 
 from kvorum.cli.dump.log_parts import log_parts
@@ -131,7 +131,7 @@ def test_processes_that_are_killed_leave_nothing_behind(
         with subprocess.Popen(
             [*command, str(large_log(tmp_path))], stdout=subprocess.PIPE, stderr=complaint
         ) as process:
-            workers = wait_for(partial(started_workers, process.pid), lambda: "it has workers")
+            workers = wait_for(partial(started_workers, process.pid), "it has workers")
             os.kill(min(workers) if is_worker_killed else process.pid, signal.SIGKILL)
             assert process.stdout is not None
             while is_worker_killed and process.stdout.read(1 << 20):
@@ -144,7 +144,7 @@ def test_processes_that_are_killed_leave_nothing_behind(
             assert complaint.read().endswith(said)
         else:
             assert process.returncode == -signal.SIGKILL
-    wait_for(lambda: not commands(workers) or None, lambda: f"{workers} have ended")
+    wait_for(lambda: not commands(workers) or None, f"{workers} have ended")
 
 
 def test_a_reader_that_goes_ends_all_without_a_word(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
+from tests.support.waiting import PATIENCE_S
+
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.settings import AdminSettings
 from kvorum.metadata.address import Address
@@ -26,7 +28,6 @@ Answer = Callable[[Message], Message | None]
 """None hangs up; SILENCE leaves the client waiting."""
 SILENCE = MetadataResponse(cluster_id="to be left unsaid")
 HOST = "127.0.0.1"
-PATIENCE_SECONDS = 10
 
 
 class FakeNode:
@@ -97,8 +98,8 @@ class FakeNode:
         return len(self._tasks)
 
     async def wait_until_left(self) -> None:
-        """Wait until the connections that are open now are closed; TimeoutError after seconds."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        """Wait until the connections that are open now are closed; TimeoutError if they are not."""
+        async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*self._tasks)
 
     def _broker(self) -> MetadataResponseBroker:

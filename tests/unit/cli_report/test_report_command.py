@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import PATIENCE_S
 from tests.unit.spark.report.made_up_cluster import troubled_cluster
 from tests.unit.spark.report.written_tables import write_log
 
@@ -85,7 +86,11 @@ def test_nothing_of_spark_is_imported_before_it_is_needed() -> None:
         "print([name for name in ('pyarrow', 'numpy', 'pyspark') if name in sys.modules])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
     assert done.stdout.splitlines()[-1] == "[]"
     assert "--tables DIR" in done.stdout

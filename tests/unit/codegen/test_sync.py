@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.waiting import PATIENCE_S
 
 from kvorum.codegen.class_file import ClassFile
 from kvorum.codegen.errors import CodegenError
@@ -170,7 +171,7 @@ def test_the_command_fails_in_one_line(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
         assert done.returncode == 1
         assert len(done.stderr.splitlines()) == 1

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
+from tests.support.waiting import PATIENCE_S
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "tools.md"
 PROMPT: Final = "$ "
@@ -71,7 +72,7 @@ def test_every_command_prints_what_is_shown(golden_sets: Path, tmp_path: Path) -
             env={**os.environ, "PATH": path},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
         )
         printed = (done.stdout + done.stderr).replace(f"{folder}/", "")

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Final, TypeVar, cast
 
 from immutables import Map
+from tests.support.waiting import PATIENCE_S, wait_for_event
 from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.topic_logs import flush, managed
 
@@ -191,17 +192,15 @@ class Coordinated:
 
     async def loaded(self) -> None:
         """Wait until the groups are loaded, of which nobody hears."""
-        while self.code_of_listing() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # noqa: ASYNC110 - see above
-            await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_S):
+            while self.code_of_listing() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # noqa: ASYNC110 - see above
+                await asyncio.sleep(0)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until a record makes `condition` true."""
         changed = asyncio.Event()
         self.partitions[0].watch(changed.set)
-        async with asyncio.timeout(10):
-            while not condition():
-                await changed.wait()
-                changed.clear()
+        await wait_for_event(changed, condition, "a record makes it so", otherwise=self.records)
 
     def code_of_listing(self) -> ErrorCode:
         try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Self, cast
 
+from tests.support.waiting import wait_for_event
 from tests.unit.cli_quorum.fake_node import HOST, FakeNode
 
 from kvorum.metadata.address import Address
@@ -47,7 +48,6 @@ from kvorum.wire.quorum_reassignment_tag import add_reassignment
 
 KEY = "kvorum.quorum.target.voters"
 ELECTION_TIMEOUT_MS = 100
-PATIENCE_SECONDS = 10
 CONFIG = RaftConfig(election_timeout_ms=ELECTION_TIMEOUT_MS)
 
 
@@ -177,10 +177,12 @@ class PlayedLeader:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until something that a request changes is so."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not condition():
-                self._asked.clear()
-                await self._asked.wait()
+        await wait_for_event(
+            self._asked,
+            condition,
+            "a request makes it so",
+            otherwise=lambda: ((self.steps, self.refused, self.node.asked)),
+        )
 
     async def until_asked(self, times: int) -> None:
         """Wait until the leader has described the quorum so many more times."""

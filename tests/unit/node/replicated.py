@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.interop.controller_quorum import wait_for
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.metadata.image import MetadataImage
@@ -82,7 +82,11 @@ def wait_for_isr(cluster: Cluster, topic: str, isr: set[int]) -> PartitionRegist
         state = state_of(cluster, topic)
         return state if set(state.isr) == isr and state.leader >= 0 else None
 
-    return wait_for(look, lambda: f"{topic}: {state_of(cluster, topic)}")
+    return wait_for(
+        look,
+        f"the replicas in sync of {topic} are {isr}",
+        otherwise=lambda: state_of(cluster, topic),
+    )
 
 
 def log_bytes(folder: Path, node_id: int, topic: str) -> bytes:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from immutables import Map
+from tests.support.waiting import wait_for_async
 from tests.unit.cli_quorum.fake_node import HOST, SILENCE, FakeNode
 
 from kvorum.broker.add_partitions_to_txn import (
@@ -199,8 +200,7 @@ async def test_what_comes_while_one_is_asked_is_asked_together_afterwards() -> N
     ):
         names = ("one", "two", "three")
         first = asyncio.create_task(manager.add_or_verify_transaction(data("zero")))
-        while not node.asked:  # noqa: ASYNC110 - of the first request nobody tells
-            await asyncio.sleep(0.001)
+        await wait_for_async(lambda: bool(node.asked), "the first request has come")
         later = [manager.add_or_verify_transaction(data(name)) for name in names]
         assert await asyncio.gather(first, *later) == [{}, {}, {}, {}]
     requests = [one for one in node.asked if isinstance(one, AddPartitionsToTxnRequest)]

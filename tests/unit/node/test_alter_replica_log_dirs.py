@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import wait_for
+from tests.support.waiting import wait_for
 from tests.unit.node.log_dir_requests import Replica, alter, replicas
 from tests.unit.node.raw_client import RawClient
 from tests.unit.node.record_requests import batch, fetch, produce, values
@@ -42,7 +42,7 @@ def broker(cluster: Cluster) -> Iterator[RawClient]:
 def hosted(cluster: Cluster, broker: RawClient, topic: str) -> str:
     """Create a topic with some records; return the name of its directory."""
     create_topic(cluster, topic, [NODE])
-    wait_for(lambda: fetch(broker, topic, 0).error_code == 0 or None, lambda: "it is hosted")
+    wait_for(lambda: fetch(broker, topic, 0).error_code == 0, "it is hosted")
     for number in range(5):
         assert produce(broker, topic, batch(b"%d" % number)).error_code == ErrorCode.NONE
     (replica,) = replicas(broker, topic)
@@ -56,8 +56,9 @@ def the_other(directory: str) -> str:
 
 def wait_until_moved(broker: RawClient, topic: str, directory: str) -> None:
     wait_for(
-        lambda: replicas(broker, topic) == [Replica(directory, False, 0)] or None,
-        lambda: f"{topic}: {replicas(broker, topic)}",
+        lambda: replicas(broker, topic) == [Replica(directory, False, 0)],
+        f"{topic} is in {directory}",
+        otherwise=lambda: replicas(broker, topic),
     )
 
 
@@ -134,7 +135,7 @@ def test_a_replica_that_is_not_there_yet_is_made_in_the_directory_asked_for(
         assert code == ErrorCode.REPLICA_NOT_AVAILABLE
         assert hosted(cluster, broker, topic) == directory
         place = id_of(cluster, directory)
-        wait_for(lambda: assigned(cluster, topic) == place or None, lambda: "it is assigned")  # noqa: B023 - called at once
+        wait_for(lambda: assigned(cluster, topic) == place, "it is assigned")  # noqa: B023 - called at once
 
 
 def test_what_cannot_move_is_refused(tmp_path: Path, cluster: Cluster, broker: RawClient) -> None:

@@ -11,13 +11,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import PATIENCE_S, wait_for
 from tests.unit.node.test_cluster import create
 
 from kvorum.cli import main
@@ -26,7 +26,6 @@ from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 
 KVORUM = [sys.executable, "-m", "kvorum.cli"]
-TIMEOUT_SECONDS = 60
 DIRECTORY_ID = "JEXY6aqzQY-32P5TStzaFg"
 HELP = [["--help"], ["storage", "format", "--help"], ["quorum", "--help"]]
 QUICK_SEED = ["simulate", "--seed", "1", "--duration", "2"]
@@ -76,7 +75,7 @@ def run(pipe: int, arguments: Sequence[str], *, is_buffered: bool) -> Ended:
         stdout=pipe,
         stderr=subprocess.PIPE,
         env=environment(is_buffered=is_buffered),
-        timeout=TIMEOUT_SECONDS,
+        timeout=PATIENCE_S,
         text=True,
         check=False,
     )
@@ -134,20 +133,18 @@ def test_a_question_to_a_cluster_ends_quietly(pipe: int, *, is_buffered: bool) -
 def test_complaints_that_nobody_reads_are_not_complained_of(pipe: int) -> None:
     for arguments in (["server", "/nowhere"], ["dump-log", "--files", "/nowhere"]):
         done = subprocess.run(
-            [*KVORUM, *arguments], stdout=pipe, stderr=pipe, timeout=TIMEOUT_SECONDS, check=False
+            [*KVORUM, *arguments], stdout=pipe, stderr=pipe, timeout=PATIENCE_S, check=False
         )
         assert done.returncode == READER_GONE
 
 
 def created(address: str) -> list[int]:
     """Create a topic as soon as somebody listens there."""
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    while True:
-        try:
-            return create(address, "made")
-        except ConnectionRefusedError:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+    return wait_for(
+        lambda: create(address, "made"),
+        f"somebody listens at {address}",
+        not_yet=(ConnectionRefusedError,),
+    )
 
 
 def test_a_cluster_goes_on_serving(tmp_path: Path, pipe: int, *, is_buffered: bool) -> None:
@@ -168,7 +165,7 @@ def test_a_cluster_goes_on_serving(tmp_path: Path, pipe: int, *, is_buffered: bo
     ):
         assert created(address) == [ErrorCode.TOPIC_ALREADY_EXISTS]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(TIMEOUT_SECONDS) == (READER_GONE if is_buffered else 0)
+        assert process.wait(PATIENCE_S) == (READER_GONE if is_buffered else 0)
         errors.seek(0)
         assert errors.read() == b""
 
@@ -181,7 +178,7 @@ def stopped(process: subprocess.Popen[bytes]) -> Generator[subprocess.Popen[byte
             yield process
         finally:
             process.terminate()
-            process.wait(TIMEOUT_SECONDS)
+            process.wait(PATIENCE_S)
 
 
 def test_seeds_that_nobody_waits_for_are_not_run(pipe: int) -> None:

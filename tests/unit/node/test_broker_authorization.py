@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-from tests.interop.controller_quorum import wait_for
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
@@ -258,7 +258,7 @@ def test_requests_about_records_tell_a_missing_permission_first(
         # A broker knows of a partition before it has made its log.
         return None if found["open"] == ErrorCode.NOT_LEADER_OR_FOLLOWER else found
 
-    assert wait_for(codes, lambda: "it is hosted") == {"open": 0, "secret": 29}
+    assert wait_for(codes, "it is hosted") == {"open": 0, "secret": 29}
     topic = FetchRequestFetchTopic(
         topic_id=closing.secret_id, partitions=[FetchRequestFetchPartition(partition=0)]
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
+from tests.support.waiting import wait_for_async
 from tests.unit.storage.topic_logs import CONFIG, NOW_MS, TOPIC_ID, append
 
 from kvorum.node.broker.cleaner_thread import CleanerThread
@@ -46,9 +46,11 @@ def fill(manager: LogManager, partition: TopicPartition, count: int) -> None:
 
 
 async def wait_until_clean(directory: LogDirectory, partition: TopicPartition) -> None:
-    # The file is written in another thread.
-    while partition not in directory.cleaner_checkpoint.read():  # noqa: ASYNC110 - see above
-        await asyncio.sleep(0.001)
+    """Wait for a file that is written in another thread."""
+    checkpoint = directory.cleaner_checkpoint
+    await wait_for_async(
+        lambda: partition in checkpoint.read(), f"{partition} is clean", otherwise=checkpoint.read
+    )
 
 
 @pytest.mark.asyncio

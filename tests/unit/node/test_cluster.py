@@ -5,6 +5,7 @@ import errno
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import PATIENCE_S
 from tests.unit.node.combined_node import prepare_node
 from tests.unit.node.raw_client import RawClient
 
@@ -120,7 +121,7 @@ async def test_a_full_disk_stops_the_node_loudly(tmp_path: Path) -> None:
     await node.start()
     try:
         disk.is_full = True
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             failure = await node.failed()
         assert "No space left on device" in str(failure)
         assert str(tmp_path) in str(failure)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from tests.interop.controller_quorum import wait_for
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 from tests.unit.node.record_requests import fetch, keyed_batch, produce
 
@@ -47,7 +47,7 @@ def create(broker: RawClient, name: str, configs: dict[str, str]) -> None:
     request = CreateTopicsRequest([topic], 9_999)
     (created,) = broker.ask(request, CreateTopicsResponse, 7).topics
     assert created.error_code == ErrorCode.NONE
-    wait_for(lambda: fetch(broker, name, 0).error_code == 0 or None, lambda: "it is hosted")
+    wait_for(lambda: fetch(broker, name, 0).error_code == 0, "it is hosted")
 
 
 def fill(broker: RawClient, name: str) -> None:
@@ -80,7 +80,7 @@ def test_of_each_key_the_latest_record_stays(broker: RawClient) -> None:
     fill(broker, "compacted")
     fill(broker, "kept")
     # The active segment stays as it is; each one before it holds some seven batches.
-    wait_for(lambda: len(read(broker, "compacted")) < KEYS + 10 or None, lambda: "it is compacted")
+    wait_for(lambda: len(read(broker, "compacted")) < KEYS + 10 or None, "it is compacted")
     values = read(broker, "compacted")
     assert values.items() >= {one: b"%d" % one for one in range(COUNT - KEYS, COUNT)}.items()
     assert len(read(broker, "kept")) == COUNT
@@ -96,7 +96,7 @@ def test_a_topic_is_deleted_while_it_is_compacted(cluster: Cluster, broker: RawC
         deletion = DeleteTopicsRequest(topic_names=[name], timeout_ms=5000)
         with RawClient(cluster.controller_servers) as controller:
             controller.ask(deletion, DeleteTopicsResponse, 5)
-        wait_for(partial(is_gone, broker, name), lambda: "the topic is gone")
+        wait_for(partial(is_gone, broker, name), "the topic is gone")
     create(broker, "next", configs)
     fill(broker, "next")
-    wait_for(lambda: len(read(broker, "next")) < COUNT or None, lambda: "it is compacted")
+    wait_for(lambda: len(read(broker, "next")) < COUNT or None, "it is compacted")

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import PATIENCE_S
 from tests.unit.node.test_cluster import create
 
 from kvorum.cli import main
@@ -16,7 +17,6 @@ from kvorum.node.embedded.node import ClusterSize, Place, prepare_nodes
 from kvorum.wire.error_codes import ErrorCode
 
 DEV = [sys.executable, "-m", "kvorum.cli", "dev", "--json"]
-STOP_SECONDS = 30
 
 
 def run_dev(*arguments: str) -> tuple[dict[str, object], list[int]]:
@@ -26,7 +26,7 @@ def run_dev(*arguments: str) -> tuple[dict[str, object], list[int]]:
         facts: dict[str, object] = json.loads(process.stdout.readline())
         codes = create(str(facts["bootstrap_servers"]).split(",")[-1], "made")
         process.send_signal(signal.SIGINT)
-        assert process.wait(STOP_SECONDS) == 0
+        assert process.wait(PATIENCE_S) == 0
         assert process.stdout.read() == ""
     return facts, codes
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.testing import Cluster
@@ -20,7 +20,6 @@ from kvorum.wire.messages.offset_fetch import (
 )
 
 GROUP = "first"
-PATIENCE_S = 30
 MANY_PARTITIONS = {"offsets.topic.num.partitions": "50"}
 
 
@@ -43,10 +42,12 @@ def test_a_broker_that_is_named_as_coordinator_is_one() -> None:
         Cluster(overrides=MANY_PARTITIONS) as cluster,
         RawClient(cluster.bootstrap_servers) as client,
     ):
-        errors = [found_at(client)]
-        deadline = time.monotonic() + PATIENCE_S
-        while errors[-1] is not ErrorCode.NONE:
-            assert time.monotonic() < deadline
+        errors: list[ErrorCode] = []
+
+        def is_named() -> bool:
             errors.append(found_at(client))
+            return errors[-1] is ErrorCode.NONE
+
+        wait_for(is_named, "the broker is named as coordinator", otherwise=lambda: errors)
         assert used_at(client) is ErrorCode.NONE
     assert {before for before, _ in pairwise(errors)} <= {ErrorCode.COORDINATOR_NOT_AVAILABLE}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 import struct
 import tracemalloc
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.support.waiting import wait_for_async
 from tests.unit.storage.faulty_files import FaultyFiles
 
 from kvorum.node.errors import CloseConnectionError
@@ -42,7 +44,12 @@ class Ends(NamedTuple):
     """A writer, and the client's end of its connection."""
 
     writer: FrameWriter
+    near: socket.socket
     client: socket.socket
+
+    async def until_full(self) -> None:
+        """Wait until the system takes nothing more for the client."""
+        await wait_for_async(lambda: not select.select([], [self.near], [], 0)[1], "it is full")
 
     async def received(self, size: int) -> bytes:
         loop = asyncio.get_running_loop()
@@ -63,7 +70,7 @@ async def connected() -> AsyncGenerator[Ends]:
     transport, _ = await asyncio.get_running_loop().create_connection(lambda: flow, sock=near)
     writer = FrameWriter(transport, flow.can_write)
     try:
-        yield Ends(writer, far)
+        yield Ends(writer, near, far)
     finally:
         writer.close()
         transport.abort()
@@ -131,7 +138,7 @@ async def test_a_client_that_never_reads_takes_no_memory(tmp_path: Path) -> None
     async with connected() as ends:
         tracemalloc.start()
         sending = asyncio.create_task(ends.writer.send(parts))
-        await asyncio.sleep(0.3)
+        await ends.until_full()
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert not sending.done()
@@ -148,7 +155,7 @@ async def test_a_file_that_cannot_be_sent_is_read_as_its_client_reads(tmp_path: 
     async with connected() as ends:
         tracemalloc.start()
         sending = asyncio.create_task(ends.writer.send(parts))
-        await asyncio.sleep(0.1)
+        await ends.until_full()
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak < LARGE / 4
@@ -164,7 +171,7 @@ async def test_a_segment_that_is_closed_and_deleted_is_still_sent(tmp_path: Path
     wanted = frame_of(parts)
     async with connected() as ends:
         sending = asyncio.create_task(ends.writer.send(parts))
-        await asyncio.sleep(0.05)
+        await ends.until_full()
         file.close()
         (tmp_path / "log").unlink()
         # A file that takes the freed number would be sent instead.
@@ -212,7 +219,7 @@ async def test_a_lost_connection_leaves_nothing_behind_that_the_loop_watches(
     for _ in range(3):
         async with connected() as ends:
             sending = asyncio.create_task(ends.writer.send([FileRecords(file, 0, LARGE)]))
-            await asyncio.sleep(0.02)
+            await ends.until_full()
             ends.writer.close()
             sending.cancel()
             with suppress(asyncio.CancelledError):

@@ -7,6 +7,7 @@ import logging
 from dataclasses import replace
 
 import pytest
+from tests.support.turns import let_others_run
 from tests.unit.node.coordinated import (
     CONTEXT,
     OFFSETS,
@@ -120,8 +121,7 @@ async def test_a_log_whose_last_records_compaction_has_taken_is_loaded() -> None
     node.log.truncate_to(2, now_ms=0)
     node.log.append_as_follower(emptied, leader_epoch=0, now_ms=0)
     node.register(leader_epoch=0)
-    async with asyncio.timeout(5):
-        await node.loaded()
+    await node.loaded()
     assert await node.offset() == 4
     assert node.log.log_end_offset == 4
 
@@ -170,7 +170,7 @@ async def test_an_answer_waits_until_its_records_are_committed() -> None:
             LeaveGroupRequest("g", members=[LeaveGroupRequestMemberIdentity("m")])
         )
     )
-    await asyncio.sleep(0.01)
+    await let_others_run()
     assert not any(task.done() for task in (waiting, newest, leaving))
     assert await node.offset() == 1
     node.release()

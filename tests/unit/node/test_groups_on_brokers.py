@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.interop.controller_quorum import wait_for
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.testing import Cluster
@@ -77,15 +77,15 @@ def coordinators(address: str) -> dict[str, str]:
         assert {(one.error_code, one.error_message) for one in answered} == {(ErrorCode.NONE, "")}
         return {one.key: f"{one.host}:{one.port}" for one in answered}
 
-    places = wait_for(found, lambda: "there is a coordinator for every group")
+    places = wait_for(found, "there is a coordinator for every group")
     for group, place in places.items():
         # As in Kafka, a broker knows of its new partitions before it has made their logs.
-        await_load(place, group)
+        committed_once_loaded(place, group)
     return places
 
 
-def await_load(address: str, group: str) -> int:
-    return wait_for(lambda: committed(address, group), lambda: f"{group} is loaded")
+def committed_once_loaded(address: str, group: str) -> int:
+    return wait_for(lambda: committed(address, group), f"{group} is loaded")
 
 
 def commit(address: str, group: str, offset: int) -> ErrorCode:
@@ -151,9 +151,9 @@ def test_offsets_outlive_a_broker_and_end_with_their_topic(cluster: Cluster) -> 
         cluster.restart(broker_id)
     places = coordinators(addresses(cluster)[0])
     for number, (group, coordinator) in enumerate(places.items()):
-        assert await_load(coordinator, group) == number
+        assert committed_once_loaded(coordinator, group) == number
     with RawClient(cluster.controller_servers) as controller:
         request = DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=5000)
         controller.ask(request, DeleteTopicsResponse, 5)
     for group, coordinator in places.items():
-        wait_for(lambda: committed(coordinator, group) == -1 or None, lambda: "it is gone")  # noqa: B023 - called at once
+        wait_for(lambda: committed(coordinator, group) == -1, "it is gone")  # noqa: B023 - called at once

@@ -5,7 +5,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +23,7 @@ from kvorum.wire.records import read_batches
 ROUNDS = 50
 SESSION_TIMEOUT_MS = 200
 """A killed broker may come back when its session is over: soon."""
-STREAM_SECONDS_MAX = 0.08
+ANSWERS_MAX = 20
 SEED = 20_000
 
 
@@ -63,14 +62,13 @@ def names(round_number: int) -> Iterator[str]:
         yield f"round-{round_number}-topic-{number}"
 
 
-def stream(node: Node, round_number: int, *, seconds: float) -> tuple[set[str], set[str]]:
-    """Create topics until the node is killed; return those acknowledged, and those asked for."""
+def stream(node: Node, round_number: int, *, answers: int) -> tuple[set[str], set[str]]:
+    """Create topics and kill the node; return those acknowledged, and those asked for."""
     acknowledged: set[str] = set()
     asked: set[str] = set()
-    until = time.monotonic() + seconds
     with RawClient(node.address) as client, contextlib.suppress(AssertionError, OSError):
         for name in names(round_number):
-            if time.monotonic() > until:
+            if len(acknowledged) == answers:
                 # The next request is under way when the node dies.
                 client.send(request_for(name), 7)
                 asked.add(name)
@@ -124,7 +122,7 @@ def kill_again_and_again(folder: Path, rounds: int) -> tuple[set[str], set[str]]
         assert acknowledged <= set(found), f"lost before round {number}"
         assert set(found) <= asked
         assert len(found) == len(set(found))
-        more, wanted = stream(node, number, seconds=dice.uniform(0, STREAM_SECONDS_MAX))
+        more, wanted = stream(node, number, answers=dice.randint(0, ANSWERS_MAX))
         acknowledged |= more
         asked |= wanted
     return acknowledged, asked

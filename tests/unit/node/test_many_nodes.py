@@ -1,19 +1,17 @@
 """Clusters of several nodes in one process: nodes go and come back, and are parted."""
 
 import asyncio
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import PATIENCE_S, wait_for
 from tests.unit.node.test_cluster import create, topics
 
 from kvorum.node.embedded.node import WrongSizeError
 from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.error_codes import ErrorCode
 
-PATIENCE_SECONDS = 30.0
 QUICK = {
     "broker.session.timeout.ms": "1000",
     "broker.heartbeat.interval.ms": "100",
@@ -28,13 +26,6 @@ def cluster() -> Iterator[Cluster]:
     """Three controllers and a broker."""
     with Cluster(controllers=3, brokers=1, overrides=QUICK) as running:
         yield running
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it does not come to that"
-        threading.Event().wait(0.01)
 
 
 def epoch_of(cluster: Cluster, node_id: int) -> int:
@@ -57,7 +48,11 @@ def test_another_leads_when_the_leader_is_killed_and_nothing_is_lost(cluster: Cl
         cluster.kill(leader_id)
         assert cluster.wait_for_leader(other_than=leader_id) != leader_id
         cluster.restart(leader_id)
-    until(lambda: topics(cluster.bootstrap_servers) == {"one", "two", "three"})
+    wait_for(
+        lambda: topics(cluster.bootstrap_servers) == {"one", "two", "three"},
+        "all topics are there",
+        otherwise=lambda: topics(cluster.bootstrap_servers),
+    )
 
 
 def test_a_leader_that_is_parted_from_the_others_gives_up_and_follows(cluster: Cluster) -> None:
@@ -67,9 +62,12 @@ def test_a_leader_that_is_parted_from_the_others_gives_up_and_follows(cluster: C
     cluster.partition({leader_id}, others)
     successor_id = cluster.wait_for_leader(other_than=leader_id)
     assert create(cluster.bootstrap_servers, "meanwhile") == [ErrorCode.NONE]
-    until(lambda: not cluster.node(leader_id).is_active_controller)
+    wait_for(lambda: not cluster.node(leader_id).is_active_controller, "the leader gives up")
     cluster.heal()
-    until(lambda: epoch_of(cluster, leader_id) == epoch_of(cluster, successor_id))
+    wait_for(
+        lambda: epoch_of(cluster, leader_id) == epoch_of(cluster, successor_id),
+        "it follows its successor",
+    )
     assert cluster.leader_id == successor_id
 
 
@@ -80,8 +78,8 @@ def test_a_follower_that_is_parted_from_the_others_disturbs_nobody(cluster: Clus
     epoch = epoch_of(cluster, leader_id)
     cluster.partition({follower_id}, {1, 2, 3, 101} - {follower_id})
     assert create(cluster.bootstrap_servers, "without-it") == [ErrorCode.NONE]
-    # Parted for several times as long as it waits for its leader.
-    threading.Event().wait(3.0)
+    raft = cluster.node(follower_id).shared_server.raft
+    wait_for(lambda: not raft.has_leader, "it gives up waiting for its leader")
     cluster.heal()
     assert create(cluster.bootstrap_servers, "with-it") == [ErrorCode.NONE]
     assert (cluster.leader_id, epoch_of(cluster, leader_id)) == (leader_id, epoch)
@@ -115,7 +113,10 @@ def test_brokers_come_and_go(tmp_path: Path) -> None:
         assert create(first, "made") == [ErrorCode.NONE]
     with Cluster(controllers=1, brokers=3, folder=tmp_path, overrides=QUICK) as cluster:
         assert len(cluster.bootstrap_servers.split(",")) == 3
-        until(lambda: topics(cluster.bootstrap_servers.split(",")[2]) == {"made"})
+        wait_for(
+            lambda: topics(cluster.bootstrap_servers.split(",")[2]) == {"made"},
+            "the third broker knows the topic",
+        )
 
 
 def test_a_size_that_is_not_that_of_the_data(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ async def test_in_a_loop_of_ones_own() -> None:
     async with AsyncCluster(controllers=3, brokers=0, overrides=QUICK) as cluster:
         leader_id = await cluster.wait_for_leader()
         await cluster.kill(leader_id)
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(PATIENCE_S):
             assert await cluster.wait_for_leader(other_than=leader_id) != leader_id
         await cluster.restart(leader_id)
         assert cluster.node_ids == (1, 2, 3)

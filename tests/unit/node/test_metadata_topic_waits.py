@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from tests.support.turns import let_others_run
 
 from kvorum.node.broker.metadata_fetch import MetadataFetchParams, fetch
 from kvorum.node.broker.metadata_topic import MetadataTopic
@@ -147,9 +148,9 @@ async def test_all_who_wait_are_answered_and_nothing_is_left_waiting() -> None:
         for _ in range(50)
     ]
     gone = waits.pop()
-    await asyncio.sleep(0.01)
+    await let_others_run()
     gone.cancel()
-    await asyncio.sleep(0.01)
+    await let_others_run()
     assert len(vars(broker.topic)["_waiting"]) == len(waits)
     broker.commit_to(4)
     answers = await asyncio.gather(*waits)

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 import pytest
+from tests.support.turns import let_others_run
+from tests.support.waiting import PATIENCE_S
 from tests.unit.node.played_leader import PlayedLeader, PlayedReplica
 
 from kvorum.controller.quorum_description import NOBODY, QuorumDescription
@@ -121,7 +123,7 @@ async def running(
     manager = managed(replica.leader, replica, controller)
     manager.start()
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             yield manager
     finally:
         await manager.close()
@@ -151,7 +153,7 @@ async def test_an_unexpected_error_is_followed_by_a_pause() -> None:
     replica.leader.want("1,2,3,4")
     manager.start()
     await replica.failed.wait()
-    await asyncio.sleep(0.2)
+    await let_others_run()
     await manager.close()
     assert (len(replica.failures), controller.measures.failure_count) == (8, 1)
 
@@ -188,7 +190,7 @@ async def test_a_leader_takes_no_step_before_its_controller_is_active() -> None:
     replica = LeadingReplica(PlayedLeader())
     controller = PlayedController(is_active=False)
     async with running(replica, controller) as manager:
-        await asyncio.sleep(0.1)
+        await let_others_run()
         assert not replica.described.is_set()
         assert manager.describe() is None
         controller.activate()
@@ -226,9 +228,9 @@ async def test_without_a_wish_nobody_is_asked() -> None:
     async with PlayedLeader() as leader:
         manager = managed(leader, leader.replica(1), PlayedController(is_active=False))
         manager.start()
-        await asyncio.sleep(0.1)
+        await let_others_run()
         leader.want(None)
-        await asyncio.sleep(0.1)
+        await let_others_run()
         assert (manager.describe(), manager.describe_as_proxy()) == (None, None)
         await manager.close()
         assert leader.node.asked == []

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 import pytest
+from tests.support.waiting import PATIENCE_S
 from tests.unit.node.played_leader import ELECTION_TIMEOUT_MS, PlayedLeader
 
 from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy
@@ -46,7 +47,7 @@ def told(caplog: pytest.LogCaptureFixture) -> Generator[list[str]]:
 async def test_the_leader_is_asked_for_each_step_and_goes_last() -> None:
     async with PlayedLeader() as leader:
         leader.want("4,5,6")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await leader.proxy(1).take_steps()
     # Of two removals the one with the higher id comes first; the leader, 2, is left to the end.
     assert leader.steps == [
@@ -91,7 +92,7 @@ async def test_two_take_each_step_once() -> None:
     async with PlayedLeader() as leader:
         leader.want("4,5,6")
         async with working(leader.proxy(1), leader.proxy(4), leader.proxy(6)) as tasks:
-            await asyncio.wait(tasks, timeout=10)
+            await asyncio.wait(tasks, timeout=PATIENCE_S)
     assert (leader.voters, leader.refused) == ({4, 5, 6}, [])
     assert len(leader.steps) == len(set(leader.steps)) == 7
 
@@ -99,7 +100,7 @@ async def test_two_take_each_step_once() -> None:
 async def test_who_has_taken_a_step_takes_the_next_one_with_the_next_answer() -> None:
     async with PlayedLeader() as leader:
         leader.want("2")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await leader.proxy(1).take_steps()
     asked = [request.NAME.removesuffix("Request") for request in leader.node.asked]
     assert asked[asked.index("RemoveRaftVoter") :] == [
@@ -259,4 +260,4 @@ async def test_it_ends_when_this_node_leads() -> None:
         async with working(leader.proxy(1, replica)) as tasks:
             await leader.until_asked(1)
             replica.is_leader = True
-            await asyncio.wait_for(tasks[0], 10)
+            await asyncio.wait_for(tasks[0], PATIENCE_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.interop.controller_quorum import wait_for
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 from tests.unit.node.record_requests import batch, fetch, fetch_request, produce, values
 from tests.unit.node.replicated import (
@@ -59,7 +59,7 @@ def append(cluster: Cluster, topic: str, value: bytes) -> int:
             return None
         return answer.base_offset if answer.error_code == ErrorCode.NONE else None
 
-    return wait_for(write, lambda: f"{value!r} is not written: {state_of(cluster, topic)}")
+    return wait_for(write, f"{value!r} is written", otherwise=lambda: state_of(cluster, topic))
 
 
 def read(cluster: Cluster, topic: str) -> list[bytes | None]:
@@ -77,7 +77,7 @@ def assert_same_logs(cluster: Cluster, topic: str, brokers: tuple[int, ...] = BR
         logs = {log_bytes(cluster.folder, node_id, topic) for node_id in brokers}
         return len(logs) == 1 or None
 
-    wait_for(look, lambda: "the logs differ")
+    wait_for(look, "all logs are the same")
 
 
 def test_a_write_for_all_reaches_every_replica(cluster: Cluster, topic: str) -> None:
@@ -125,8 +125,8 @@ def test_too_few_replicas_in_sync_refuse_a_write(cluster: Cluster, topic: str) -
         wait_for_isr(cluster, topic, {101, 102})
         with leader(cluster, topic) as client:
             wait_for(
-                lambda: produce(client, topic, batch(b"early")).error_code == 19 or None,
-                lambda: "NOT_ENOUGH_REPLICAS",
+                lambda: produce(client, topic, batch(b"early")).error_code == 19,
+                "the leader knows that there are not enough replicas",
             )
             assert produce(client, topic, batch(b"two"), acks=1).error_code == ErrorCode.NONE
             # What too few replicas have is not committed.
@@ -134,7 +134,7 @@ def test_too_few_replicas_in_sync_refuse_a_write(cluster: Cluster, topic: str) -
     finally:
         cluster.restart(103)
     wait_for_isr(cluster, topic, {*BROKERS})
-    wait_for(lambda: read(cluster, topic)[-1] == b"two" or None, lambda: "not committed")
+    wait_for(lambda: read(cluster, topic)[-1] == b"two", "two is committed")
     # The leader may have taken an early one before it knew that a replica was gone.
     assert [value for value in read(cluster, topic) if value != b"early"] == [b"one", b"two"]
     assert_same_logs(cluster, topic)
@@ -210,8 +210,8 @@ def test_consumers_of_new_versions_read_from_followers(cluster: Cluster, topic: 
     append(cluster, topic, b"one")
     with RawClient(address_of(cluster, 102)) as client:
         wait_for(
-            lambda: values(fetch(client, topic, 0)) == [b"one"] or None,
-            lambda: "the follower knows that the record is committed",
+            lambda: values(fetch(client, topic, 0)) == [b"one"],
+            "the follower knows that the record is committed",
         )
         request = fetch_request(topic, 0, min_bytes=0, max_wait_ms=0)
         (answered,) = client.ask(request, FetchResponse, 10).responses

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import wait_for
+from tests.support.waiting import wait_for
 from tests.unit.node.log_dir_requests import Replica, alter, replicas
 from tests.unit.node.raw_client import RawClient
 from tests.unit.node.record_requests import batch, fetch, produce, values
@@ -29,6 +28,7 @@ from tests.unit.node.test_alter_replica_log_dirs import (
     wait_until_moved,
 )
 from tests.unit.node.test_broker_records import set_config
+from tests.unit.node.test_replication import append
 
 from kvorum.broker.quota.replication_quota_manager import (
     ALTER_LOG_DIRS_RATE,
@@ -44,8 +44,6 @@ from kvorum.wire.error_codes import ErrorCode
 
 VALUE_BYTES = 10_000
 COUNT = 5
-SETTLING_S = 0.5
-"""In which a follower that nobody holds back fetches everything many times over."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +76,12 @@ def test_a_throttled_replica_waits_and_its_consumers_do_not(
         # The replica in sync has everything; the other one at most what exceeded the quota.
         folder = Path(cluster.node(CONTROLLER).shared_server.config.log_directories[0])
         base = folder.parents[1]
-        time.sleep(SETTLING_S)
+        # The follower fetches this from the same leader, again and again, in the same requests.
+        free = f"{topic}-free"
+        create_topic(cluster, free, [leader, follower])
+        for number in range(COUNT):
+            append(cluster, free, b"%d" % number)
+        wait_for_isr(cluster, free, {leader, follower})
         assert set(state_of(cluster, topic).isr) == {leader, other}
         assert len(values(fetch(client, topic, COUNT - 1))) == 1
         assert len(log_bytes(base, other, topic)) > COUNT * VALUE_BYTES
@@ -96,7 +99,7 @@ def held_back(cluster: Cluster, broker: RawClient, folder: Path) -> tuple[str, s
     set_config(cluster, ResourceType.BROKER, "", ALTER_LOG_DIRS_RATE, "1")
     wait_for(
         lambda: cluster.node(1).shared_server.loader.published.configs.of_cluster() or None,
-        lambda: "the broker knows the bound",
+        "the broker knows the bound",
     )
     assert alter(broker, "slow", folder / the_other(here)) == ErrorCode.NONE
     wait_until_held_back(broker, here)
@@ -109,7 +112,7 @@ def wait_until_held_back(broker: RawClient, here: str) -> None:
         is_under_way = len(found) == 2 and found[False].directory == here
         return (is_under_way and 0 < found[True].offset_lag < 5 + COUNT) or None
 
-    wait_for(is_slow, lambda: f"{replicas(broker, 'slow')}")
+    wait_for(is_slow, "the move is held back", otherwise=lambda: replicas(broker, "slow"))
 
 
 def slow_cluster(folder: Path) -> Cluster:

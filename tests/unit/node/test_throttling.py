@@ -25,6 +25,8 @@ from kvorum.wire.messages.create_topics import (
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 StartCluster = Callable[..., Cluster]
+CLOCKS_DIFFER_S = 0.01
+"""By how much a timer of the event loop may be early."""
 
 
 def limit_everyone(client: RawClient, rate: float) -> None:
@@ -55,18 +57,18 @@ def test_a_strict_quota_refuses_tells_to_wait_and_mutes_the_connection(
     address = cluster.bootstrap_servers if is_forwarded else cluster.controller_servers
     with RawClient(address) as client, RawClient(address) as other:
         limit_everyone(other, 2.0)
+        started = time.monotonic()
         response = create(client, 7, ("a", 4), ("b", 1))
         assert [topic.error_code for topic in response.topics] == [
             ErrorCode.NONE,
             ErrorCode.THROTTLING_QUOTA_EXCEEDED,
         ]
-        assert 900 < response.throttle_time_ms <= 1_000
-        started = time.monotonic()
+        throttle_ms = response.throttle_time_ms
+        assert 0 < throttle_ms <= 1_000
         create(other, 7)
-        assert time.monotonic() - started < 0.5
         # This one comes too early, and is answered when the time is over and there are tokens.
         response = create(client, 7, ("b", 1))
-        assert time.monotonic() - started > 0.85
+        assert time.monotonic() - started > throttle_ms / 1000 - CLOCKS_DIFFER_S
         assert [topic.error_code for topic in response.topics] == [ErrorCode.NONE]
         assert response.throttle_time_ms == 0
 
@@ -74,18 +76,21 @@ def test_a_strict_quota_refuses_tells_to_wait_and_mutes_the_connection(
 def test_old_versions_are_served_and_told_to_wait(kvorum_cluster_factory: StartCluster) -> None:
     cluster = kvorum_cluster_factory(overrides={"controller.quota.window.num": "1"})
     with RawClient(cluster.controller_servers) as client:
-        limit_everyone(client, 100.0)
-        response = create(client, 5, ("a", 100), ("b", 5))
+        limit_everyone(client, 10.0)
+        response = create(client, 5, ("a", 10), ("b", 10))
         assert [topic.error_code for topic in response.topics] == [0, 0]
-        assert 0 < response.throttle_time_ms <= 50
+        assert 0 < response.throttle_time_ms <= 1_000
 
 
-def test_a_client_that_leaves_while_it_is_muted_is_forgotten(
+def test_a_client_that_is_muted_keeps_nobody_waiting_and_is_forgotten_when_it_leaves(
     kvorum_cluster_factory: StartCluster,
 ) -> None:
     cluster = kvorum_cluster_factory(overrides={"controller.quota.window.num": "1"})
     with RawClient(cluster.bootstrap_servers) as client:
         limit_everyone(client, 0.01)
-        assert create(client, 7, ("a", 4), ("b", 1)).throttle_time_ms > 100_000
+        # Much longer than anybody's patience.
+        assert create(client, 7, ("a", 40), ("b", 1)).throttle_time_ms > 1_000_000
+        with RawClient(cluster.bootstrap_servers) as other:
+            assert other.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers
     with RawClient(cluster.bootstrap_servers) as client:
         assert client.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers

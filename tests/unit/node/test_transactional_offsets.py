@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from tests.support.turns import let_others_run
 from tests.unit.node.coordinated import SETTINGS, Coordinated
 
 from kvorum.broker.add_partitions_to_txn import TransactionSupportedOperation
@@ -44,7 +45,7 @@ async def test_a_marker_is_answered_when_its_offsets_are_visible() -> None:
     assert await node.commit_in_transaction(8) is ErrorCode.NONE
     node.hold()
     ending = asyncio.create_task(node.end_transaction())
-    await asyncio.sleep(0.01)
+    await let_others_run()
     assert not ending.done()
     assert await node.offset() == -1
     node.release()

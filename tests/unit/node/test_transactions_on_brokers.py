@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from tests.interop.controller_quorum import wait_for
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 from tests.unit.node.record_requests import FETCH_VERSION, batch, produce, values
 from tests.unit.node.test_broker_records import brokers, create_topic, set_config
@@ -62,7 +62,7 @@ def cluster() -> Iterator[Cluster]:
         for topic in (TRANSACTION_STATE, TOPIC):
             create_topic(cluster, topic, [leader])
         with RawClient(cluster.bootstrap_servers.split(",")[0]) as client:
-            wait_for(lambda: read(client).error_code == 0 or None, lambda: "it is hosted")
+            wait_for(lambda: read(client).error_code == 0, "it is hosted")
         yield cluster
 
 
@@ -113,7 +113,7 @@ def test_the_leader_of_the_topic_is_named_and_says_itself_that_it_is_none(
 ) -> None:
     (leader, address), (_, other) = brokers(cluster)
     with RawClient(other) as client:
-        wait_for(lambda: find(client).error_code == 0 or None, lambda: "it is named")
+        wait_for(lambda: find(client).error_code == 0, "it is named")
         named = find(client)
     assert (named.node_id, f"{named.host}:{named.port}") == (leader, address)
     itself = find(broker)
@@ -161,7 +161,7 @@ def test_a_marker_ends_the_transaction_of_a_batch_that_need_not_be_verified(
         answered = produce(broker, TOPIC, records, transactional_id="mine")
         return answered.error_code == ErrorCode.NONE or None
 
-    wait_for(is_appended, lambda: "the broker knows that it need not ask")
+    wait_for(is_appended, "the broker knows that it need not ask")
     before = read(broker)
     assert (before.last_stable_offset, values(before)) == (0, [])
     stale = end(broker, (TOPIC, 0), transaction_version=2)

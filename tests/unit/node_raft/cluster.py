@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from tests.support.waiting import wait_for_event
+
 from kvorum.metadata.address import Address
 from kvorum.node.raft import (
     CommittedBatch,
@@ -48,7 +50,6 @@ QUORUM_KEYS = (
     ApiKey.REMOVE_RAFT_VOTER,
     ApiKey.UPDATE_RAFT_VOTER,
 )
-PATIENCE_SECONDS = 20
 _ENDS = (
     asyncio.IncompleteReadError,
     asyncio.CancelledError,
@@ -120,10 +121,9 @@ class RecordingListener:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until something that was heard makes `condition` true."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not condition():
-                self._changed.clear()
-                await self._changed.wait()
+        await wait_for_event(
+            self._changed, condition, "what is heard makes it so", otherwise=lambda: self
+        )
 
 
 class QuorumServer:

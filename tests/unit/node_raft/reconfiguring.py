@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from tests.unit.node_raft.cluster import CLUSTER_ID, LISTENER, PATIENCE_SECONDS, QUICK, Lab, Replica
+from tests.support.waiting import wait_for_async
+from tests.unit.node_raft.cluster import CLUSTER_ID, LISTENER, QUICK, Lab, Replica
 
 from kvorum.metadata.address import Address
 from kvorum.node.outbound.client_connection import ClientConnection
@@ -36,7 +36,6 @@ CALM = replace(QUICK, election_timeout_ms=300, fetch_timeout_ms=1200, request_ti
 """So patient that a busy machine does not make for elections that a test does not expect."""
 
 JOINING = replace(CALM, auto_join=True)
-TRY_AGAIN_SECONDS = 0.02
 _Response = TypeVar("_Response", bound=Message)
 Key = tuple[int, bytes]
 
@@ -47,13 +46,9 @@ def key_of(replica: Replica) -> Key:
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until something that nobody tells of is true."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        loop = asyncio.get_running_loop()
-        while not await condition():
-            later = asyncio.Event()
-            loop.call_later(TRY_AGAIN_SECONDS, later.set)
-            await later.wait()
+    """Wait until something that nobody tells of is true: `condition` is named after it."""
+    is_so: bool = await wait_for_async(condition, condition.__name__)
+    assert is_so
 
 
 async def has_value(replica: Replica, value: bytes) -> None:

@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from tests.support.waiting import PATIENCE_S
 from tests.unit.node_raft.cluster import (
-    PATIENCE_SECONDS,
     QUICK,
     Lab,
     QuorumServer,
@@ -16,6 +16,7 @@ from tests.unit.node_raft.cluster import (
 )
 
 from kvorum.metadata.address import Address
+from kvorum.node.clock import Clock
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ConnectFailedError,
@@ -27,7 +28,7 @@ from kvorum.node.raft.peer_link import RECONNECT_BACKOFF_MS_MIN, PeerLink
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 
 pytestmark = pytest.mark.asyncio
-PATIENT = replace(QUICK, fetch_timeout_ms=1000 * PATIENCE_SECONDS * 3)
+PATIENT = replace(QUICK, fetch_timeout_ms=int(1000 * PATIENCE_S * 3))
 """Whoever waits for the fetch timeout has no leader before the test's own patience ends."""
 
 
@@ -37,7 +38,7 @@ async def start_patient_quorum(lab: Lab, count: int) -> tuple[Replica, list[Repl
     for replica in replicas:
         replica.config = PATIENT
         await replica.start()
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(PATIENCE_S):
         waits = [asyncio.create_task(replica.until_leading()) for replica in replicas]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     leader = next(replica for replica, wait in zip(replicas, waits, strict=True) if wait.done())
@@ -56,7 +57,7 @@ async def has_value(replica: Replica, value: bytes) -> None:
 
 
 async def first_to_lead(replicas: list[Replica]) -> Replica:
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(PATIENCE_S):
         waits = {asyncio.create_task(replica.until_leading()): replica for replica in replicas}
         done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in pending:
@@ -87,19 +88,33 @@ async def test_broken_connections_cause_no_election(lab: Lab) -> None:
     assert {replica.node.epoch for replica in (leader, *rest)} == {epoch}
 
 
-def link_to(server: QuorumServer, *, host: str = "127.0.0.1") -> PeerLink:
+class StandingClock(Clock):
+    """A clock that stands where it is put."""
+
+    now_ms = 0.0
+
+    def monotonic_ms(self) -> float:
+        return self.now_ms
+
+    def wall_ms(self) -> int:
+        return int(self.now_ms)
+
+
+def link_to(
+    server: QuorumServer, *, host: str = "127.0.0.1", clock: Clock | None = None
+) -> PeerLink:
     return PeerLink(
         address=Address(host, server.port),
         client_id="test",
-        timeout_ms=1000 * PATIENCE_SECONDS,
-        clock=SystemClock(),
+        timeout_ms=int(1000 * PATIENCE_S),
+        clock=clock or SystemClock(),
         outgoing=Outgoing(),
     )
 
 
 async def until_lost(connection: ClientConnection) -> None:
     with pytest.raises(ConnectionLostError):
-        await connection.request(VoteRequest(), VoteResponse, timeout_ms=1000 * PATIENCE_SECONDS)
+        await connection.request(VoteRequest(), VoteResponse, timeout_ms=int(1000 * PATIENCE_S))
 
 
 async def test_a_peer_that_takes_connections_is_not_gone(lab: Lab) -> None:
@@ -136,7 +151,8 @@ async def test_a_host_with_several_addresses_refuses_only_if_all_do(lab: Lab) ->
 
 async def test_the_next_try_comes_after_a_pause_and_then_works(lab: Lab) -> None:
     server = await lab.server()
-    link = link_to(server)
+    clock = StandingClock()
+    link = link_to(server, clock=clock)
     port = server.port
     await server.close()
     with pytest.raises(NobodyListensError) as first:
@@ -145,7 +161,7 @@ async def test_the_next_try_comes_after_a_pause_and_then_works(lab: Lab) -> None
     with pytest.raises(ConnectFailedError) as second:
         await link.connection()
     assert second.value is first.value
-    await asyncio.sleep(RECONNECT_BACKOFF_MS_MIN / 1000)
+    clock.now_ms += RECONNECT_BACKOFF_MS_MIN
     assert (await link.connection()).is_open
     await link.close()
 

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 
 import pytest
+from tests.support.waiting import PATIENCE_S
 from tests.unit.node_raft.cluster import Lab, Replica
 
 pytestmark = pytest.mark.asyncio
@@ -153,7 +154,7 @@ async def test_a_damaged_snapshot_is_refused_and_asked_for_again(lab: Lab) -> No
     logging.getLogger("kvorum.node.raft.driver").addHandler(handler)
     try:
         await observer.start()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await with_warning.wait()
     finally:
         logging.getLogger("kvorum.node.raft.driver").removeHandler(handler)

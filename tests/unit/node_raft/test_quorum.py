@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 
 import pytest
-from tests.unit.node_raft.cluster import PATIENCE_SECONDS, Lab, Replica
+from tests.support.waiting import PATIENCE_S
+from tests.unit.node_raft.cluster import Lab, Replica
 
 from kvorum.node.raft import RaftStoppedError
 from kvorum.raft import NotLeaderError
@@ -25,18 +26,18 @@ async def leader_of(replicas: list[Replica]) -> Replica:
     """Return whichever replica leads first."""
     waits = {asyncio.create_task(replica.until_leading()): replica for replica in replicas}
     done, pending = await asyncio.wait(
-        waits, return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE_SECONDS
+        waits, return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE_S
     )
     for task in pending:
         task.cancel()
     await asyncio.gather(*pending, return_exceptions=True)
-    assert done, "nobody leads"
+    assert done, [replica.listener for replica in replicas]
     return waits[done.pop()]
 
 
 async def commit_somewhere(replicas: list[Replica], value: bytes) -> Replica:
     """Commit a value with whoever leads, trying again while leaders change."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             leader = await leader_of(replicas)
             with contextlib.suppress(NotLeaderError, RaftStoppedError, TimeoutError):

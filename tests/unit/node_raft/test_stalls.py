@@ -6,6 +6,7 @@ import asyncio
 import time
 
 import pytest
+from tests.support.turns import let_others_run
 
 from kvorum.node.raft.stalls import BEAT_MS, StallWatch
 
@@ -35,5 +36,5 @@ async def test_nothing_is_told_after_the_end() -> None:
     watch = StallWatch(told.append)
     watch.stop()
     time.sleep(STALL_SECONDS)  # noqa: ASYNC251 - as above
-    await asyncio.sleep(0.01)
+    await let_others_run()
     assert told == []

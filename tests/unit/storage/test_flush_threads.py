@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.waiting import PATIENCE_S
 from tests.unit.storage.batch_maker import make_batch, make_batches
 from tests.unit.storage.faulty_files import FaultyFiles, FaultyOpenFile
 
@@ -28,7 +29,7 @@ class SlowSyncFile(FaultyOpenFile):
         content = bytes(self.file.content)
         if self.is_slow:
             self.started.set()
-            assert self.go_on.wait(timeout=30)
+            assert self.go_on.wait(timeout=PATIENCE_S)
         self.file.synced = content
 
 
@@ -56,12 +57,12 @@ def test_appends_and_reads_go_on_during_a_flush_and_do_not_count_as_flushed() ->
     results: list[int] = []
     flusher = threading.Thread(target=lambda: results.append(log.flush()))
     flusher.start()
-    assert slow.started.wait(timeout=30)
+    assert slow.started.wait(timeout=PATIENCE_S)
     log.append(make_batch(1))
     assert bytes(log.read(0, 10_000)) == make_batch(0) + make_batch(1)
     assert log.durable_offset == 0
     slow.go_on.set()
-    flusher.join(timeout=30)
+    flusher.join(timeout=PATIENCE_S)
     assert results == [1]
     assert (log.durable_offset, log.end_offset) == (1, 2)
 
@@ -76,15 +77,15 @@ def test_a_truncation_waits_for_a_running_flush() -> None:
     slow.is_slow = True
     flusher = threading.Thread(target=log.flush)
     flusher.start()
-    assert slow.started.wait(timeout=30)
+    assert slow.started.wait(timeout=PATIENCE_S)
     truncation = threading.Thread(target=lambda: log.truncate_to(2, now_ms=0))
     truncation.start()
     truncation.join(timeout=0.05)
     assert truncation.is_alive()
     slow.is_slow = False
     slow.go_on.set()
-    flusher.join(timeout=30)
-    truncation.join(timeout=30)
+    flusher.join(timeout=PATIENCE_S)
+    truncation.join(timeout=PATIENCE_S)
     assert (log.durable_offset, log.end_offset) == (2, 2)
 
 
@@ -107,7 +108,7 @@ def test_many_flushes_beside_many_appends(tmp_path: Path) -> None:
         log.append(batch)
         assert bytes(log.read(log.end_offset - 1, 10_000)) == batch
     is_done.set()
-    flusher.join(timeout=60)
+    flusher.join(timeout=PATIENCE_S)
     assert flushed == sorted(flushed)
     assert log.flush() == 400
     log.close()

@@ -197,9 +197,9 @@ def test_long_lists_take_bounded_memory_and_time(bomb: Bomb, length: int, is_cos
     """Whole or cut off, short or long: what is not refused at once stays within bounds."""
     one, many = (len(bomb.encode(count, is_costly=is_costly)) for count in (1, 1001))
     data = bomb.encode(length * 1000 // (many - one), is_costly=is_costly)
-    started = time.perf_counter()
+    started = time.process_time()
     decode_anything(bomb.kind, data, bomb.version)
-    assert time.perf_counter() - started < SECONDS_PER_MIB_MAX
+    assert time.process_time() - started < SECONDS_PER_MIB_MAX
     with peak_memory_below(4 * len(data) + (16 << 20)):
         decode_anything(bomb.kind, data[:-1], bomb.version)
 

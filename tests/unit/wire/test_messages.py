@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.random_messages import random_message
+from tests.support.waiting import PATIENCE_S
 
 from kvorum.wire.api_table import MODULES
 from kvorum.wire.apis import (
@@ -272,7 +273,11 @@ def test_one_message_brings_no_other_with_it() -> None:
         "print(*sorted(name for name in sys.modules if name.startswith('kvorum.')))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
     assert done.stdout.split() == [
         "kvorum.wire",

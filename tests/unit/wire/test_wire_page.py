@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import PATIENCE_S
 
 import kvorum.wire
 
@@ -104,7 +105,11 @@ def wire_modules() -> list[str]:
 def test_importing_a_module_brings_nothing_of_a_node(module: str) -> None:
     program = f"import sys; import {module}; print(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
     loaded = done.stdout.split()
     assert module in loaded
