@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.process.topics import create
 from tests.support.waiting import PATIENCE_S, wait_for
-from tests.unit.node.test_cluster import create
 
 from kvorum.cli import main
 from kvorum.cli.broken_pipe import READER_GONE

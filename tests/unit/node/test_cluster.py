@@ -5,6 +5,7 @@ import errno
 from pathlib import Path
 
 import pytest
+from tests.process.topics import create
 from tests.support.waiting import PATIENCE_S
 from tests.unit.node.combined_node import prepare_node
 from tests.unit.node.raw_client import RawClient
@@ -13,22 +14,10 @@ from kvorum.cli import main
 from kvorum.storage.files import OpenFile, RealFileSystem
 from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 
+__all__ = ["create"]
 QUICK = {"broker.session.timeout.ms": "300", "broker.heartbeat.interval.ms": "100"}
-
-
-def create(address: str, *names: str) -> list[int]:
-    topics = [
-        CreateTopicsRequest.CreatableTopic(name, num_partitions=1, replication_factor=1)
-        for name in names
-    ]
-    with RawClient(address) as client:
-        response = client.ask(
-            CreateTopicsRequest(topics=topics, timeout_ms=5000), CreateTopicsResponse, 7
-        )
-    return [topic.error_code for topic in response.topics]
 
 
 def topics(address: str) -> set[str | None]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.waiting import wait_for, wait_for_async
+from tests.support.waiting import PATIENCE_S, wait_for, wait_for_async
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.node.clock import Clock
@@ -59,7 +59,7 @@ def test_idle_connections_do_no_harm(kvorum_cluster_factory: StartCluster) -> No
     host, _, port = cluster.bootstrap_servers.partition(":")
     with contextlib.ExitStack() as idle:
         for _ in range(count - 100):
-            idle.enter_context(socket.create_connection((host, int(port)), timeout=10))
+            idle.enter_context(socket.create_connection((host, int(port)), timeout=PATIENCE_S))
         with RawClient(cluster.bootstrap_servers) as client:
             assert ask(client)
 

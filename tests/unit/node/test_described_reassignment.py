@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 from tests.support.ports import free_ports
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_S, wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.testing import Cluster
@@ -62,7 +62,7 @@ def want(address: str, value: str | None) -> None:
 
 def figures(port: int) -> dict[str, float]:
     """Return the figures about a reassignment, by the end of their names."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as page:
         lines = page.read().decode().splitlines()
     prefix = "kvorum_quorum_reassignment_"
     found = (line.split() for line in lines if line.startswith(prefix))

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.process.topics import create
 from tests.support.waiting import PATIENCE_S
-from tests.unit.node.test_cluster import create
 
 from kvorum.cli import main
 from kvorum.cli.dev_status import status_line

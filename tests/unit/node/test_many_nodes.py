@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.process.topics import create
 from tests.support.waiting import PATIENCE_S, wait_for
-from tests.unit.node.test_cluster import create, topics
+from tests.unit.node.test_cluster import topics
 
 from kvorum.node.embedded.node import WrongSizeError
 from kvorum.testing import AsyncCluster, Cluster

@@ -4,7 +4,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.unit.node.test_cluster import create, topics
+from tests.process.topics import create
+from tests.unit.node.test_cluster import topics
 
 from kvorum.metadata.record_frame import decode_record
 from kvorum.testing import AsyncCluster
