@@ -1,0 +1,39 @@
+"""Ports for nodes that the tests start: free when chosen, and nobody else's until they listen."""
+
+import os
+import secrets
+import socket
+from contextlib import suppress
+from functools import cache
+from typing import Final
+
+LISTENING_PORTS: Final = range(10_000, 32_000)
+"""Below the range from which systems take the ports of outgoing connections.
+
+A node binds its port a while after it was chosen, and one that is down for a moment must find its
+port free again: no connection of somebody else may get it meanwhile.
+"""
+
+
+@cache
+def _ports_left() -> list[int]:
+    """Return the ports that this process may still give out, in a random order.
+
+    Test processes that run side by side share them out, and none is given out twice.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    ports = list(LISTENING_PORTS[worker::count])
+    secrets.SystemRandom().shuffle(ports)
+    return ports
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback address that nobody listens on now."""
+    found: list[int] = []
+    while len(found) < count:
+        port = _ports_left().pop()
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
