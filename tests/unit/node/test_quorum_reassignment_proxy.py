@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 from tests.support.waiting import PATIENCE_S
-from tests.unit.node.played_leader import ELECTION_TIMEOUT_MS, PlayedLeader
+from tests.unit.node.played_leader import PlayedLeader
 
 from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy
 from kvorum.wire.error_codes import ErrorCode
@@ -57,12 +57,16 @@ async def test_the_leader_is_asked_for_each_step_and_goes_last() -> None:
 
 
 async def test_a_leader_that_acts_itself_is_asked_once_and_left_alone() -> None:
-    async with PlayedLeader(acts_itself=True) as leader:
+    async with PlayedLeader(acts_itself=True) as leader, PlayedLeader() as other:
         leader.want("1,2,4")
+        other.want("1,2,3,4")
+        behind = other.replica(1)
+        behind.epochs_behind = 1
         proxy = leader.proxy(1)
-        async with working(proxy):
+        async with working(proxy, other.proxy(1, behind)):
             await leader.until(lambda: leader.node.times_asked("DescribeQuorum") == 1)
-            await asyncio.sleep(LOOKS * ELECTION_TIMEOUT_MS / 1000 / 5)
+            # A leader whose answers are no ground for a step is asked so often meanwhile.
+            await other.until_asked(LOOKS)
             assert proxy.describe("1,2,4") is None
         assert leader.node.times_asked("DescribeQuorum") == 1
         assert leader.steps == []

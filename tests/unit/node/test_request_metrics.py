@@ -69,7 +69,7 @@ def test_work_that_is_cancelled_hears_of_it() -> None:
 
     async def work() -> None:
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             heard.append("cancelled")
             raise
