@@ -1,4 +1,4 @@
-"""`python -m tools.soak [PART ...] [--quick]`: run what takes long, and write how it went.
+"""`python -m tools.soak [PART ...] [--quick]`: make the long runs, and note them in docs/soak.md.
 
 A part runs its commands one after the other, with `nice`, and adds a line to the table in
 docs/soak.md when it ends. It fails if a command fails, or prints none of the figures that are
