@@ -112,6 +112,8 @@ Python 3.11.7, x86_64; medians; a ratio above 1 means that ours is better
 what                                                       kvorum         peer          ratio  beside
 kvorum pipeline, 100,000 records of 20 clusters, local         37.6        226.9  s        6.0x  10 times as long
   its largest Python process                                178.1        156.0  MiB      0.9x  10,000 records
+1 groups of one are formed                                   0.00         0.01  s        2.2x  Kafka 4.3.1
+kvorum, 0 partitions: leader killed: 60 ms
 """  # noqa: E501 - as it is printed
 OUTPUTS = [
     ("quorum", 0, QUORUM, [
@@ -127,6 +129,7 @@ OUTPUTS = [
     ("growth", 0, BENCHMARKS, [
         "kvorum pipeline, 100,000 records of 20 clusters, local 37.6 s 6.0x",
         "its largest Python process 178.1 MiB 0.9x",
+        "1 groups of one are formed 0.00 s 2.2x",
     ]),
 ]  # fmt: skip
 
