@@ -37,11 +37,11 @@ PARTS = (
 )
 
 
-def data_rows(parts: str) -> list[Row]:
+def data_rows(parts: str, divisor: int) -> list[Row]:
     """Return the rows of the part data."""
     from benchmarks import data  # noqa: PLC0415 - imports a client, which other parts need not pay
 
-    return data.rows(parts.split(","))
+    return data.rows(parts.split(","), divisor=divisor)
 
 
 def spark_rows(arguments: argparse.Namespace) -> list[Row]:
@@ -92,6 +92,12 @@ def arguments_of_run() -> argparse.Namespace:
         help="data: what to measure, separated by commas (default: %(default)s)",
     )
     parser.add_argument(
+        "--divisor",
+        type=int,
+        default=1,
+        help="data: divide the numbers of partitions, clients and groups (default: 1)",
+    )
+    parser.add_argument(
         "--dumped-records", type=int, default=10_000_000, help="dump-log: default 10,000,000"
     )
     parser.add_argument(
@@ -130,7 +136,7 @@ def main() -> None:
             with_peer=not arguments.alone,
             heap_gib=arguments.heap_gib,
         ),
-        "data": lambda: data_rows(arguments.data),
+        "data": lambda: data_rows(arguments.data, arguments.divisor),
         "dump-log": lambda: dump_log.rows(records=arguments.dumped_records),
         "spark": lambda: spark_rows(arguments),
         "spark-cluster": lambda: spark_cluster_rows(arguments.fleet_records),

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from types import MappingProxyType
-from typing import Final
+from collections.abc import Callable, Collection
 
 from benchmarks.data import fakes, many_clients, many_partitions, one_broker, three_brokers
 from benchmarks.report import Row
 
-PARTS: Final[Mapping[str, Callable[[], list[Row]]]] = MappingProxyType(
-    {
+
+def rows(parts: Collection[str], *, divisor: int) -> list[Row]:
+    """Return the rows of the parts with these names; `divisor` makes what is many fewer."""
+    measured: dict[str, Callable[[], list[Row]]] = {
         "one": one_broker.rows,
         "three": three_brokers.rows,
-        "partitions": many_partitions.rows,
-        "clients": many_clients.rows,
+        "partitions": lambda: many_partitions.rows(divisor),
+        "clients": lambda: many_clients.rows(divisor),
         "fakes": fakes.rows,
     }
-)
-
-
-def rows(parts: Collection[str]) -> list[Row]:
-    """Return the rows of the parts with these names."""
-    return [row for name, measured in PARTS.items() if name in parts for row in measured()]
+    return [row for name, part in measured.items() if name in parts for row in part()]

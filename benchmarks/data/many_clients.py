@@ -105,25 +105,28 @@ class Connection:
         self._writer.close()
 
 
-def rows() -> list[Row]:
-    """Return the rows of the report."""
+def rows(divisor: int) -> list[Row]:
+    """Return the rows of the report; the numbers of clients and groups are divided."""
+    clients, groups = (
+        [max(1, count // divisor) for count in counts] for counts in (CLIENTS, GROUPS)
+    )
     candidates = [(kvorum_node(), Figures()), (kafka_nodes()[0], Figures())]
     for turn in range(ROUNDS):
         for candidate, figures in candidates if turn % 2 == 0 else reversed(candidates):
             with _started(candidate) as running:
-                asyncio.run(_measure(running.servers, figures))
+                asyncio.run(_measure(running.servers, figures, clients=clients, groups=groups))
     (_, ours), (peer, theirs) = candidates
     found: list[Row] = []
-    for count in CLIENTS:
+    for count in clients:
         what = f"produce requests of 1 KiB, {count} clients"
         found.append(_row(what, peer, ours.produced_per_s[count], theirs.produced_per_s[count]))
-    for count in GROUPS:
+    for count in groups:
         mine, other = (
             statistics.median(ours.formed_s[count]),
             statistics.median(theirs.formed_s[count]),
         )
         found.append(Row(f"{count:,} groups of one are formed", peer.name, mine, other, "s"))
-    for count in GROUPS:
+    for count in groups:
         what = f"commits of {count:,} groups"
         found.append(_row(what, peer, ours.commits_per_s[count], theirs.commits_per_s[count]))
     return found
@@ -141,13 +144,15 @@ def _started(candidate: Candidate) -> Generator[RunningBroker]:
         yield running
 
 
-async def _measure(servers: str, figures: Figures) -> None:
-    await _produce(servers, max(CLIENTS), seconds=PRODUCE_S / 2)
-    for count in CLIENTS:
+async def _measure(
+    servers: str, figures: Figures, *, clients: Sequence[int], groups: Sequence[int]
+) -> None:
+    await _produce(servers, max(clients), seconds=PRODUCE_S / 2)
+    for count in clients:
         rate = await _produce(servers, count, seconds=PRODUCE_S)
         figures.produced_per_s.setdefault(count, []).append(rate)
     await _form(servers, ["warm-up"])
-    for count in GROUPS:
+    for count in groups:
         names = [f"group-{count}-{number}" for number in range(count)]
         before = time.perf_counter()
         members = await _form(servers, names)

@@ -47,11 +47,11 @@ class Figures:
     memory_mib: list[float] = field(default_factory=list[float])
 
 
-def rows() -> list[Row]:
-    """Return the rows of the report."""
+def rows(divisor: int) -> list[Row]:
+    """Return the rows of the report; the numbers of partitions are divided."""
     ours, peer = kvorum_node(), kafka_nodes()[0]
     found: list[Row] = []
-    for size in SIZES:
+    for size in (size // divisor for size in SIZES):
         mine, theirs = (_measure(candidate, size) for candidate in (ours, peer))
         wanted = (
             (f"start with {size:,} partitions after a clean stop", "s", "clean_s"),

@@ -19,7 +19,12 @@ from typing import Final
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
 from tests.interop.committing_group import CommittingGroup
 from tests.interop.controller_quorum import Kind
-from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
+from tests.interop.kafka.fetch_jars import (
+    JARS_ROOT,
+    OLDER_BROKER,
+    REFERENCE_RELEASE,
+    find_java,
+)
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.replicated_records import Writer, check
@@ -29,6 +34,8 @@ PARTITIONS: Final = 3
 MEMBERS: Final = 3
 TOPIC: Final = "stormy"
 GROUP: Final = "storm-watchers"
+# The metadata.version that brokers of OLDER_BROKER can follow.
+OLDER_VERSION: Final = "3.9"
 # A commit, too, may only count as stored where one broker more has it.
 THREE_REPLICAS: Final = {
     "offsets.topic.replication.factor": "3",
@@ -115,16 +122,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--ours", default="11,12,13", help="which of 11, 12, 13 are kvorum's")
+    parser.add_argument("--older", action="store_true", help="the real ones are of 3.9.1")
     parser.add_argument("--controllers", choices=("kvorum", "kafka"), default="kvorum")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     ours: Collection[int] = [int(node_id) for node_id in arguments.ours.split(",") if node_id]
     java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
+    older = OlderBrokers(Java(java.executable, JARS_ROOT / OLDER_BROKER), OLDER_VERSION)
     with (
         TemporaryDirectory() as folder,
         ToolRunner(java) as tools,
         stormy_cluster(
-            arguments.controllers, Path(folder), java=java, tools=tools, ours=ours
+            arguments.controllers,
+            Path(folder),
+            java=java,
+            tools=tools,
+            ours=ours,
+            older=older if arguments.older else None,
         ) as cluster,
     ):
         kills, writers, group = storm(

@@ -13,7 +13,13 @@ from tests.interop.conftest import JarsOf
 from tests.interop.kafka.fetch_jars import OLDER_BROKER
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kill_storm import EVERYBODY, PARTITIONS, storm, stormy_cluster
+from tests.interop.kill_storm import (
+    EVERYBODY,
+    OLDER_VERSION,
+    PARTITIONS,
+    storm,
+    stormy_cluster,
+)
 
 pytestmark = pytest.mark.interop
 KILLS: Final = 5
@@ -49,4 +55,4 @@ def test_ours_and_one_of_an_older_release_do_neither(
     storm_in: StormIn, java: Java, kafka_jars: JarsOf
 ) -> None:
     older = Java(java.executable, kafka_jars(OLDER_BROKER))
-    storm_in(OURS_BESIDE_ANOTHER, OlderBrokers(older, "3.9"))
+    storm_in(OURS_BESIDE_ANOTHER, OlderBrokers(older, OLDER_VERSION))

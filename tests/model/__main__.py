@@ -9,7 +9,7 @@ from time import monotonic
 
 from tests.model.actions import say
 from tests.model.design import Bounds
-from tests.model.explore import Broken, Explorer
+from tests.model.explore import Broken, Explored, Explorer
 from tests.model.state import Node, State
 from tests.model.topics import LARGE, MISTAKES, QUICK
 
@@ -29,21 +29,27 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _explore(topics: Mapping[str, Bounds], words: list[str], states_max: int | None) -> int:
-    is_broken = False
+    explored: list[Explored] = []
     for name, bounds in topics.items():
         if not any(word in name for word in words):
             continue
         began = monotonic()
         found = Explorer(bounds, states_max=states_max).run()
+        explored.append(found)
         how = "all of them" if found.is_exhausted else "NOT all of them"
         _say(
             f"{name}: {found.states} states, {found.transitions} transitions, depth {found.depth}, "
             f"{how}, {monotonic() - began:.1f} s"
         )
         if found.broken is not None:
-            is_broken = True
             _say_way(found.broken)
-    return int(is_broken)
+    broken = sum(found.broken is not None for found in explored)
+    _say(
+        f"{len(explored)} topics, {sum(found.is_exhausted for found in explored)} of them "
+        f"exhausted, {sum(found.states for found in explored):,} states, "
+        f"{sum(found.transitions for found in explored):,} transitions, {broken} broken"
+    )
+    return int(broken > 0)
 
 
 def _explore_mistakes(words: list[str]) -> int:

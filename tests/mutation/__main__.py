@@ -3,9 +3,10 @@
     --only WORD ...       the bugs with one of these words in their ids, functions or modules
     --new                 only bugs that the ledger knows nothing of, or other edits
     --search              look for a test that catches a bug where the ledger names none
+    --leave-ledger        write nothing into the ledger
     --redigest OLD=NEW …  run nothing: keep results after names in the edits were replaced
 
-Runs in a copy of the project. The ledger is written after each bug.
+Runs in a copy of the project. The ledger is written after each bug, unless it is to be left.
 
 A function that moves needs nothing. After a rename: replace the name as a whole word in bugs_*.py,
 and `--redigest` with the same names. It keeps a bug's result only where these names are all that
@@ -103,6 +104,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", nargs="+", default=[""])
     parser.add_argument("--new", action="store_true")
     parser.add_argument("--search", action="store_true")
+    parser.add_argument("--leave-ledger", action="store_true")
     parser.add_argument("--redigest", nargs="+", type=_renaming, metavar="OLD=NEW")
     options = parser.parse_args(arguments)
     if options.redigest:
@@ -115,13 +117,16 @@ def main(arguments: Sequence[str]) -> int:
         if any(word in _description(mutant, sources) for word in options.only)
         and not (options.new and _is_known(mutant, ledger))
     ]
+    measured: dict[str, Entry] = {}
     with tempfile.TemporaryDirectory() as folder:
         scratch = Scratch(Path(folder))
         for mutant in wanted:
             entry = _judge(scratch, mutant, ledger, searches=options.search)
-            # Another run may have written meanwhile.
-            write_ledger(_known_bugs() | {mutant.id: entry})
-    return _report(_known_bugs())
+            measured[mutant.id] = entry
+            if not options.leave_ledger:
+                # Another run may have written meanwhile.
+                write_ledger(_known_bugs() | {mutant.id: entry})
+    return _report(measured if options.leave_ledger else _known_bugs())
 
 
 def _known_bugs() -> dict[str, Entry]:
