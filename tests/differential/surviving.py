@@ -7,9 +7,7 @@ ours only has to refuse without harm.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -24,8 +22,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.json_form import Json
 
 FAILED: Final = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NOT_CONTROLLER})
-REVIVAL_TIMEOUT_S: Final = 30
-POLL_INTERVAL_S: Final = 0.05
 NOBODY: Final = 9_999
 FAILURE_OF_OURS: Final = "The controller failed"
 
@@ -107,16 +103,19 @@ class Survivors:
 
     def _is_revived(self, pair: Pair) -> bool:
         """Wait until both sides decide again; False where the real one has ended."""
-        deadline = time.monotonic() + REVIVAL_TIMEOUT_S
-        while time.monotonic() < deadline:
+
+        def has_come_back() -> bool:
             if not pair.real.is_running:
+                return True
+            if not all(_decides(side) for side in pair.sides):
                 return False
-            with suppress(OSError):
-                if all(_decides(side) for side in pair.sides):
-                    pair.reset()
-                    return True
-            time.sleep(POLL_INTERVAL_S)
-        return False
+            pair.reset()
+            return True
+
+        pair.real.wait_until(
+            has_come_back, "both decide again, or it has ended", not_yet=(OSError,)
+        )
+        return pair.real.is_running
 
 
 def _decides(side: Side) -> bool:

@@ -18,10 +18,10 @@ from typing import Final
 
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
 from tests.interop.committing_group import CommittingGroup
-from tests.interop.controller_quorum import Kind
 from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
+from tests.interop.node import Kind
 from tests.interop.replicated_records import Writer, check
 
 EVERYBODY: Final = frozenset({11, 12, 13})

@@ -4,7 +4,6 @@ Where a Java runtime and Kafka's jars are missing, the expectations that were ch
 real node still hold for ours.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
@@ -16,6 +15,7 @@ from tests.interop.clients.driver import AdminDriver, PartitionView, TopicWish
 from tests.interop.clients.kafka_python import KafkaPythonDriver
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kvorum_node import KvorumNode
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.interop
 
@@ -24,7 +24,6 @@ CLIENTS: dict[str, Callable[[str], AbstractContextManager[AdminDriver]]] = {
     "kafka-python": KafkaPythonDriver,
     "aiokafka": AioKafkaDriver,
 }
-METADATA_LAG_MAX_S = 10
 SETTLED_CONFIGS = {"retention.ms": "3600000", "cleanup.policy": "compact,delete"}
 
 
@@ -48,14 +47,6 @@ def theirs(client: str, real_kafka: RealKafka) -> Iterator[AdminDriver]:
     with CLIENTS[client](real_kafka.bootstrap_servers) as driver:
         _make_existing_topics(driver, client)
         yield driver
-
-
-def _eventually(check: Callable[[], bool], what: str) -> None:
-    """Wait for a broker to have read what the controller has already promised."""
-    deadline = time.monotonic() + METADATA_LAG_MAX_S
-    while not check():
-        assert time.monotonic() < deadline, f"still not so: {what}"
-        time.sleep(0.02)
 
 
 def _make_existing_topics(driver: AdminDriver, client: str) -> None:
@@ -87,7 +78,7 @@ def test_the_life_of_a_topic(client: str, ours: AdminDriver) -> None:
     assert name not in ours.topics()
 
     assert ours.create_topics([wish])[name].code == 0
-    _eventually(lambda: name in ours.topics(), "the topic is listed")
+    wait_for(lambda: name in ours.topics(), "the topic is listed")
     only_replica = PartitionView(leader=1, replicas=(1,), isr=(1,))
     assert ours.describe_topic(name) == {0: only_replica, 1: only_replica}
     configs = ours.topic_config(name)
@@ -95,13 +86,11 @@ def test_the_life_of_a_topic(client: str, ours: AdminDriver) -> None:
 
     assert ours.create_partitions(name, 3).code == 0
     grown = dict.fromkeys(range(3), only_replica)
-    _eventually(lambda: ours.describe_topic(name) == grown, "there are three partitions")
+    wait_for(lambda: ours.describe_topic(name) == grown, "there are three partitions")
     assert ours.set_topic_config(name, {"retention.ms": "7200000"}).code == 0
-    _eventually(
-        lambda: ours.topic_config(name)["retention.ms"] == "7200000", "the new value is read"
-    )
+    wait_for(lambda: ours.topic_config(name)["retention.ms"] == "7200000", "the new value is read")
     assert ours.delete_topic(name).code == 0
-    _eventually(lambda: name not in ours.topics(), "the topic is gone")
+    wait_for(lambda: name not in ours.topics(), "the topic is gone")
 
 
 def test_a_topics_configuration_reads_as_on_a_real_node(
@@ -111,7 +100,7 @@ def test_a_topics_configuration_reads_as_on_a_real_node(
     for driver in (ours, theirs):
         wish = TopicWish(name, 2, configs=SETTLED_CONFIGS)
         assert driver.create_topics([wish])[name].code == 0
-    _eventually(lambda: name in ours.topics() and name in theirs.topics(), "both list it")
+    wait_for(lambda: name in ours.topics() and name in theirs.topics(), "both list it")
     assert ours.topic_config(name) == theirs.topic_config(name)
     assert ours.describe_topic(name) == theirs.describe_topic(name)
 
@@ -130,4 +119,4 @@ def test_many_topics_in_one_request(client: str, ours: AdminDriver) -> None:
         **dict.fromkeys(names, 0),
         bad: 17,
     }
-    _eventually(lambda: set(names) <= ours.topics(), "all of them are listed")
+    wait_for(lambda: set(names) <= ours.topics(), "all of them are listed")

@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.driver import TopicWish
-from tests.interop.controller_quorum import wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
@@ -293,12 +293,10 @@ def prepare(servers: str) -> None:
                 or None
             )
 
-        wait_for(is_coordinated, lambda: "the group has a coordinator")
+        wait_for(is_coordinated, "the group has a coordinator")
         wait_for(
-            lambda: (
-                all(fetched(client, one) == (0, 0, 0, [], []) for one in range(PARTITIONS)) or None
-            ),
-            lambda: "the partitions are led",
+            lambda: all(fetched(client, one) == (0, 0, 0, [], []) for one in range(PARTITIONS)),
+            "the partitions are led",
         )
 
 

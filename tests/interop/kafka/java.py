@@ -9,7 +9,6 @@ from pathlib import Path
 # Started often and living briefly: the simplest collector and the first compiler start quickest.
 FAST_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
-COMPILE_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,6 @@ class Java:
                 self.command(compiler, *options, "-classpath", jars, str(source)),
                 capture_output=True,
                 text=True,
-                timeout=COMPILE_TIMEOUT_S,
                 check=False,
             )
             if done.returncode != 0:
