@@ -285,7 +285,7 @@ def nodes(
     ):
         for node in (real, ours):
             with RawClient(node.bootstrap_servers) as client:
-                wait_for(lambda: coordinates(client), "groups are coordinated")
+                node.process.wait_until(lambda: coordinates(client), "groups are coordinated")
         yield real, ours
 
 

@@ -18,7 +18,6 @@ from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
-from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.groups.records import decode_record
@@ -120,8 +119,8 @@ def nodes(
                 wishes = [TopicWish(name, partitions=PARTITIONS) for name in TOPICS]
                 assert {done.code for done in driver.create_topics(wishes).values()} == {0}
             with RawClient(node.bootstrap_servers) as client:
-                wait_for(lambda: coordinates(client), "every group is coordinated")
-                wait_for(lambda: knows_topics(client), "the topics are known")
+                node.process.wait_until(lambda: coordinates(client), "every group is coordinated")
+                node.process.wait_until(lambda: knows_topics(client), "the topics are known")
         yield real, ours
 
 

@@ -52,7 +52,7 @@ def nodes(
             with ConfluentDriver(node.bootstrap_servers) as driver:
                 assert driver.create_topics([TopicWish(TOPIC)])[TOPIC].code == 0
             with Client(node, "warm") as client:
-                wait_for(client.produces, "the partition is led")
+                node.process.wait_until(client.produces, "the partition is led")
                 # As much as a consumer may fetch in a second, and more.
                 assert all(client.produces() for _ in range(5))
         yield real, ours

@@ -16,7 +16,6 @@ from tests.interop.metadata_shell import (
     tree_text,
     without_provenance,
 )
-from tests.support.waiting import wait_for
 from tests.unit.metadata.golden_logs import snapshots
 
 from kvorum.wire.records import read_batches
@@ -106,7 +105,9 @@ def metadata_directory(
             assert done.exit_code == 0, (tool, arguments, done.stdout, done.stderr)
         directory = node.files.data / "__cluster_metadata-0"
         # It comes by the clock, which the tools leave no time for.
-        wait_for(lambda: "NoOpRecord" in names_in(directory), "the log has a no-op record")
+        node.process.wait_until(
+            lambda: "NoOpRecord" in names_in(directory), "the log has a no-op record"
+        )
         assert node.stop() == 0
         yield directory
 
