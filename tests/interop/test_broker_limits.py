@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 import pytest
+from tests.differential.failures import is_failure, is_met_otherwise
 from tests.differential.limits import changed_bodies
 from tests.differential.messages import message_of
 from tests.differential.sides import NO_ANSWER
-from tests.differential.surviving import is_failure, is_met_otherwise
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.driver import TopicWish
 from tests.interop.kafka.java import Java

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
+from tests.differential.failures import is_failure, is_met_otherwise
 from tests.differential.limits import changed_bodies
 from tests.differential.messages import message_of
 from tests.differential.sides import NO_ANSWER
-from tests.differential.surviving import is_failure, is_met_otherwise
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
