@@ -28,7 +28,7 @@ from tests.interop.kafka.fetch_jars import (
     find_java,
 )
 from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import free_ports
+from tests.support.ports import free_ports
 
 RUNS = 5
 SMALL_HEAP_MB = 256

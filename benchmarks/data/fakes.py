@@ -26,8 +26,8 @@ from benchmarks.node_start import START_SECONDS_MAX, kvorum_node
 from benchmarks.report import Row
 from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import free_ports
 from tests.interop.kvorum_node import listens
+from tests.support.ports import free_ports
 
 ROUNDS: Final = 3
 LARGE: Final = Load(300_000, 1024, ("batch.size=65536",))

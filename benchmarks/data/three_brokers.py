@@ -30,7 +30,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import free_ports
+from tests.support.ports import free_ports
 
 ROUNDS: Final = 3
 BROKERS: Final = 3

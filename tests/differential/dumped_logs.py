@@ -6,7 +6,6 @@ import json
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 from tests.differential.comparing import Difference, Names, differences
 from tests.differential.harness import Outcome
@@ -17,15 +16,13 @@ from tests.dump_records import read_dump
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import TOOL_CLASSES
 
-DUMP_TIMEOUT_S: Final = 600
-
 
 def dumped(java: Java, log: Path, text: Path) -> list[LogRecord]:
     """Return the metadata records of a log as real Kafka's tool prints them."""
     options = ("--cluster-metadata-decoder", "--files", str(log))
     command = java.command(TOOL_CLASSES["kafka-dump-log"], *options)
     with text.open("wb") as out:
-        subprocess.run(command, stdout=out, timeout=DUMP_TIMEOUT_S, check=True)
+        subprocess.run(command, stdout=out, check=True)
     records = [
         LogRecord(record.offset, _name(record.type), record.version or 0, json.loads(record.json))
         for record in read_dump(text)

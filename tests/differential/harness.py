@@ -19,28 +19,27 @@ What is known to differ is listed in `deviations`. `shrink` makes a failing scri
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from tests.differential.comparing import ANY_API, Difference, Names, differences, known_uuids
+from tests.differential.failures import is_failure
 from tests.differential.metadata_log import LogRecord
 from tests.differential.resets import RESETS
 from tests.differential.script import AnyStep, Script, Silence, Step
-from tests.differential.sides import POLL_INTERVAL_S, Side, start_sides, without_own_registration
+from tests.differential.sides import Side, start_sides, without_own_registration
 from tests.interop.kafka.java import Java
+from tests.support.asking import asked_until
+from tests.support.waiting import NeverCameAboutError, wait_for
 
 from kvorum.wire.json_form import Json
 
-SILENCE_TIMEOUT_S: Final = 30.0
-HEARTBEAT_EVERY_S: Final = 0.2
-AWAITED_TIMEOUT_S: Final = 20.0
 FENCE: Final = 1
-LATE_ANSWER_TIMEOUT_S: Final = 2.0
 LATE_ANSWERS: Final = frozenset(
     {"DescribeAcls", "DescribeConfigs", "DescribeCluster", "DescribeUserScramCredentials"}
 )
@@ -198,17 +197,24 @@ class Pair:
     def _settled_answers(
         self, step: Step, answers: tuple[Json, Json], known: set[str]
     ) -> tuple[Json, Json]:
-        """Ask again while the answers differ: real Kafka may not have published the last write."""
-        deadline = time.monotonic() + LATE_ANSWER_TIMEOUT_S
+        """Ask again while the answers differ: real Kafka may not have published the last write.
+
+        Who failed over the question does so again.
+        """
         real, ours = (names_of(side, known) for side in self.sides)
-        while time.monotonic() < deadline and list(
-            differences(real.answer(step.api, answers[0]), ours.answer(step.api, answers[1]), "")
-        ):
-            time.sleep(HEARTBEAT_EVERY_S)
+
+        def are_alike(said: tuple[Json, Json]) -> bool:
+            shown = real.answer(step.api, said[0]), ours.answer(step.api, said[1])
+            return not any(differences(*shown, ""))
+
+        def ask() -> tuple[Json, Json]:
             for side in self.sides:
                 side.send(step)
-            answers = (self.real.receive(step), self.ours.receive(step))
-        return answers
+            return self.real.receive(step), self.ours.receive(step)
+
+        if are_alike(answers) or any(is_failure(answer) for answer in answers):
+            return answers
+        return asked_until(ask, are_alike, f"both answer {step.api} alike")
 
     def _keep_silent(self, step: Silence) -> tuple[Sequence[LogRecord], Sequence[LogRecord]]:
         """Wait until both sides write that the silent brokers are fenced; return what they wrote.
@@ -216,25 +222,32 @@ class Pair:
         A broker that is fenced already is fenced again when its session ends.
         """
         made: tuple[list[LogRecord], list[LogRecord]] = ([], [])
-        deadline = time.monotonic() + SILENCE_TIMEOUT_S
-        while time.monotonic() < deadline:
+
+        def are_fenced() -> bool:
             for side, records in zip(self.sides, made, strict=True):
                 for broker in step.alive:
                     side.ask("BrokerHeartbeat", alive(broker))
                 records.extend(side.take_records())
-            if all(fenced_in(records).issuperset(step.silent) for records in made):
-                break
-            time.sleep(HEARTBEAT_EVERY_S)
+            return all(fenced_in(records).issuperset(step.silent) for records in made)
+
+        # What one side never writes is a finding.
+        with suppress(NeverCameAboutError):
+            wait_for(are_fenced, f"both have fenced {step.silent}")
         return made
 
 
 def taken(side: Side, awaited: int) -> list[LogRecord]:
     """Return what a side has written, at least so many records, if they come."""
     records = without_own_registration(side.take_records())
-    deadline = time.monotonic() + AWAITED_TIMEOUT_S
-    while len(records) < awaited and time.monotonic() < deadline:
-        time.sleep(POLL_INTERVAL_S)
+
+    def have_come() -> bool:
         records.extend(without_own_registration(side.take_records()))
+        return len(records) >= awaited
+
+    if len(records) < awaited:
+        # Records that never come are a finding.
+        with suppress(NeverCameAboutError):
+            wait_for(have_come, f"{side.name} writes {awaited} records")
     return records
 
 

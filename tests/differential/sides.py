@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from tests.differential.messages import message_of
 from tests.differential.metadata_log import LogRecord, LogTail
@@ -17,8 +13,10 @@ from tests.differential.script import API_KEYS, Body, Step
 from tests.differential.users import UserStep, in_envelope, opened
 from tests.differential.view import ClusterView
 from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import free_ports
-from tests.interop.kvorum_node import run_kvorum
+from tests.interop.node import Kind, process_of
+from tests.support.node_process import run_kvorum, write_properties
+from tests.support.ports import free_ports
+from tests.support.waiting import Errors, wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.apis import request_class, response_class
@@ -27,11 +25,7 @@ from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.json_form import Json, to_json
 
 NODE_ID: Final = 3000
-HEAP_MB: Final = 256
 REGISTRATIONS_SINCE_LEVEL: Final = 15
-START_TIMEOUT_S: Final = 90
-STOP_TIMEOUT_S: Final = 30
-POLL_INTERVAL_S: Final = 0.02
 NO_ANSWER: Final = "the connection was closed without an answer"
 # Nothing may be written but what a script asks for, and nobody waits to write more at once.
 SETTINGS: Final[Mapping[str, str]] = {
@@ -48,17 +42,19 @@ SETTINGS: Final[Mapping[str, str]] = {
 }
 
 
+_Found = TypeVar("_Found")
+
+
 class Side:
     """One of the two controllers: its process, a connection to it, and what its log says."""
 
-    def __init__(self, name: str, folder: Path, command: list[str]) -> None:
+    def __init__(self, name: str, kind: Kind, folder: Path, java: Java) -> None:
         self.name = name
         self.folder = folder
         (self.port,) = free_ports(1)
         self.view = ClusterView()
         self.log = LogTail(folder / "data")
-        self._command = command
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = process_of(kind, java, self.properties)
         self._client: RawClient | None = None
         self._source_host = ""
 
@@ -87,97 +83,67 @@ class Side:
             "log.dirs": str(self.folder / "data"),
             **overrides,
         }
-        self.folder.mkdir(parents=True, exist_ok=True)
-        text = "".join(f"{key}={value}\n" for key, value in settings.items())
-        self.properties.write_text(text, encoding="utf-8")
+        write_properties(self.properties, settings)
 
     def start(self) -> None:
         """Start the process."""
-        with (self.folder / "node.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self._command, str(self.properties)], stdout=log, stderr=log
-            )
+        self._process.launch()
 
     def wait_until_active(self) -> None:
         """Return once the controller has written its own registration, or cannot write one."""
-        assert self._process is not None
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while True:
-            if self.log.path.exists():
-                records = self.take_records()
-                level = self.view.settings.features.get("metadata.version", 0)
-                if 0 < level < REGISTRATIONS_SINCE_LEVEL and self._takes_connections():
-                    return
-                if any(record.type == "RegisterControllerRecord" for record in records):
-                    return
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"{self.name} does not serve:\n{self.last_words()}")
-            time.sleep(POLL_INTERVAL_S)
+        self._process.come_up()
 
-    def _takes_connections(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=START_TIMEOUT_S).close()
-        except ConnectionRefusedError:
-            return False
-        return True
+        def is_active() -> bool:
+            records = self.take_records() if self.log.path.exists() else []
+            level = self.view.settings.features.get("metadata.version", 0)
+            return 0 < level < REGISTRATIONS_SINCE_LEVEL or any(
+                record.type == "RegisterControllerRecord" for record in records
+            )
+
+        self._process.wait_until(is_active, f"{self.name} has registered itself")
 
     def wait_until_leading(self) -> None:
         """Return once the controller takes requests: an error may have made it start again."""
-        deadline = time.monotonic() + START_TIMEOUT_S
         stranger = {"brokerId": 2**31 - 1, "brokerEpoch": -1}
-        while True:
+
+        def leads() -> bool:
             answer = self.ask("BrokerHeartbeat", stranger)
             if not isinstance(answer, Mapping):
                 raise ConnectionResetError(f"{self.name}: {NO_ANSWER}")
-            if answer["errorCode"] == ErrorCode.STALE_BROKER_EPOCH:
-                return
-            if time.monotonic() > deadline:
-                raise AssertionError(f"{self.name} does not lead:\n{self.last_words()}")
-            time.sleep(POLL_INTERVAL_S)
+            return bool(answer["errorCode"] == ErrorCode.STALE_BROKER_EPOCH)
+
+        self.wait_until(leads, "it leads")
+
+    def wait_until(
+        self, look: Callable[[], _Found | None], state: str, *, not_yet: Errors = ()
+    ) -> _Found:
+        """Wait for a state of this side; a failure shows what it said last."""
+        words = f"{self.name}: {state}"
+        return wait_for(look, words, not_yet=not_yet, otherwise=self.last_words)
 
     @property
     def is_running(self) -> bool:
         """Whether the process has not ended."""
-        return self._process is not None and self._process.poll() is None
+        return self._process.is_running
 
     def last_words(self) -> str:
-        """Return the end of what the process printed."""
-        return self.whole_log()[-6000:]
+        """Return the end of what the process said."""
+        return self._process.last_words()
 
-    def whole_log(self) -> str:
-        """Return everything the process printed."""
-        return (self.folder / "node.log").read_text(encoding="utf-8", errors="replace")
-
-    def ends_within(self, timeout_s: float) -> bool:
-        """Tell whether the process ends by itself."""
-        assert self._process is not None
-        try:
-            self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+    def lines(self) -> tuple[str, ...]:
+        """Return what the process has said."""
+        return self._process.lines()
 
     def stop(self) -> None:
-        """Stop the process in order; by force when that takes too long."""
-        if self._client is not None:
-            self._client.socket.close()
-            self._client = None
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        """Stop the process in order."""
+        self.hang_up()
+        if self._process.is_launched:
+            self._process.terminate()
 
     def connect_from(self, source_host: str) -> None:
         """Go on by a new connection, from another address of this machine."""
         self._source_host = source_host
-        if self._client is not None:
-            self._client.socket.close()
-            self._client = None
+        self.hang_up()
 
     def hang_up(self) -> None:
         """Close the connection, so that the next request comes on a new one."""
@@ -250,9 +216,8 @@ def start_sides(
 
     `prepare` is called with the formatted directory before it is copied.
     """
-    kafka = java.command("kafka.Kafka", heap_mb=HEAP_MB, log_level="INFO")
-    real = Side("real", folder / "real", kafka)
-    ours = Side("ours", folder / "ours", [sys.executable, "-m", "kvorum.cli", "server"])
+    real = Side("real", "kafka", folder / "real", java)
+    ours = Side("ours", "kvorum", folder / "ours", java)
     for side in (real, ours):
         side.write_settings(overrides)
     cluster_id = run_kvorum("storage", "random-uuid").strip()

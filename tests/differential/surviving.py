@@ -7,14 +7,12 @@ ours only has to refuse without harm.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from tests.differential.comparing import Difference, is_array, is_object
+from tests.differential.comparing import Difference, is_object
+from tests.differential.failures import error_codes
 from tests.differential.harness import Finding, Pair
 from tests.differential.script import AnyStep, Script
 from tests.differential.sides import NO_ANSWER, Side
@@ -24,8 +22,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.json_form import Json
 
 FAILED: Final = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NOT_CONTROLLER})
-REVIVAL_TIMEOUT_S: Final = 30
-POLL_INTERVAL_S: Final = 0.05
 NOBODY: Final = 9_999
 FAILURE_OF_OURS: Final = "The controller failed"
 
@@ -107,16 +103,19 @@ class Survivors:
 
     def _is_revived(self, pair: Pair) -> bool:
         """Wait until both sides decide again; False where the real one has ended."""
-        deadline = time.monotonic() + REVIVAL_TIMEOUT_S
-        while time.monotonic() < deadline:
+
+        def has_come_back() -> bool:
             if not pair.real.is_running:
+                return True
+            if not all(_decides(side) for side in pair.sides):
                 return False
-            with suppress(OSError):
-                if all(_decides(side) for side in pair.sides):
-                    pair.reset()
-                    return True
-            time.sleep(POLL_INTERVAL_S)
-        return False
+            pair.reset()
+            return True
+
+        pair.real.wait_until(
+            has_come_back, "both decide again, or it has ended", not_yet=(OSError,)
+        )
+        return pair.real.is_running
 
 
 def _decides(side: Side) -> bool:
@@ -137,28 +136,3 @@ def _has_failed(value: Json, where: str) -> bool:
     if where.endswith("errorCode") and value in FAILED:
         return True
     return any(inner in FAILED for inner in error_codes(value))
-
-
-def error_codes(value: Json) -> Iterator[Json]:
-    """Yield every error code within an answer."""
-    if is_object(value):
-        for name, inner in value.items():
-            if name == "errorCode":
-                yield inner
-            yield from error_codes(inner)
-    elif is_array(value):
-        for inner in value:
-            yield from error_codes(inner)
-
-
-def is_failure(value: Json) -> bool:
-    """Tell whether a node failed over a request, rather than to refuse it."""
-    return bool(value == NO_ANSWER) or ErrorCode.UNKNOWN_SERVER_ERROR in error_codes(value)
-
-
-def is_met_otherwise(found: Json, expected: Json) -> bool:
-    """Tell whether our answer to a request differs from the real one in a way that counts.
-
-    Where the real node fails, ours may answer better, or fail in the same words.
-    """
-    return bool(found != expected) and (not is_failure(expected) or is_failure(found))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -37,8 +36,6 @@ QUICK_SCRIPTS: Final = 12
 SCRIPTS: Final = int(os.environ.get("KVORUM_DIFFERENTIAL_SECURITY", QUICK_SCRIPTS))
 FIRST_SEED: Final = int(os.environ.get("KVORUM_DIFFERENTIAL_SEED", "0"))
 REPORTED_MAX: Final = 5
-PUBLISHING_TIMEOUT_S: Final = 20.0
-POLL_INTERVAL_S: Final = 0.01
 AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PUBLISHED_LATE: Final = frozenset(
     {
@@ -78,10 +75,10 @@ class PublishingPair(Pair):
 def wait_until_published(side: Side, marker: str) -> None:
     """Create an entry about nobody, and return when the side tells of it."""
     side.ask("CreateAcls", {"creations": [entry(AclResourceType.GROUP, "marker", user=marker)]})
-    deadline = time.monotonic() + PUBLISHING_TIMEOUT_S
-    while not side.ask("DescribeAcls", {**ANYTHING, "principalFilter": marker})["resources"]:
-        assert time.monotonic() < deadline, f"{side.name} keeps {marker}:\n{side.last_words()}"
-        time.sleep(POLL_INTERVAL_S)
+    asked = {**ANYTHING, "principalFilter": marker}
+    side.wait_until(
+        lambda: bool(side.ask("DescribeAcls", asked)["resources"]), f"it tells of {marker}"
+    )
     side.take_records()
 
 
@@ -258,10 +255,9 @@ def _close(side: Side) -> None:
         result["errorCode"]
         for result in side.ask("CreateAcls", {"creations": creations})["results"]
     )
-    deadline = time.monotonic() + PUBLISHING_TIMEOUT_S
-    while not side.ask("DescribeAcls", ANYTHING)["errorCode"]:
-        assert time.monotonic() < deadline, f"{side.name} does not publish the entries"
-        time.sleep(POLL_INTERVAL_S)
+    side.wait_until(
+        lambda: bool(side.ask("DescribeAcls", ANYTHING)["errorCode"]), "it goes by the entries"
+    )
 
 
 def _every_request() -> Iterator[Step]:

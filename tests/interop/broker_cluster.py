@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,18 +12,17 @@ from types import MappingProxyType
 from confluent_kafka import KafkaException
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.driver import ClusterView, PartitionView
-from tests.interop.controller_quorum import ControllerQuorum, Kind, wait_for
+from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import free_ports
 from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.kvorum_node import listens
+from tests.interop.node import Kind, Node
+from tests.support.node_process import write_properties
+from tests.support.ports import free_ports
+from tests.support.waiting import wait_for
 
 from kvorum.wire.records import RecordBatch, read_batches
 
-HEAP_MB = 256
-STOP_TIMEOUT_S = 60
-KILLED_BY_SIGTERM = 143
-"""How Java ends after an orderly stop that was asked for with a signal."""
 SESSION_TIMEOUT_MS = 3000
 _FAULT = re.compile(r"^\[[^\]]*\] (?:FATAL|ERROR) .*", re.MULTILINE)
 
@@ -57,24 +53,8 @@ _QUORUM_SETTINGS = {
 }
 
 
-@dataclass
-class Broker:
-    """One broker, and its process while it runs."""
-
-    node_id: int
-    address: str
-    folder: Path
-    command: list[str]
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def properties(self) -> Path:
-        return self.folder / "server.properties"
-
-    @property
-    def log_text(self) -> str:
-        """All that it has logged, in every one of its lives."""
-        return (self.folder / "log.txt").read_text(encoding="utf-8", errors="replace")
+class Broker(Node):
+    """One broker, with two log directories."""
 
     @property
     def faults(self) -> list[str]:
@@ -83,7 +63,6 @@ class Broker:
 
     def write_settings(self, settings: Mapping[str, str]) -> None:
         """Write the properties; `{node_id}` in a value is the broker's."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         own = {
             **_BROKER_SETTINGS,
             "node.id": str(self.node_id),
@@ -91,32 +70,7 @@ class Broker:
             "log.dirs": f"{self.folder / 'one'},{self.folder / 'two'}",
             **{key: value.format(node_id=self.node_id) for key, value in settings.items()},
         }
-        text = "".join(f"{key}={value}\n" for key, value in own.items())
-        self.properties.write_text(text, encoding="utf-8")
-
-    def start(self) -> None:
-        with (self.folder / "log.txt").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self.command, str(self.properties)], stdout=log, stderr=log
-            )
-
-    def stop(self) -> int:
-        """Have it shut down in a controlled way; return how it ended."""
-        process, self.process = self.process, None
-        assert process is not None
-        process.terminate()
-        try:
-            return process.wait(STOP_TIMEOUT_S)
-        finally:
-            process.kill()
-            process.wait()
-
-    def kill(self) -> None:
-        """End it where it stands, if it runs."""
-        process, self.process = self.process, None
-        if process is not None:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+        write_properties(self.properties, own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +108,14 @@ class BrokerCluster:
             tools=tools,
             format_options=self._format_options,
         )
-        real = (java if older is None else older.java).command(
-            "kafka.Kafka", heap_mb=HEAP_MB, log_level="INFO"
-        )
-        own = [sys.executable, "-m", "kvorum.cli", "server"]
+        runtime = java if older is None else older.java
         self.brokers = {
             node_id: Broker(
+                "kvorum" if node_id in ours else "kafka",
                 node_id,
-                f"127.0.0.1:{port}",
+                port,
                 folder / str(node_id),
-                own if node_id in ours else real,
+                runtime,
             )
             for node_id, port in enumerate(free_ports(brokers), 11)
         }
@@ -196,6 +148,8 @@ class BrokerCluster:
             done = self.tools.run("kafka-storage", "format", *identity, *options)
             assert done.exit_code == 0, done.stdout + done.stderr
             broker.start()
+        for node in (*self.quorum.controllers.values(), *self.brokers.values()):
+            node.process.come_up()
 
     def metadata_directories(self) -> dict[int, Path]:
         """Return where each node keeps the metadata log, by node id."""
@@ -218,7 +172,9 @@ class BrokerCluster:
 
     def leader_of_quorum(self) -> int:
         """Return who leads the controllers, once somebody does."""
-        found = wait_for(self.quorum.described, lambda: "no leader among the controllers")
+        found = wait_for(
+            self.quorum.described, "a controller leads", otherwise=self.quorum.last_words
+        )
         return found.leader_id
 
     def wait_for_brokers(self, *node_ids: int) -> ClusterView:
@@ -229,7 +185,7 @@ class BrokerCluster:
             views = [self._described(self.brokers[node_id].address) for node_id in node_ids]
             return views[0] if all(view and view.brokers == expected for view in views) else None
 
-        return wait_for(look, lambda: f"not just {node_ids}: {self._logs()}")
+        return wait_for(look, f"just {node_ids} are unfenced", otherwise=self._logs)
 
     def wait_for_partitions(
         self, topic: str, *, leaders: set[int], isr: set[int]
@@ -243,12 +199,16 @@ class BrokerCluster:
                     return None
             return found or None
 
-        return wait_for(look, lambda: f"{topic}: {self.partitions(topic)}")
+        return wait_for(
+            look,
+            f"{topic} has leaders of {leaders} and the ISR {isr}",
+            otherwise=lambda: f"{self.partitions(topic)}\n{self._logs()}",
+        )
 
     def partitions(self, topic: str) -> dict[int, PartitionView]:
         """Return a topic's partitions as some running broker shows them; none while none can."""
         for broker in self.brokers.values():
-            if broker.process is None:
+            if not broker.process.is_launched:
                 continue
             found = self.partitions_at(broker, topic)
             if found:
@@ -273,6 +233,4 @@ class BrokerCluster:
             return None
 
     def _logs(self) -> str:
-        return "\n".join(
-            f"{broker.node_id}: {broker.log_text[-1500:]}" for broker in self.brokers.values()
-        )
+        return "\n".join(broker.process.last_words() for broker in self.brokers.values())

@@ -421,7 +421,6 @@ def asked(java: Java, root: Path, lines: list[str]) -> list[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.split("\n")[:-1]

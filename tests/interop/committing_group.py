@@ -9,11 +9,10 @@ from types import TracebackType
 from typing import Final, Self
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
-from tests.interop.controller_quorum import wait_for
+from tests.support.waiting import PATIENCE_S, wait_for
 
 POLL_S: Final = 0.2
 BATCH_MAX: Final = 500
-COMMITTED_TIMEOUT_S: Final = 20
 
 
 class CommittingGroup:
@@ -72,7 +71,11 @@ class CommittingGroup:
                     == self._acknowledged[partition]
                 }
 
-        wait_for(lambda: not missing() or None, lambda: f"read, committed: {missing()}; {counts}")
+        wait_for(
+            lambda: not missing(),
+            f"the group has read and committed {counts}",
+            otherwise=lambda: f"it has read and committed too little: {missing()}",
+        )
 
     def _run(self) -> None:
         consumer = Consumer(self._settings)
@@ -88,7 +91,7 @@ class CommittingGroup:
         with self._lock:
             before = {one.partition: self._acknowledged[one.partition] for one in partitions}
         try:
-            found = consumer.committed(partitions, COMMITTED_TIMEOUT_S)
+            found = consumer.committed(partitions, PATIENCE_S / 3)
         except KafkaException:
             return  # The coordinator is down; the assignment fails, and there will be another one.
         with self._lock:

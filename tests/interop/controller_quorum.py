@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Self
 
 from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import free_ports
 from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import run_kvorum
+from tests.interop.node import Key, Kind, Node
+from tests.support.node_process import run_kvorum, write_properties
+from tests.support.ports import free_ports
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
-from kvorum.storage.java_properties import load_java_properties
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.describe_quorum import (
@@ -31,73 +28,12 @@ from kvorum.wire.messages.describe_quorum import (
 )
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
-Kind = Literal["kvorum", "kafka"]
-Key = tuple[int, str]
-"""A replica: its node id, and the id of its metadata directory."""
 NO_DIRECTORY = uuid_to_text(ZERO_UUID)
 """Stands for any directory: voters of a static quorum are known by their node ids alone."""
-Found = TypeVar("Found")
-PATIENCE_S = 90
-STOP_TIMEOUT_S = 30
-POLL_INTERVAL_S = 0.05
-HEAP_MB = 256
 _QUESTION = DescribeQuorumRequest(
     [DescribeQuorumRequestTopicData("__cluster_metadata", [DescribeQuorumRequestPartitionData()])]
 )
 _WHO_LEADS = DescribeClusterRequest(endpoint_type=2)
-
-
-@dataclass
-class Controller:
-    """One controller, and its process while it runs."""
-
-    node_id: int
-    port: int
-    folder: Path
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
-
-    @property
-    def properties(self) -> Path:
-        return self.folder / "server.properties"
-
-    @property
-    def data(self) -> Path:
-        return self.folder / "data"
-
-    @property
-    def key(self) -> Key:
-        """Who it is, by its directory as it is now."""
-        text = (self.data / "meta.properties").read_bytes()
-        return self.node_id, load_java_properties(text)["directory.id"]
-
-    def start(self, command: list[str]) -> None:
-        with (self.folder / "log.txt").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*command, str(self.properties)], stdout=log, stderr=log
-            )
-
-    def stop(self) -> int | None:
-        """Stop in order; return how it ended, None if it did not run."""
-        process, self.process = self.process, None
-        if process is None:
-            return None
-        process.terminate()
-        try:
-            return process.wait(STOP_TIMEOUT_S)
-        finally:
-            process.kill()
-            process.wait()
-
-    def kill(self) -> None:
-        """End it where it stands, if it runs."""
-        process, self.process = self.process, None
-        if process is not None:
-            process.kill()
-            process.wait()
 
 
 class ControllerQuorum:
@@ -117,13 +53,8 @@ class ControllerQuorum:
         self._format_options = format_options
         self.cluster_id = run_kvorum("storage", "random-uuid").strip()
         self._tools = tools
-        self._command = (
-            [sys.executable, "-m", "kvorum.cli", "server"]
-            if kind == "kvorum"
-            else java.command("kafka.Kafka", heap_mb=HEAP_MB, log_level="INFO")
-        )
         self.controllers = {
-            node_id: Controller(node_id, port, folder / str(node_id))
+            node_id: Node(kind, node_id, port, folder / str(node_id), java)
             for node_id, port in enumerate(free_ports(count), 1)
         }
 
@@ -137,9 +68,7 @@ class ControllerQuorum:
         trace: TracebackType | None,
     ) -> None:
         for controller in self.controllers.values():
-            if controller.process is not None:
-                controller.process.kill()
-                controller.process.wait()
+            controller.kill()
 
     @property
     def addresses(self) -> str:
@@ -159,9 +88,7 @@ class ControllerQuorum:
                 "log.dirs": str(controller.data),
                 **quorum,
             }
-            controller.folder.mkdir(parents=True, exist_ok=True)
-            text = "".join(f"{key}={value}\n" for key, value in settings.items())
-            controller.properties.write_text(text, encoding="utf-8")
+            write_properties(controller.properties, settings)
 
     def write_dynamic_settings(self) -> None:
         """Have the voters found out from whoever answers."""
@@ -192,7 +119,7 @@ class ControllerQuorum:
     def start(self, *node_ids: int) -> None:
         """Start some controllers, all of them if none is named."""
         for node_id in node_ids or self.controllers:
-            self.controllers[node_id].start(self._command)
+            self.controllers[node_id].start()
 
     def wipe(self, node_id: int) -> None:
         """Lose a stopped controller's disk."""
@@ -204,7 +131,7 @@ class ControllerQuorum:
     def described(self) -> DescribeQuorumResponsePartitionData | None:
         """Return what the leader says, None where there is none."""
         for controller in self.controllers.values():
-            if controller.process is None:
+            if not controller.process.is_launched:
                 continue
             try:
                 with RawClient(controller.address) as client:
@@ -225,7 +152,7 @@ class ControllerQuorum:
 
         Whoever has no process, or has lost the directory, is not waited for.
         """
-        running = [one for one in self.controllers.values() if one.process is not None]
+        running = [one for one in self.controllers.values() if one.process.is_launched]
         present = {key for one in running for key in (one.key, (one.node_id, NO_DIRECTORY))}
 
         def look() -> DescribeQuorumResponsePartitionData | None:
@@ -242,12 +169,20 @@ class ControllerQuorum:
             is_so = current == voters and follows and self._all_name(found.leader_id)
             return found if is_so else None
 
-        return wait_for(look, lambda: f"{voters} and {observers} instead of {self.described()}")
+        return wait_for(
+            look,
+            f"the voters are {voters}, the observers {observers}, and all follow the leader",
+            otherwise=lambda: f"{self.described()}\n{self.last_words()}",
+        )
+
+    def last_words(self) -> str:
+        """Return the end of what each controller has said: what a failure shows."""
+        return "\n".join(one.process.last_words() for one in self.controllers.values())
 
     def _all_name(self, leader_id: int) -> bool:
         """Tell whether every process answers clients, and names this leader."""
         for controller in self.controllers.values():
-            if controller.process is None:
+            if not controller.process.is_launched:
                 continue
             try:
                 with RawClient(controller.address) as client:
@@ -257,12 +192,3 @@ class ControllerQuorum:
             if (answer.error_code, answer.controller_id) != (ErrorCode.NONE, leader_id):
                 return False
         return True
-
-
-def wait_for(look: Callable[[], Found | None], what: Callable[[], str]) -> Found:
-    """Wait until something is found."""
-    deadline = time.monotonic() + PATIENCE_S
-    while (found := look()) is None:
-        assert time.monotonic() < deadline, f"still not so: {what()}"
-        time.sleep(POLL_INTERVAL_S)
-    return found

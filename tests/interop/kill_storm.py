@@ -18,7 +18,6 @@ from typing import Final
 
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
 from tests.interop.committing_group import CommittingGroup
-from tests.interop.controller_quorum import Kind
 from tests.interop.kafka.fetch_jars import (
     JARS_ROOT,
     OLDER_BROKER,
@@ -27,6 +26,7 @@ from tests.interop.kafka.fetch_jars import (
 )
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
+from tests.interop.node import Kind
 from tests.interop.replicated_records import Writer, check
 
 EVERYBODY: Final = frozenset({11, 12, 13})

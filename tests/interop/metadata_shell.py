@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.interop.kafka.tools import ToolRunner
+from tests.support.asking import asked_until
 from tests.unit.metadata.golden_logs import first_offset, snapshots
 
 from kvorum.inspection.metadata_log.folded_log import FoldedLog, Provenance
@@ -26,7 +27,6 @@ from kvorum.wire.primitives import Message
 from kvorum.wire.records import RecordBatch, read_batches
 
 REFERENCE_SOFTWARE = Software("4.3.1", "26b251a451ce941d")
-ATTEMPTS = 20
 _COMPLAINT = re.compile(r"^Unexpected error: (.*)$", re.MULTILINE)
 _PROVENANCE = re.compile(r"^ *offset -?\d+, epoch -?\d+, time \S+$", re.MULTILINE)
 
@@ -63,12 +63,9 @@ class Shell:
         return file
 
     def _until(self, file: Path, command: str, is_whole: Callable[[str], bool]) -> str:
-        text = ""
-        for _ in range(ATTEMPTS):
-            text = self._run(file, command, "/")
-            if is_whole(text):
-                break
-        return text
+        return asked_until(
+            lambda: self._run(file, command, "/"), is_whole, f"{command} shows all there is"
+        )
 
     def _run(self, file: Path, *command: str) -> str:
         done = self.tools.run("kafka-metadata-shell", "--snapshot", str(file), *command)

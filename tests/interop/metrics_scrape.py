@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from prometheus_client.parser import text_string_to_metric_families
+from tests.support.waiting import PATIENCE_S
 
-TIMEOUT_S = 10
 Labels = frozenset[tuple[str, str]]
 
 
@@ -33,7 +33,7 @@ class Page:
 
 def scrape(address: str) -> Page:
     """Return what ``/metrics`` says now."""
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=TIMEOUT_S) as response:
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=PATIENCE_S) as response:
         text = response.read().decode()
     return Page(
         {
@@ -55,7 +55,7 @@ class Probe:
 def probe(address: str, path: str) -> Probe:
     """Ask ``/healthz`` or ``/readyz``."""
     try:
-        with urllib.request.urlopen(f"http://{address}{path}", timeout=TIMEOUT_S) as response:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=PATIENCE_S) as response:
             return Probe(HTTPStatus(response.status), json.load(response))
     except urllib.error.HTTPError as error:
         with error:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import free_ports
-from tests.interop.kvorum_node import run_kvorum
-from tests.interop.test_mixed_quorum import Voter
+from tests.interop.node import Node
 from tests.interop.test_mixed_voter_changes import until, voter_ids
+from tests.support.node_process import run_kvorum, write_properties
+from tests.support.ports import free_ports
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
@@ -40,7 +39,7 @@ STOPPING = re.compile(
     r"Terminating process due to signal.*?(?=Registered signal handlers|\Z)", re.DOTALL
 )
 ERROR = re.compile(" ERROR | FATAL ")
-Controllers = dict[int, Voter]
+Controllers = dict[int, Node]
 
 
 def formed(
@@ -55,31 +54,27 @@ def formed(
     """Format controllers: `first` is a quorum of its own, the others are observers."""
     ports = free_ports(len(ours) + len(real))
     made = {
-        node_id: Voter(node_id, port, folder / str(node_id))
+        node_id: Node(
+            "kvorum" if node_id in ours else "kafka", node_id, port, folder / str(node_id), java
+        )
         for node_id, port in zip((*ours, *real), ports, strict=True)
     }
-    servers = ",".join(f"127.0.0.1:{one.port}" for one in made.values())
+    servers = ",".join(one.address for one in made.values())
     cluster_id = cluster_id or run_kvorum("storage", "random-uuid").strip()
     for node_id, one in made.items():
-        one.folder.mkdir()
-        one.properties.write_text(_settings(one, servers), encoding="utf-8")
+        write_properties(one.properties, _settings(one, servers))
         start = "--standalone" if node_id == first else "--no-initial-controllers"
         properties = str(one.properties)
         run_kvorum("storage", "format", "--cluster-id", cluster_id, "--config", properties, start)
-        one.command = (
-            [sys.executable, "-m", "kvorum.cli", "server", properties]
-            if node_id in ours
-            else java.command("kafka.Kafka", properties, heap_mb=384, log_level="INFO")
-        )
     return made
 
 
-def _settings(one: Voter, servers: str) -> str:
-    settings = {
+def _settings(one: Node, servers: str) -> dict[str, str]:
+    return {
         "process.roles": "controller",
         "node.id": str(one.node_id),
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"CONTROLLER://127.0.0.1:{one.port}",
+        "listeners": f"CONTROLLER://{one.address}",
         "log.dirs": str(one.data),
         "controller.quorum.bootstrap.servers": servers,
         # Snapshots after a few records, so that the wish goes through snapshots as well.
@@ -87,18 +82,15 @@ def _settings(one: Voter, servers: str) -> str:
         # A broker that a test plays sends no more heartbeats than the first.
         "broker.session.timeout.ms": "600000",
     }
-    return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
 def end(controllers: Controllers) -> None:
     """Kill whoever still runs."""
     for one in controllers.values():
-        if one.process is not None:
-            one.process.kill()
-            one.process.wait()
+        one.kill()
 
 
-def start(controllers: Mapping[int, Voter], *node_ids: int) -> None:
+def start(controllers: Mapping[int, Node], *node_ids: int) -> None:
     for node_id in node_ids:
         controllers[node_id].start()
 
@@ -107,6 +99,7 @@ def are_observing(controllers: Controllers, *node_ids: int) -> None:
     """Wait until these replicas fetch from the leader."""
     until(
         controllers,
+        f"{node_ids} fetch from the leader",
         lambda found: (
             {*node_ids} <= {one.replica_id for one in (*found.observers, *found.current_voters)}
         ),
@@ -127,21 +120,15 @@ def is_reached(controllers: Controllers, replicas: Collection[int]) -> None:
     """Wait until these are the voters and the wish is cleared."""
     until(
         controllers,
+        f"{replicas} are the voters and the wish is cleared",
         lambda found: (
-            voter_ids(found) == {*replicas}
-            and not is_wanted(f"127.0.0.1:{controllers[found.leader_id].port}")
+            voter_ids(found) == {*replicas} and not is_wanted(controllers[found.leader_id].address)
         ),
     )
 
 
-def log_of(one: Voter) -> str:
-    """Return what a controller has logged; nothing if it was never started."""
-    file = one.folder / "log.txt"
-    return file.read_text(encoding="utf-8") if file.exists() else ""
-
-
-def assert_nothing_wrong(one: Voter) -> None:
-    log = log_of(one)
+def assert_nothing_wrong(one: Node) -> None:
+    log = one.log_text
     assert faults(log) == []
     assert KEY in log, "it never saw the wish"
 
@@ -152,7 +139,7 @@ def faults(log: str) -> list[str]:
     return [line for line in errors if any(text in line for text in CONCERNED)]
 
 
-def whole_log(one: Voter) -> bytes:
+def whole_log(one: Node) -> bytes:
     """Return the log of a stopped controller, with the snapshot that it begins with."""
     folder = one.data / "__cluster_metadata-0"
     segments = sorted(folder.glob("*.log"))

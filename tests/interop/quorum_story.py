@@ -15,8 +15,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tests.interop.controller_quorum import NO_DIRECTORY, ControllerQuorum, Key
+from tests.interop.controller_quorum import NO_DIRECTORY, ControllerQuorum
 from tests.interop.kafka.tools import ToolResult, ToolRunner
+from tests.interop.node import Key
 from tests.interop.quorum_tools import comparable, without_progress
 
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData

@@ -8,6 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
+from tests.support.waiting import wait_for_change
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
@@ -48,11 +49,16 @@ class QuotaWriter:
         self._is_ending.set()
         self._thread.join()
 
-    def wait_for_more(self, count: int, *, timeout_s: float = 60) -> None:
+    def wait_for_more(self, count: int) -> None:
         """Wait until `count` more users are acknowledged."""
         with self._progress:
             wanted = len(self.acknowledged) + count
-            assert self._progress.wait_for(lambda: len(self.acknowledged) >= wanted, timeout_s)
+        wait_for_change(
+            self._progress,
+            lambda: len(self.acknowledged) >= wanted,
+            f"{wanted} users are acknowledged",
+            otherwise=lambda: len(self.acknowledged),
+        )
 
     def write_one_more(self) -> None:
         """Write the records of one request, once the thread has ended."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +11,10 @@ from typing import Self
 
 from confluent_kafka import Producer
 from tests.interop.broker_cluster import BrokerCluster
-from tests.interop.controller_quorum import wait_for
+from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.wire.records import read_batches
 
-PATIENCE_S = 60
 PAUSE_BETWEEN_RECORDS_S = 0.002
 
 
@@ -52,8 +50,9 @@ class Writer:
         """Wait until so many more records than by now are acknowledged."""
         wanted = len(self.acknowledged) + more
         wait_for(
-            lambda: len(self.acknowledged) >= wanted or None,
-            lambda: f"{len(self.acknowledged)} acknowledged of {wanted}; {self.failed}",
+            lambda: len(self.acknowledged) >= wanted,
+            f"{wanted} records are acknowledged",
+            otherwise=lambda: f"{len(self.acknowledged)} are; {self.failed}",
         )
 
     def _send(self) -> None:
@@ -75,7 +74,7 @@ class Writer:
                 self.topic, str(number), partition=self.partition, on_delivery=delivered
             )
             producer.poll(0)
-            time.sleep(PAUSE_BETWEEN_RECORDS_S)
+            self._ends.wait(PAUSE_BETWEEN_RECORDS_S)
         producer.flush(PATIENCE_S)
 
 
@@ -107,7 +106,11 @@ def check(cluster: BrokerCluster, writer: Writer, brokers: Iterable[int]) -> Non
             for node_id, folder in folders.items()
         }
 
-    wait_for(lambda: len(set(logs().values())) == 1 or None, lambda: _sizes(logs()))
+    wait_for(
+        lambda: len(set(logs().values())) == 1,
+        f"the replicas of {writer.topic} are the same",
+        otherwise=lambda: _sizes(logs()),
+    )
     for log in logs().values():
         assert numbers_in(log) == list(range(writer.sent))
 

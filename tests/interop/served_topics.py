@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.interop.controller_quorum import wait_for
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.messages.list_offsets import (
@@ -27,12 +27,12 @@ def wait_until_served(client: RawClient, *names: str, partition: int = 0) -> Non
         topics=[ListOffsetsRequestListOffsetsTopic(name, [wish]) for name in names]
     )
 
-    def are_served() -> bool | None:
+    def are_served() -> bool:
         answer = client.ask(request, ListOffsetsResponse, 5)
         codes = {one.error_code for topic in answer.topics for one in topic.partitions}
-        return codes == {0} or None
+        return codes == {0}
 
-    wait_for(are_served, lambda: f"{', '.join(names)} served")
+    wait_for(are_served, f"{', '.join(names)} are served")
 
 
 def topic_id(client: RawClient, name: str) -> bytes:

@@ -1,10 +1,8 @@
 """A standalone Spark cluster on loopback: a master and workers, each a Java process of its own."""
 
 import os
-import re
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -13,10 +11,12 @@ from typing import Final, Self
 import pyspark
 from tests.interop.kafka.fetch_jars import find_java
 from tests.interop.kafka.java import FAST_START
+from tests.interop.node import ATTEMPTS
+from tests.support.node_process import NodeProcess
+from tests.support.waiting import PATIENCE_S
 
-START_TIMEOUT_S: Final = 90
-STOP_TIMEOUT_S: Final = 30
-RUN_TIMEOUT_S: Final = 300
+MASTER_RUNS: Final = "Starting Spark master at spark://"
+WORKER_RUNS: Final = "Successfully registered with master"
 HEAP_MB: Final = 256
 LOOPBACK: Final = "127.0.0.1"
 # Every port but these two is a free one that Spark takes; the log has the master's.
@@ -26,79 +26,26 @@ WORKER_LIMITS: Final = ("--cores", "1", "--memory", "1g")
 SCALA_VERSION: Final = "2.13"
 
 
-class _Daemon:
-    """One Java process of the cluster, whose log is read as it comes."""
-
-    def __init__(self, main_class: str, *arguments: str) -> None:
-        command = [
-            str(find_java()),
-            *FAST_START,
-            f"-Xmx{HEAP_MB}m",
-            # The server for submissions by REST has a fixed port.
-            "-Dspark.master.rest.enabled=false",
-            *("-cp", f"{SPARK_HOME}/jars/*", f"org.apache.spark.deploy.{main_class}"),
-            *("--host", LOOPBACK, *FREE_PORTS, *arguments),
-        ]
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
-        }
-        self.process = subprocess.Popen(
-            command,
-            env={
-                **environment,
-                "SPARK_HOME": str(SPARK_HOME),
-                "SPARK_LOCAL_IP": LOOPBACK,
-                # A worker looks for it in directories that a release has and pyspark lacks.
-                "SPARK_SCALA_VERSION": SCALA_VERSION,
-            },
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._lines: list[str] = []
-        self._said = threading.Condition()
-        self._is_at_end = False
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            with self._said:
-                self._lines.append(line)
-                self._said.notify_all()
-        with self._said:
-            self._is_at_end = True
-            self._said.notify_all()
-
-    def wait_for(self, pattern: str) -> str:
-        """Return the first group of the first line that matches."""
-        with self._said:
-            self._said.wait_for(
-                lambda: self._is_at_end or self._found(pattern) is not None, START_TIMEOUT_S
-            )
-            found = self._found(pattern)
-        if found is None:
-            self.stop()
-            raise RuntimeError(f"no {pattern!r} in the log:\n{''.join(self._lines)}")
-        return found
-
-    def _found(self, pattern: str) -> str | None:
-        for line in self._lines:
-            if match := re.search(pattern, line):
-                return match.group(1)
-        return None
-
-    def stop(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(STOP_TIMEOUT_S)
-        self._reader.join(STOP_TIMEOUT_S)
-        assert self.process.stderr is not None
-        self.process.stderr.close()
+def _daemon(main_class: str, *arguments: str) -> NodeProcess:
+    """Return one Java process of the cluster, not started."""
+    command = [
+        str(find_java()),
+        *FAST_START,
+        f"-Xmx{HEAP_MB}m",
+        # The server for submissions by REST has a fixed port.
+        "-Dspark.master.rest.enabled=false",
+        *("-cp", f"{SPARK_HOME}/jars/*", f"org.apache.spark.deploy.{main_class}"),
+        *("--host", LOOPBACK, *FREE_PORTS, *arguments),
+    ]
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        # A worker looks for it in directories that a release has and pyspark lacks.
+        "SPARK_SCALA_VERSION": SCALA_VERSION,
+    }
+    ready = MASTER_RUNS if main_class == "master.Master" else WORKER_RUNS
+    return NodeProcess(command, ready=ready, attempts=ATTEMPTS, environment=environment)
 
 
 class SparkCluster:
@@ -107,7 +54,7 @@ class SparkCluster:
     def __init__(self, folder: Path, *, workers: int) -> None:
         self._folder = folder
         self._worker_count = workers
-        self._daemons: list[_Daemon] = []
+        self._daemons: list[NodeProcess] = []
         self.url = ""
 
     def __enter__(self) -> Self:
@@ -131,11 +78,11 @@ class SparkCluster:
         return self._folder / f"worker-{number}"
 
     def _start(self) -> None:
-        master = _Daemon("master.Master")
-        self._daemons.append(master)
-        self.url = master.wait_for(r"Starting Spark master at (spark://\S+)")
+        master = _daemon("master.Master")
+        self._daemons.append(master.start())
+        self.url = master.wait_for_line(MASTER_RUNS).rpartition(" ")[2]
         workers = [
-            _Daemon(
+            _daemon(
                 "worker.Worker",
                 *WORKER_LIMITS,
                 *("--work-dir", str(self.work_folder(number))),
@@ -145,11 +92,14 @@ class SparkCluster:
         ]
         self._daemons += workers
         for worker in workers:
-            worker.wait_for("(Successfully registered with master)")
+            worker.launch()
+        for worker in workers:
+            worker.come_up()
 
     def _stop(self) -> None:
         for daemon in reversed(self._daemons):
-            daemon.stop()
+            if daemon.is_launched:
+                daemon.terminate()
         self._daemons.clear()
 
 
@@ -164,14 +114,14 @@ def python_without_kvorum(folder: Path) -> Path:
             if not package.name.lstrip("_").startswith("kvorum") and package.suffix != ".pth":
                 (packages / package.name).symlink_to(package)
     command = [sys.executable, "-m", "venv", "--without-pip", "--symlinks", str(environment)]
-    subprocess.run(command, check=True, timeout=START_TIMEOUT_S)
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
     (library,) = (environment / "lib").glob("python*/site-packages")
     (library / "packages.pth").write_text(f"{packages}\n", encoding="utf-8")
     return environment / "bin" / "python"
 
 
 def run_driver(
-    command: Sequence[str], *, python: Path, folder: Path, timeout_s: float = RUN_TIMEOUT_S
+    command: Sequence[str], *, python: Path, folder: Path, timeout_s: float | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a driver whose executors use `python`; so does what spark-submit starts."""
     environment: Mapping[str, str] = {

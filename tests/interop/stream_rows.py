@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.interop.controller_quorum import PATIENCE_S, ControllerQuorum
+from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.quota_writer import QuotaWriter
+from tests.support.waiting import wait_for
 from tests.unit.spark.small_logs import LOG_FOLDER
 from tests.unit.spark.streaming.micro_batches import MicroBatches
 
@@ -51,12 +51,17 @@ def read_on(stream: MicroBatches, writer: QuotaWriter, more: int = MORE) -> None
     if more:
         writer.wait_for_more(more)
     awaited = writer.acknowledged[-1]
-    deadline = time.monotonic() + PATIENCE_S
     looked_at = 0
-    while not any(awaited in row["json"] for row in stream.rows[looked_at:]):
-        assert time.monotonic() < deadline, f"{awaited} is not read"
+
+    def is_read() -> bool:
+        nonlocal looked_at
+        if any(awaited in row["json"] for row in stream.rows[looked_at:]):
+            return True
         looked_at = len(stream.rows)
         stream.advance()
+        return False
+
+    wait_for(is_read, f"{awaited} is read")
 
 
 def check(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -15,6 +15,7 @@ from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.metadata.acl_codes import (
@@ -35,7 +36,6 @@ SETTINGS: Final = {
     "allow.everyone.if.no.acl.found": "true",
     "delegation.token.secret.key": "secret",
 }
-SETTLE_TIME_MAX_S: Final = 15.0
 POLL_INTERVAL_S: Final = 0.1
 KEYS: Final = {spec.name: spec.key for spec in API_SPECS.values()}
 ANYTHING: Final = {
@@ -237,26 +237,25 @@ def _close(client: RawClient) -> None:
     ]
     answer = _ask(client, "CreateAcls", 3, {"creations": creations})
     assert [result["errorCode"] for result in answer["results"]] == [0] * len(creations)
-    deadline = time.monotonic() + SETTLE_TIME_MAX_S
-    while _ask(client, "DescribeAcls", 3, ANYTHING)["errorCode"] == 0:
-        assert time.monotonic() < deadline, "the broker does not know of the entries"
-        time.sleep(POLL_INTERVAL_S)
+    wait_for(
+        lambda: bool(_ask(client, "DescribeAcls", 3, ANYTHING)["errorCode"]),
+        "the broker goes by the entries",
+    )
 
 
 def _commit(client: RawClient) -> None:
     """Have offsets of both topics in both groups, as soon as there is a coordinator."""
-    deadline = time.monotonic() + SETTLE_TIME_MAX_S
     for group in ("open", "closed"):
-        while True:
-            found = _ask(client, "FindCoordinator", 4, {"keyType": 0, "coordinatorKeys": [group]})
-            body = {"groupId": group, "topics": WITH_PARTITION[:2]}
-            committed = _ask(client, "OffsetCommit", 9, body)
-            codes = [one["errorCode"] for one in found["coordinators"]]
-            codes += [one["partitions"][0]["errorCode"] for one in committed["topics"]]
-            if not any(codes):
-                break
-            assert time.monotonic() < deadline, f"nothing can be committed: {codes}"
-            time.sleep(POLL_INTERVAL_S)
+        wait_for(partial(_is_committed, client, group), f"group {group} has offsets")
+
+
+def _is_committed(client: RawClient, group: str) -> bool:
+    found = _ask(client, "FindCoordinator", 4, {"keyType": 0, "coordinatorKeys": [group]})
+    body = {"groupId": group, "topics": WITH_PARTITION[:2]}
+    committed = _ask(client, "OffsetCommit", 9, body)
+    codes = [one["errorCode"] for one in found["coordinators"]]
+    codes += [one["partitions"][0]["errorCode"] for one in committed["topics"]]
+    return not any(codes)
 
 
 def _neutral(value: Json, name: str = "") -> Json:

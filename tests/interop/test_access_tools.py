@@ -6,7 +6,6 @@ Those who connect are nobody in particular. They may do everything as long as no
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.kvorum_node import KvorumNode
+from tests.support.asking import are_alike, asked_until
 
 pytestmark = pytest.mark.interop
 
@@ -26,7 +26,6 @@ SETTINGS: Final = {
     "allow.everyone.if.no.acl.found": "true",
     "delegation.token.secret.key": "secret",
 }
-SETTLE_TIME_MAX_S: Final = 10.0
 TOKENS: Final = "org.apache.kafka.tools.DelegationTokenCommand"
 ALICE: Final = ("--allow-principal", "User:alice")
 ANONYMOUS: Final = ("--allow-principal", "User:ANONYMOUS")
@@ -187,15 +186,13 @@ def results(
     empty.write_text("")
     found: dict[str, tuple[ToolResult, ToolResult]] = {}
     for name, step in STEPS.items():
-        deadline = time.monotonic() + SETTLE_TIME_MAX_S
-        while True:
+
+        def ask(step: tuple[str, ...] = step) -> tuple[ToolResult, ToolResult]:
             ours, theirs = (_run(kafka_tools, node, step, empty) for node in nodes)
-            if ours == theirs or time.monotonic() > deadline:
-                break
-            if not {"--list", "--describe"} & set(step):
-                break
-            time.sleep(0.1)
-        found[name] = (ours, theirs)
+            return ours, theirs
+
+        only_looks = bool({"--list", "--describe"} & set(step))
+        found[name] = asked_until(ask, are_alike, f"{name}: alike") if only_looks else ask()
     return found
 
 

@@ -4,7 +4,6 @@ Where a Java runtime and Kafka's jars are missing, the expectations that were ch
 real node still hold for ours.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
@@ -24,7 +23,6 @@ CLIENTS: dict[str, Callable[[str], AbstractContextManager[AdminDriver]]] = {
     "kafka-python": KafkaPythonDriver,
     "aiokafka": AioKafkaDriver,
 }
-METADATA_LAG_MAX_S = 10
 SETTLED_CONFIGS = {"retention.ms": "3600000", "cleanup.policy": "compact,delete"}
 
 
@@ -50,14 +48,6 @@ def theirs(client: str, real_kafka: RealKafka) -> Iterator[AdminDriver]:
         yield driver
 
 
-def _eventually(check: Callable[[], bool], what: str) -> None:
-    """Wait for a broker to have read what the controller has already promised."""
-    deadline = time.monotonic() + METADATA_LAG_MAX_S
-    while not check():
-        assert time.monotonic() < deadline, f"still not so: {what}"
-        time.sleep(0.02)
-
-
 def _make_existing_topics(driver: AdminDriver, client: str) -> None:
     wishes = [TopicWish(f"{client}-there", EXISTING_PARTITIONS), TopicWish(f"{client}_dotted.name")]
     made = driver.create_topics(wishes)
@@ -80,14 +70,14 @@ def test_a_bad_request_gets_what_a_real_node_answers(
     assert request.send(ours, client) == answer
 
 
-def test_the_life_of_a_topic(client: str, ours: AdminDriver) -> None:
+def test_the_life_of_a_topic(client: str, ours: AdminDriver, kvorum_node: KvorumNode) -> None:
     name = f"{client}-lives"
     wish = TopicWish(name, 2, configs=SETTLED_CONFIGS)
     assert ours.create_topics([wish], validate_only=True)[name].code == 0
     assert name not in ours.topics()
 
     assert ours.create_topics([wish])[name].code == 0
-    _eventually(lambda: name in ours.topics(), "the topic is listed")
+    kvorum_node.process.wait_until(lambda: name in ours.topics(), "the topic is listed")
     only_replica = PartitionView(leader=1, replicas=(1,), isr=(1,))
     assert ours.describe_topic(name) == {0: only_replica, 1: only_replica}
     configs = ours.topic_config(name)
@@ -95,23 +85,27 @@ def test_the_life_of_a_topic(client: str, ours: AdminDriver) -> None:
 
     assert ours.create_partitions(name, 3).code == 0
     grown = dict.fromkeys(range(3), only_replica)
-    _eventually(lambda: ours.describe_topic(name) == grown, "there are three partitions")
+    kvorum_node.process.wait_until(
+        lambda: ours.describe_topic(name) == grown, "there are three partitions"
+    )
     assert ours.set_topic_config(name, {"retention.ms": "7200000"}).code == 0
-    _eventually(
+    kvorum_node.process.wait_until(
         lambda: ours.topic_config(name)["retention.ms"] == "7200000", "the new value is read"
     )
     assert ours.delete_topic(name).code == 0
-    _eventually(lambda: name not in ours.topics(), "the topic is gone")
+    kvorum_node.process.wait_until(lambda: name not in ours.topics(), "the topic is gone")
 
 
 def test_a_topics_configuration_reads_as_on_a_real_node(
-    client: str, ours: AdminDriver, theirs: AdminDriver
+    client: str, ours: AdminDriver, theirs: AdminDriver, kvorum_node: KvorumNode
 ) -> None:
     name = f"{client}-configured"
     for driver in (ours, theirs):
         wish = TopicWish(name, 2, configs=SETTLED_CONFIGS)
         assert driver.create_topics([wish])[name].code == 0
-    _eventually(lambda: name in ours.topics() and name in theirs.topics(), "both list it")
+    kvorum_node.process.wait_until(
+        lambda: name in ours.topics() and name in theirs.topics(), "both list it"
+    )
     assert ours.topic_config(name) == theirs.topic_config(name)
     assert ours.describe_topic(name) == theirs.describe_topic(name)
 
@@ -122,7 +116,9 @@ def test_the_cluster_is_described(ours: AdminDriver, kvorum_node: KvorumNode) ->
     assert cluster.brokers == {1: kvorum_node.bootstrap_servers}
 
 
-def test_many_topics_in_one_request(client: str, ours: AdminDriver) -> None:
+def test_many_topics_in_one_request(
+    client: str, ours: AdminDriver, kvorum_node: KvorumNode
+) -> None:
     names = [f"{client}-many-{number}" for number in range(50)]
     bad = f"{client} bad"
     made = ours.create_topics([TopicWish(name) for name in [*names, bad]])
@@ -130,4 +126,4 @@ def test_many_topics_in_one_request(client: str, ours: AdminDriver) -> None:
         **dict.fromkeys(names, 0),
         bad: 17,
     }
-    _eventually(lambda: set(names) <= ours.topics(), "all of them are listed")
+    kvorum_node.process.wait_until(lambda: set(names) <= ours.topics(), "all of them are listed")

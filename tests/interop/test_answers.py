@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 from tests.interop.protocol.building import build, comparable
 from tests.interop.protocol.requests import KNOWN_USER, REQUESTS, Fields
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.node.handlers.registry import broker_apis, controller_apis
@@ -50,7 +50,6 @@ LISTENERS: Mapping[str, Callable[[], Mapping[int, Any]]] = {
 }
 # APIs whose answer is about the very list of what each node serves, compared apart.
 LISTS_APIS = frozenset({ApiKey.API_VERSIONS})
-LEADERSHIP_TIMEOUT_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -85,13 +84,13 @@ def await_leadership(address: str) -> None:
     """Ask until the node serves the partitions it leads: a real broker takes its time for that."""
     partitions = [ListOffsetsRequestListOffsetsPartition(index, -1, -1) for index in range(2)]
     request = ListOffsetsRequest(-1, 0, [ListOffsetsRequestListOffsetsTopic("orders", partitions)])
-    until = time.monotonic() + LEADERSHIP_TIMEOUT_S
     with RawClient(address) as client:
-        while time.monotonic() < until:
+
+        def is_served() -> bool:
             response = client.ask(request, ListOffsetsResponse, 7)
-            if all(one.error_code == ErrorCode.NONE for one in response.topics[0].partitions):
-                return
-    raise AssertionError(f"{address} does not serve the partition it leads")
+            return all(one.error_code == ErrorCode.NONE for one in response.topics[0].partitions)
+
+        wait_for(is_served, f"{address} serves the partitions it leads")
 
 
 def answer(address: str, request: Message, version: int) -> Json:

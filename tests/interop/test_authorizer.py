@@ -165,7 +165,6 @@ def test_kafkas_authorizer_decides_the_same(java: Java) -> None:
         input="\n".join(lines) + "\n",
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -132,7 +132,6 @@ def test_each_client_waits_as_long_as_in_kafka(java: Java) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=240,
     )
     answers = done.stdout.split("\n")[:-1]
     fold = Fold()

@@ -14,6 +14,7 @@ import pytest
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import TOOL_CLASSES, ToolResult, ToolRunner
 from tests.interop.quorum_tools import comparable, logged, run_ours, run_real
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.interop
 
@@ -196,7 +197,7 @@ def test_wrong_usage_of_cluster_is_told_alike(arguments: Arguments, java: Java) 
     mine = run_ours(arguments, "kafka-cluster")
     command = java.command(TOOL_CLASSES["kafka-cluster"])
     done = subprocess.run(
-        [*command, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [*command, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     real = ToolResult(done.returncode, done.stdout, done.stderr)
     if "-h" not in arguments:

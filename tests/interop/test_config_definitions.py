@@ -73,7 +73,6 @@ def test_the_tables_are_those_of_kafkas_classes(java: Java) -> None:
         java.command("ConfigDefinitions", classes=java.compile(source), log_level="OFF"),
         capture_output=True,
         check=True,
-        timeout=120,
     )
     folder = Path(config_definitions.__file__).parent
     for name, text in modules(json.loads(done.stdout)).items():

@@ -14,6 +14,7 @@ from tests.interop.clients.driver import TopicWish
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.kvorum_node import KvorumNode
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.interop
 COUNT: Final = 1000
@@ -55,7 +56,9 @@ class Tools:
         Such a tool says what it has counted when its process ends.
         """
         command = [*self._java.command(tool), "--bootstrap-server", self._servers, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+        )
         return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 

@@ -13,6 +13,7 @@ from tests.interop.kafka.fetch_jars import OLDER_BROKER, REFERENCE_RELEASE
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.test_dump_log import log_files
+from tests.support.waiting import PATIENCE_S
 from tests.unit.cli_dump.dump import decoder_of, dump
 
 from kvorum.inspection.decoding.files import file_objects, files_below
@@ -24,7 +25,6 @@ pytestmark = pytest.mark.interop
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 TOPIC: Final = "fresh"
 RECORDS: Final = 60
-WAIT_S: Final = 60
 ALONE: Final = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
@@ -77,20 +77,20 @@ def _produce(servers: str, codec: str) -> None:
         if number % 9 == 0:
             headers = [("codec", codec.encode()), ("empty", None)]
         producer.produce(TOPIC, b"value %d " % number * 9, key=b"%d" % number, headers=headers)
-    assert producer.flush(WAIT_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def _produce_in_transactions(servers: str) -> None:
     producer = Producer({"bootstrap.servers": servers, "transactional.id": "fresh-transactions"})
-    producer.init_transactions(WAIT_S)
+    producer.init_transactions(PATIENCE_S)
     for number in range(4):
         producer.begin_transaction()
         producer.produce(TOPIC, b"in transaction %d" % number)
         if number % 2:
-            producer.flush(WAIT_S)
-            producer.abort_transaction(WAIT_S)
+            producer.flush(PATIENCE_S)
+            producer.abort_transaction(PATIENCE_S)
         else:
-            producer.commit_transaction(WAIT_S)
+            producer.commit_transaction(PATIENCE_S)
 
 
 def _consume(servers: str) -> None:
@@ -98,7 +98,7 @@ def _consume(servers: str) -> None:
         {"bootstrap.servers": servers, "group.id": "fresh-group", "auto.offset.reset": "earliest"}
     )
     consumer.subscribe([TOPIC])
-    assert len(consumer.consume(RECORDS, timeout=WAIT_S)) == RECORDS
+    assert len(consumer.consume(RECORDS, timeout=PATIENCE_S)) == RECORDS
     consumer.commit(asynchronous=False)
     consumer.close()
 

@@ -7,13 +7,13 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 import pytest
-from tests.interop.controller_quorum import wait_for
 from tests.interop.group_script import SUBSCRIPTION
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 from tests.interop.test_group_requests import SETTINGS, Server, batches, coordinates
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.groups.coordinator_partition import coordinator_partition
@@ -150,7 +150,7 @@ class Story:
             is_so = (group.group_state, len(group.members)) == (state, members)
             return group if is_so else None
 
-        self.tell_answer(wait_for(described, lambda: f"{state} with {members}"))
+        self.tell_answer(wait_for(described, f"the group is {state} with {members} members"))
 
     def tell_all(self) -> None:
         first, second = Member(self), Member(self)
@@ -285,7 +285,7 @@ def nodes(
     ):
         for node in (real, ours):
             with RawClient(node.bootstrap_servers) as client:
-                wait_for(lambda: coordinates(client) or None, lambda: "groups are coordinated")
+                node.process.wait_until(lambda: coordinates(client), "groups are coordinated")
         yield real, ours
 
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.driver import TopicWish
-from tests.interop.controller_quorum import wait_for
 from tests.interop.group_script import FIRST_WITH_TOPIC_IDS, TOPICS, Script, Step
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
@@ -120,8 +119,8 @@ def nodes(
                 wishes = [TopicWish(name, partitions=PARTITIONS) for name in TOPICS]
                 assert {done.code for done in driver.create_topics(wishes).values()} == {0}
             with RawClient(node.bootstrap_servers) as client:
-                wait_for(lambda: coordinates(client) or None, lambda: "every group is coordinated")
-                wait_for(lambda: knows_topics(client) or None, lambda: "the topics are known")
+                node.process.wait_until(lambda: coordinates(client), "every group is coordinated")
+                node.process.wait_until(lambda: knows_topics(client), "the topics are known")
         yield real, ours
 
 

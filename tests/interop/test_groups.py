@@ -14,14 +14,13 @@ import pytest
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.driver import TopicWish
 from tests.interop.clients.java_records import JavaClients, JavaMember
-from tests.interop.controller_quorum import wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kvorum_node import KvorumNode
+from tests.support.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.interop
 PARTITIONS: Final = 6
 COUNT: Final = 60
-TIMEOUT_S: Final = 30
 VALUES: Final = [b"value-%d" % number for number in range(COUNT)]
 confluent: Any = importlib.import_module("confluent_kafka")
 
@@ -60,7 +59,7 @@ def produce(servers: str, topic: str) -> None:
             timestamp=1000 + number,
             on_delivery=delivered,
         )
-    assert producer.flush(TIMEOUT_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
     assert reports == [None] * COUNT
 
 
@@ -180,10 +179,20 @@ def java_clients(request: pytest.FixtureRequest) -> JavaClients:
     return JavaClients(java)
 
 
-def wait_until(condition: Callable[[], bool], *members: AnyMember) -> None:
+def wait_until_shared(*members: AnyMember) -> None:
     wait_for(
-        lambda: condition() or None,
-        lambda: str([(one.partitions, len(one.values)) for one in members]),
+        lambda: is_shared(*members),
+        "each member has partitions, and every partition one member",
+        otherwise=lambda: [one.partitions for one in members],
+    )
+
+
+def wait_until_read(count: int, *members: AnyMember) -> None:
+    """Wait until so many values were read by any of the members."""
+    wait_for(
+        lambda: len({value for one in members for value in one.values}) >= count,
+        f"{count} values are read",
+        otherwise=lambda: [(one.partitions, len(one.values)) for one in members],
     )
 
 
@@ -198,16 +207,16 @@ def test_members_share_the_partitions_and_go_on_from_what_is_committed(
 ) -> None:
     with ExitStack() as stack:
         first, second = (stack.enter_context(closing(join(servers, topic, topic))) for _ in "ab")
-        wait_until(lambda: is_shared(first, second), first, second)
-        wait_until(lambda: len({*first.values, *second.values}) == COUNT, first, second)
+        wait_until_shared(first, second)
+        wait_until_read(COUNT, first, second)
         third = stack.enter_context(closing(join(servers, topic, topic)))
-        wait_until(lambda: is_shared(first, second, third), first, second, third)
+        wait_until_shared(first, second, third)
         second.close()
-        wait_until(lambda: is_shared(first, third), first, third)
+        wait_until_shared(first, third)
         assert third.values == [], "what was read is committed before partitions change hands"
     produce(servers, topic)
     with closing(join(servers, topic, topic)) as again:
-        wait_until(lambda: len(again.values) >= COUNT, again)
+        wait_until_read(COUNT, again)
         assert sorted(again.values) == sorted(VALUES)
 
 
@@ -221,8 +230,8 @@ def test_members_of_different_libraries_share_a_group(
         closing(JavaMember(java_clients(request), servers, topic, topic)) as three,
     ):
         everyone = (one, two, three)
-        wait_until(lambda: is_shared(*everyone), *everyone)
-        wait_until(lambda: len({*one.values, *two.values, *three.values}) == COUNT, *everyone)
+        wait_until_shared(*everyone)
+        wait_until_read(COUNT, *everyone)
 
 
 def test_kafkas_own_member_commits_by_time(
@@ -231,7 +240,7 @@ def test_kafkas_own_member_commits_by_time(
     clients = java_clients(request)
     assert clients.commit_time(servers, topic, topic, 1000 + 3 * PARTITIONS) == 3
     with closing(JavaMember(clients, servers, topic, topic)) as member:
-        wait_until(lambda: len(member.values) >= COUNT - 3, member)
+        wait_until_read(COUNT - 3, member)
         assert len(member.values) == COUNT - 3
 
 
@@ -254,7 +263,7 @@ def test_members_by_aiokafka_share_and_commit(servers: str, topic: str) -> None:
         await asyncio.gather(first.start(), second.start())
         values: list[bytes] = []
         readers = [asyncio.create_task(read(one, values)) for one in (first, second)]
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(PATIENCE_S):
             await asyncio.wait(readers, return_when=asyncio.FIRST_COMPLETED)
         assert sorted(values) == sorted(VALUES)
         shares = [len(one.assignment()) for one in (first, second)]
@@ -280,12 +289,16 @@ def test_a_static_member_comes_back_to_its_partitions(servers: str, topic: str) 
 
     with closing(member("b")) as staying:
         first = member("a")
-        wait_until(lambda: is_shared(first, staying), first, staying)
+        wait_until_shared(first, staying)
         had, stayed = first.partitions, staying.partitions
         generation = described(servers, topic)
         first.close()
         with closing(member("a")) as again:
-            wait_until(lambda: bool(again.partitions), again, staying)
+            wait_for(
+                lambda: bool(again.partitions),
+                "the member that is back has partitions",
+                otherwise=lambda: (again.partitions, staying.partitions),
+            )
             assert (again.partitions, staying.partitions) == (had, stayed)
         now = described(servers, topic)
         assert now.keys() == generation.keys() == {"a", "b"}
@@ -296,7 +309,7 @@ def described(servers: str, group: str) -> dict[str | None, tuple[str, object]]:
     """Return the id and the partitions of each member, by its instance id."""
     admin: Any = importlib.import_module("confluent_kafka.admin")
     client = admin.AdminClient({"bootstrap.servers": servers})
-    found = client.describe_consumer_groups([group])[group].result(TIMEOUT_S)
+    found = client.describe_consumer_groups([group])[group].result(PATIENCE_S)
     return {
         one.group_instance_id: (
             one.member_id,
@@ -310,11 +323,11 @@ def test_a_member_seeks_by_time(servers: str, topic: str) -> None:
     consumer = confluent.Consumer({"bootstrap.servers": servers, "group.id": topic})
     with closing(consumer):
         wish = [confluent.TopicPartition(topic, 0, 1000 + 3 * PARTITIONS)]
-        (place,) = consumer.offsets_for_times(wish, TIMEOUT_S)
+        (place,) = consumer.offsets_for_times(wish, PATIENCE_S)
         assert place.offset == 3
         assert consumer.commit(offsets=[place], asynchronous=False)[0].error is None
-        (committed,) = consumer.committed([confluent.TopicPartition(topic, 0)], TIMEOUT_S)
+        (committed,) = consumer.committed([confluent.TopicPartition(topic, 0)], PATIENCE_S)
         assert committed.offset == 3
     with closing(Confluent(servers, topic, topic)) as member:
-        wait_until(lambda: len(member.values) >= COUNT - 3, member)
+        wait_until_read(COUNT - 3, member)
         assert len(member.values) == COUNT - 3

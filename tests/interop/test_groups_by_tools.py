@@ -12,11 +12,11 @@ from typing import Final
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.driver import TopicWish
-from tests.interop.controller_quorum import wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.kvorum_node import KvorumNode
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.interop
 COUNT: Final = 30
@@ -171,13 +171,13 @@ def test_a_group_with_a_member_is_neither_reset_nor_deleted(
         for consumer in consumers:
             consumer.start()
 
-        def has_read_all(servers: str) -> bool | None:
+        def has_read_all(servers: str) -> bool:
             described = groups(servers, kafka_tools, "--describe", "--group", GROUP)
             row = common(described, servers).stdout
-            return f"{TOPIC} 0 {COUNT} {COUNT} 0 verifiable-" in row or None
+            return f"{TOPIC} 0 {COUNT} {COUNT} 0 verifiable-" in row
 
         for servers in nodes:
-            wait_for(partial(has_read_all, servers), lambda: "the member has read and committed")
+            wait_for(partial(has_read_all, servers), "the member has read and committed")
         for arguments in (
             ("--describe", "--group", GROUP),
             ("--describe", "--group", GROUP, "--members", "--verbose"),

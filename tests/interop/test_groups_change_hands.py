@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
-import signal
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -16,13 +14,13 @@ from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.interop
 TOPIC: Final = "handed-over"
 PARTITIONS: Final = 4
 GROUPS: Final = ("one", "two", "grp-é")
 SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
-TIMEOUT_S: Final = 30
 BATCH: Final = 10
 KILLS: Final = 3
 
@@ -37,7 +35,7 @@ def write(servers: str, first: int) -> None:
     producer = library.Producer({"bootstrap.servers": servers})
     for number in range(first, first + BATCH):
         producer.produce(TOPIC, b"%d" % number, partition=number % PARTITIONS)
-    assert producer.flush(TIMEOUT_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def read(servers: str, group: str) -> list[int]:
@@ -57,7 +55,7 @@ def read(servers: str, group: str) -> list[int]:
         consumer.subscribe([TOPIC])
         ended: set[int] = set()
         while len(ended) < PARTITIONS:
-            message = consumer.poll(TIMEOUT_S)
+            message = consumer.poll(PATIENCE_S)
             assert message is not None, "the group has no coordinator"
             if message.error() is not None:
                 ended.add(message.partition())
@@ -121,8 +119,7 @@ def test_what_a_group_has_committed_outlives_every_kill(tmp_path: Path) -> None:
                 create(node.bootstrap_servers)
             use(node.bootstrap_servers, number * BATCH)
         finally:
-            os.kill(node.pid, signal.SIGKILL)
-            node.wait()
+            node.process.kill()
     node.start()
     assert [read(node.bootstrap_servers, group) for group in GROUPS] == [[], [], []]
     assert node.stop() == 0

@@ -1,7 +1,6 @@
 """Kafka's own tools print the same about a kvorum node as about a real one."""
 
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -9,10 +8,9 @@ from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 from tests.interop.tool_steps import STEPS, Step
+from tests.support.asking import are_alike, asked_until
 
 pytestmark = pytest.mark.interop
-
-SETTLE_TIME_MAX_S = 5
 
 # What differs between two clusters that are the same: ids, offsets, times and counts of records.
 DIRECTORY_OR_TOPIC_ID = re.compile(r"\b[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])")
@@ -62,13 +60,12 @@ def results(
     """
     found: dict[str, tuple[ToolResult, ToolResult]] = {}
     for name, step in STEPS.items():
-        deadline = time.monotonic() + SETTLE_TIME_MAX_S
-        while True:
+
+        def ask(step: Step = step) -> tuple[ToolResult, ToolResult]:
             ours, theirs = (_run(kafka_tools, node, step) for node in (kvorum_node, real_kafka))
-            if ours == theirs or step.is_change or time.monotonic() > deadline:
-                break
-            time.sleep(0.05)
-        found[name] = (ours, theirs)
+            return ours, theirs
+
+        found[name] = ask() if step.is_change else asked_until(ask, are_alike, f"{name}: alike")
     return found
 
 

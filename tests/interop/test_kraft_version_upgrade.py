@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.interop.controller_quorum import NO_DIRECTORY, ControllerQuorum, Key, Kind, wait_for
+from tests.interop.controller_quorum import NO_DIRECTORY, ControllerQuorum
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolResult, ToolRunner
+from tests.interop.node import Key, Kind
 from tests.interop.quorum_story import Story
 from tests.interop.quorum_tools import run_ours, run_real
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 KINDS: tuple[Kind, ...] = ("kvorum", "kafka")
@@ -60,11 +62,11 @@ def wait_until_voters_have_told_their_versions(quorum: ControllerQuorum, tools: 
     The voters of a static quorum tell their leader what they support within a few fetch timeouts.
     """
 
-    def look() -> bool | None:
+    def look() -> bool:
         asked = ("--bootstrap-controller", quorum.addresses, *TO_DYNAMIC, "--dry-run")
-        return tools.run("kafka-features", *asked).exit_code == 0 or None
+        return tools.run("kafka-features", *asked).exit_code == 0
 
-    wait_for(look, lambda: "kraft.version can be 1")
+    wait_for(look, "kraft.version can be 1", otherwise=quorum.last_words)
 
 
 def write_settings(quorum: ControllerQuorum) -> None:

@@ -22,6 +22,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
+from tests.support.waiting import PATIENCE_S
 
 from kvorum.spark.log_source.options import parse_options
 from kvorum.spark.log_source.range_rows import Reading, range_rows
@@ -33,7 +34,6 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TRANSACTIONS = "payments"
 PARTITIONS = 2
 RECORDS = 400
-WAIT_S = 60.0
 ONE_REPLICA = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
@@ -66,7 +66,7 @@ def test_rows_of_a_running_broker_are_what_consumers_receive(
         topics = [*CODECS, TRANSACTIONS]
         everything = receive(servers, topics, "read_uncommitted")
         committed = receive(servers, topics, "read_committed")
-        unfinished.abort_transaction(WAIT_S)
+        unfinished.abort_transaction(PATIENCE_S)
     plain = [row for row in rows if row["control_type"] is None]
     assert by_place(map(as_received, plain)) == by_place(everything)
     assert {row["compression"] for row in rows} == set(CODECS)
@@ -83,7 +83,7 @@ def create_topics(servers: str) -> None:
     wanted = [*names, NewTopic(TRANSACTIONS, PARTITIONS, 1)]
     made: dict[str, Future[None]] = admin.create_topics(wanted)
     for future in made.values():
-        future.result(WAIT_S)
+        future.result(PATIENCE_S)
 
 
 def send_packed(servers: str, codec: str) -> None:
@@ -104,7 +104,7 @@ def send_packed(servers: str, codec: str) -> None:
             headers=[("trace", str(number).encode()), ("trace", None)] if number % 3 == 0 else [],
             timestamp=1_700_000_000_000 + number * 1000,
         )
-    assert producer.flush(WAIT_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def send_transactions(servers: str) -> Producer:
@@ -115,7 +115,7 @@ def send_transactions(servers: str) -> Producer:
         for name in ("one", "other")
     )
     for producer in (one, other):
-        producer.init_transactions(WAIT_S)
+        producer.init_transactions(PATIENCE_S)
     for turn in range(4):
         for producer in (one, other):
             producer.begin_transaction()
@@ -125,14 +125,14 @@ def send_transactions(servers: str) -> Producer:
         plain.produce(TRANSACTIONS, f"plain {turn}", partition=turn % PARTITIONS)
         # A transaction that is aborted before its records are sent has none in the log.
         for producer in (plain, one, other):
-            assert producer.flush(WAIT_S) == 0
-        (one.commit_transaction if turn % 2 else one.abort_transaction)(WAIT_S)
-        (other.abort_transaction if turn % 3 else other.commit_transaction)(WAIT_S)
+            assert producer.flush(PATIENCE_S) == 0
+        (one.commit_transaction if turn % 2 else one.abort_transaction)(PATIENCE_S)
+        (other.abort_transaction if turn % 3 else other.commit_transaction)(PATIENCE_S)
     one.begin_transaction()
     one.produce(TRANSACTIONS, "not ended", partition=0)
-    assert one.flush(WAIT_S) == 0
+    assert one.flush(PATIENCE_S) == 0
     plain.produce(TRANSACTIONS, "behind the one that is open", partition=0)
-    assert plain.flush(WAIT_S) == 0
+    assert plain.flush(PATIENCE_S) == 0
     return one
 
 
@@ -156,7 +156,7 @@ def receive(servers: str, topics: Iterable[str], isolation: str) -> list[Receive
     received: list[Received] = []
     ended = 0
     while ended < len(places):
-        message = consumer.poll(WAIT_S)
+        message = consumer.poll(PATIENCE_S)
         assert message is not None
         error = message.error()
         if error is None:

@@ -259,7 +259,6 @@ def test_each_batch_is_appended_or_refused_as_by_kafka(java: Java) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=240,
     )
     verdicts = [kafkas(line) for line in done.stdout.split("\n")[:-1]]
     differing = [

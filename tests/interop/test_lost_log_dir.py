@@ -4,18 +4,16 @@ from pathlib import Path
 
 import pytest
 from tests.interop.kafka.java import Java
-from tests.interop.kvorum_node import listens
 from tests.interop.test_mixed_processes import (
-    START_TIMEOUT_S,
     Addresses,
-    eventually,
     format_nodes,
-    process,
+    running,
     write_settings,
 )
-from tests.process.combined_node import CombinedNode, lasting_ports
+from tests.process.combined_node import CombinedNode
 from tests.process.test_full_disk import disk
 from tests.process.test_lost_log_dir import leaders, lose_the_disk
+from tests.support.ports import free_ports
 
 __all__ = ["disk"]
 pytestmark = pytest.mark.interop
@@ -24,7 +22,7 @@ pytestmark = pytest.mark.interop
 def test_a_real_controller_elects_nobody_in_a_lost_directory(
     tmp_path: Path, java: Java, disk: Path
 ) -> None:
-    broker_port, controller_port = lasting_ports(2)
+    broker_port, controller_port = free_ports(2)
     # The broker's data, as the story knows it.
     node = CombinedNode(tmp_path, broker_port, controller_port)
     addresses = Addresses(node.broker, node.controller)
@@ -35,9 +33,8 @@ def test_a_real_controller_elects_nobody_in_a_lost_directory(
     properties.write_text(text, encoding="utf-8")
     format_nodes(tmp_path)
     with (
-        process(java, "kafka", tmp_path / "controller.properties"),
-        process(java, "kvorum", properties),
+        running(java, "kafka", tmp_path / "controller.properties"),
+        running(java, "kvorum", properties),
     ):
-        eventually(lambda: listens(node.broker), START_TIMEOUT_S, "the broker listens")
         assert leaders(node) == {}
         lose_the_disk(node, disk, broker_id=2)

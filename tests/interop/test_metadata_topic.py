@@ -28,7 +28,6 @@ from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 
 pytestmark = pytest.mark.interop
 
-SPARK_TIMEOUT_S = 180
 SETTINGS = {
     "kvorum.metadata.topic.readable": "true",
     # What is compared does not grow meanwhile.
@@ -127,7 +126,7 @@ def test_sparks_connector_reads_the_bytes_of_the_log(
     node: KvorumNode, on_disk: list[Read], kafka_jars: JarsOf, tmp_path: Path
 ) -> None:
     places = (node.bootstrap_servers, kafka_jars(SPARK_CONNECTOR), tmp_path / "checkpoints")
-    printed = run_spark_program("spark_reader", *places, timeout_s=SPARK_TIMEOUT_S)
+    printed = run_spark_program("spark_reader", *places)
     for kind, rows in json.loads(printed).items():
         found = [Read(offset, stamp, bytes.fromhex(value)) for offset, stamp, value in rows]
         # Behind them may be the creation of __consumer_offsets, for the connector's consumer.

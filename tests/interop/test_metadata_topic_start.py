@@ -16,7 +16,7 @@ from tests.interop.clients.metadata_readers import (
     read_all,
     records_on_disk,
 )
-from tests.interop.controller_quorum import wait_for
+from tests.support.waiting import wait_for, wait_for_async
 from tests.unit.node.metadata_consumer import (
     create_topic,
     fetch,
@@ -58,13 +58,8 @@ async def move_start(node: KafkaRaftServer) -> int:
         raft.clean()
         return raft.log.start_offset if raft.log.start_offset > before else None
 
-    for _ in range(1_000):
-        start = cleaned()
-        if start is not None:
-            return start
-        # A snapshot is being written in another thread.
-        await asyncio.sleep(0.01)
-    raise AssertionError("no snapshot lets the log's start move")
+    # A snapshot is being written in another thread.
+    return await wait_for_async(cleaned, "a snapshot lets the log's start move")
 
 
 def reset_reads(
@@ -77,7 +72,7 @@ def reset_reads(
         # Whoever goes on at the end has nothing until there is something new.
         with RawClient(servers) as broker:
             create_topic(broker, create)
-        wait_for(lambda: reader.poll() or reader.records or None, lambda: "nothing is read")
+        wait_for(lambda: reader.poll() or reader.records or None, "something is read")
         return reader.records
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import wait_for
 from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import HEAP_MB, NodeFiles, free_ports, write_settings
+from tests.interop.kafka.server import HEAP_MB, NodeFiles, write_settings
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 from tests.interop.metrics_scrape import Page, scrape
@@ -22,6 +20,8 @@ from tests.process.played_broker import (
     heartbeat,
     registration,
 )
+from tests.support.ports import free_ports
+from tests.support.waiting import PATIENCE_S, wait_for
 from tests.unit.node.raw_client import RawClient
 from tests.unit.node.record_requests import batch, fetch, produce, values
 
@@ -56,7 +56,6 @@ pytestmark = pytest.mark.interop
 SOURCE = Path(__file__).parent / "java" / "MetricNames.java"
 SETTLING_MS = 1_000
 READY = "ready"
-TIMEOUT_S = 120
 TOPIC = "lone"
 """The topic whose first partition is on the node's own broker."""
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -133,7 +132,7 @@ def live_through(controller: str, broker: str, cluster_id: str) -> None:
         beat(second, want_fence=False)
         assert never in epochs
     with RawClient(broker) as client:
-        wait_for(lambda: leads(client) or None, lambda: f"the broker leads {TOPIC}")
+        wait_for(lambda: leads(client), f"the broker leads {TOPIC}")
         send_records(client)
 
 
@@ -201,7 +200,7 @@ def beans(
             assert process.stdout.readline().strip() == READY
             addresses = (f"127.0.0.1:{controller_port}", f"127.0.0.1:{broker_port}")
             live_through(*addresses, CLUSTER_ID)
-            said, _ = process.communicate("\n", timeout=TIMEOUT_S)
+            said, _ = process.communicate("\n", timeout=PATIENCE_S)
         finally:
             process.kill()
     return [read(line) for line in said.splitlines() if line.count("\t") >= 3]
@@ -215,8 +214,20 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     folder = tmp_path_factory.mktemp("our-metrics")
     with KvorumNode(folder, {**OFTEN, "kvorum.metrics.listener": address}) as node:
         live_through(node.controller_servers, node.bootstrap_servers, node.cluster_id)
-        time.sleep(SETTLING_MS / 1000)
-        return scrape(address)
+
+        def counts_everything() -> Page | None:
+            found = scrape(address)
+            applied = {
+                found.value("kafka_controller_KafkaController_LastAppliedRecordOffset"),
+                found.value("kafka_server_broker_metadata_metrics_last_applied_record_offset"),
+            }
+            end = found.value("kafka_server_raft_metrics_log_end_offset")
+            return found if applied == {end - 1} else None
+
+        # What was committed last is counted a moment later.
+        return node.process.wait_until(
+            counts_everything, "controller and broker count all that is committed"
+        )
 
 
 def is_of(attribute: Attribute, metric: Metric) -> bool:

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import wait_for
 from tests.interop.kafka.tools import ToolRunner
+from tests.support.waiting import wait_for
 from tests.unit.node.log_dir_requests import Replica, replicas
 from tests.unit.node.raw_client import RawClient
 from tests.unit.node.record_requests import batch, fetch, produce, values
@@ -112,7 +112,7 @@ def test_a_throttled_replica_moves_to_another_broker(
         create_topic(cluster, "moving", [first, second])
         wait_for_isr(cluster, "moving", {first, second})
         with RawClient(address_of(cluster, first)) as client:
-            wait_for(lambda: fetch(client, "moving", 0).error_code == 0 or None, lambda: "hosted")
+            wait_for(lambda: fetch(client, "moving", 0).error_code == 0, "the leader takes fetches")
             for number in range(20):
                 data = batch(b"%d" % number + bytes(10_000))
                 assert produce(client, "moving", data).error_code == ErrorCode.NONE
@@ -133,8 +133,9 @@ def test_a_throttled_replica_moves_to_another_broker(
         reassignment.run("--execute", "--throttle", str(RATE))
         wait_for_isr(cluster, "moving", {first, third})
         wait_for(
-            lambda: state_of(cluster, "moving").adding_replicas == () or None,
-            lambda: str(state_of(cluster, "moving")),
+            lambda: state_of(cluster, "moving").adding_replicas == (),
+            "the topic has moved",
+            otherwise=lambda: state_of(cluster, "moving"),
         )
         assert "is completed" in reassignment.run("--verify")
         assert settings(cluster, ResourceType.TOPIC, "moving") == {}

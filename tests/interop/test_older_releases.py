@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 from tests.golden_data import read_json_lines
 from tests.random_messages import random_message
+from tests.support.waiting import PATIENCE_S
 
 from kvorum.codegen.model import MessageSpec
 from kvorum.codegen.naming import module_name
@@ -26,7 +27,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 RELEASES = ("4.0.0", "3.9.1")
 MESSAGES_MIN = {"4.0.0": 240, "3.9.1": 230}
-COMMAND_TIMEOUT_S = 60
 
 
 def codegen(*arguments: str) -> str:
@@ -34,7 +34,7 @@ def codegen(*arguments: str) -> str:
         [sys.executable, "-m", "kvorum.codegen", *arguments],
         capture_output=True,
         text=True,
-        timeout=COMMAND_TIMEOUT_S,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

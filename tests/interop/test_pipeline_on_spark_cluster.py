@@ -19,6 +19,7 @@ from tests.interop.spark_cluster import (
     python_without_kvorum,
     run_driver,
 )
+from tests.support.waiting import PATIENCE_S
 from tests.unit.spark.object_store import object_store
 from tests.unit.spark.pipeline.runs import content, run_here
 
@@ -107,7 +108,7 @@ def test_a_driver_from_an_archive_writes_into_an_object_store(
 ) -> None:
     archive, main = tmp_path / "kvorum.zip", tmp_path / "main.py"
     packing = [sys.executable, "-m", "kvorum.spark.own_code", str(archive)]
-    subprocess.run(packing, check=True, timeout=60)
+    subprocess.run(packing, check=True, timeout=PATIENCE_S)
     main.write_text(MAIN, encoding="utf-8")
     with object_store() as options:
         system = fsspec.filesystem("s3", **options)

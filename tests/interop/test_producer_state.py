@@ -181,7 +181,6 @@ def test_each_log_leads_to_the_state_that_kafka_has(java: Java) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=240,
     )
     answers = done.stdout.split("\n")[:-1]
     fold = Fold()

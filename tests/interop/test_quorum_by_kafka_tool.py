@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum, Kind, wait_for
+from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import free_ports
 from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.kvorum_node import listens
+from tests.interop.node import Kind
 from tests.interop.quorum_story import Story, Tool
 from tests.interop.quorum_tools import run_ours, run_real
+from tests.support.ports import free_ports
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 KINDS: tuple[Kind, ...] = ("kvorum", "kafka")
@@ -202,7 +204,7 @@ def tell_through_a_broker(quorum: ControllerQuorum, real: Tool, broker: str) -> 
     """Return what both tools said while a broker passed their wishes on."""
     quorum.start()
     quorum.settled(quorum.keys(1), quorum.keys(2))
-    wait_for(lambda: listens(broker) or None, lambda: "the broker listens")
+    wait_for(lambda: listens(broker), "the broker listens", otherwise=quorum.last_words)
     story = Story(quorum, real, run_ours, broker)
     story.describe(quorum.keys(1), quorum.keys(2))
     story.add(2)

@@ -50,12 +50,12 @@ def want(controllers: Controllers, replicas: Sequence[int] | None) -> None:
         for one in controllers.values():
             found = described(one.port)
             if found is not None and found.error_code == ErrorCode.NONE:
-                code, message = alter(f"127.0.0.1:{controllers[found.leader_id].port}", replicas)
+                code, message = alter(controllers[found.leader_id].address, replicas)
                 assert code in {ErrorCode.NONE, ErrorCode.INVALID_REPLICA_ASSIGNMENT}, message
                 return code == ErrorCode.NONE
         return False
 
-    until(controllers, lambda _: is_written())
+    until(controllers, f"the wish for {replicas} is written", lambda _: is_written())
 
 
 def test_a_wish_outlives_real_leaders_snapshots_and_restarts(
@@ -69,11 +69,11 @@ def test_a_wish_outlives_real_leaders_snapshots_and_restarts(
     controllers[4].stop()
     want(controllers, (1, 3, 4))
     controllers[1].stop()
-    found = until(controllers, lambda found: found.leader_id in REAL)
+    found = until(controllers, "a real one leads", lambda found: found.leader_id in REAL)
     leader = controllers[found.leader_id]
     described_by_tool = kafka_tools.run(
         "kafka-configs",
-        *("--bootstrap-controller", f"127.0.0.1:{leader.port}"),
+        *("--bootstrap-controller", leader.address),
         *("--entity-type", "brokers", "--entity-default", "--describe"),
     )
     assert KEY in described_by_tool.stdout, described_by_tool
@@ -82,7 +82,11 @@ def test_a_wish_outlives_real_leaders_snapshots_and_restarts(
     shown = Shell(kafka_tools, tmp_path).tree(whole_log(leader))
     assert f"{KEY}:" in shown
     start(controllers, 2, 3)
-    until(controllers, lambda found: found.leader_id in REAL and found.high_watermark > 0)
+    until(
+        controllers,
+        "a real one leads again",
+        lambda found: found.leader_id in REAL and found.high_watermark > 0,
+    )
     start(controllers, 1, 4)
     is_reached(controllers, (1, 3, 4))
     for node_id in REAL:

@@ -7,10 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum, Kind, wait_for
+from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import run_kvorum
+from tests.interop.node import Kind
+from tests.support.node_process import run_kvorum
+from tests.support.waiting import wait_for
+
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 VOTERS = (1, 2, 3)
@@ -31,12 +35,17 @@ def test_one_of_three_goes_on_and_the_quorum_grows_again(
             quorum.write_settings(voters, 1)
         quorum.start(1)
         one = {(1, key) for _, key in [controller.key]}
-        wait_for(quorum.described, lambda: log_of(quorum, 1))
-        found = quorum.described()
-        assert found is not None
+
+        def goes_on() -> DescribeQuorumResponsePartitionData | None:
+            # No high watermark is known before the leader has committed something in its epoch.
+            told = quorum.described()
+            return told if told is not None and told.high_watermark >= end else None
+
+        found = wait_for(
+            goes_on, "what was committed is committed again", otherwise=quorum.last_words
+        )
         assert found.leader_id == 1
         assert found.leader_epoch > epoch
-        assert found.high_watermark >= end
         if is_static:
             upgrade(quorum, kafka_tools)
         for newcomer in NEWCOMERS:
@@ -63,9 +72,11 @@ def lost_quorum(
         else:
             quorum.form(VOTERS)
         quorum.start(*VOTERS)
-        wait_for(lambda: committed(quorum), lambda: log_of(quorum, 1))
-        end = committed(quorum)
-        assert end is not None
+        end = wait_for(
+            lambda: committed(quorum),
+            "every voter has metadata that is committed",
+            otherwise=quorum.last_words,
+        )
         for node_id in VOTERS:
             quorum.controllers[node_id].kill()
         yield quorum, end
@@ -95,11 +106,11 @@ def recover(quorum: ControllerQuorum) -> int:
 def upgrade(quorum: ControllerQuorum, tools: ToolRunner) -> None:
     address = quorum.controllers[1].address
 
-    def try_it() -> bool | None:
+    def try_it() -> bool:
         asked = ("--bootstrap-controller", address, *TO_DYNAMIC)
-        return tools.run("kafka-features", *asked).exit_code == 0 or None
+        return tools.run("kafka-features", *asked).exit_code == 0
 
-    wait_for(try_it, lambda: "kraft.version can be 1")
+    wait_for(try_it, "kraft.version can be 1")
 
 
 def add(quorum: ControllerQuorum, node_id: int, tools: ToolRunner) -> None:
@@ -107,12 +118,8 @@ def add(quorum: ControllerQuorum, node_id: int, tools: ToolRunner) -> None:
     properties = str(quorum.controllers[node_id].properties)
     asked = ("--bootstrap-controller", quorum.controllers[1].address)
 
-    def try_it() -> bool | None:
+    def try_it() -> bool:
         words = (*asked, "--command-config", properties, "add-controller")
-        return tools.run("kafka-metadata-quorum", *words).exit_code == 0 or None
+        return tools.run("kafka-metadata-quorum", *words).exit_code == 0
 
-    wait_for(try_it, lambda: log_of(quorum, node_id))
-
-
-def log_of(quorum: ControllerQuorum, node_id: int) -> str:
-    return (quorum.controllers[node_id].folder / "log.txt").read_text()[-4000:]
+    wait_for(try_it, f"{node_id} has become a voter", otherwise=quorum.last_words)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from tests.interop.controller_quorum import ControllerQuorum, Kind, wait_for
+from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
+from tests.interop.node import Kind
 from tests.interop.stream_rows import (
     COLUMNS,
     MORE,
@@ -23,6 +23,7 @@ from tests.interop.stream_rows import (
     stream_over,
     writing,
 )
+from tests.support.waiting import wait_for
 from tests.unit.spark.streaming.patience import start_patiently
 
 from kvorum.spark import KvorumMetadataSource
@@ -93,7 +94,7 @@ class Stream:
             end = json.loads(progress.json)["sources"][0]["endOffset"]
             return True if end is not None and end["offset"] >= offset else None
 
-        wait_for(look, lambda: f"{self._query and self._query.lastProgress}")
+        wait_for(look, f"the query has come to offset {offset}")
 
     def rows(self) -> list[Row]:
         table = self._spark.read.parquet(str(self._rows))
@@ -101,8 +102,10 @@ class Stream:
 
 
 def has_progress(query: StreamingQuery) -> bool:
-    while query.isActive and not query.recentProgress:
-        time.sleep(0.05)
+    wait_for(
+        lambda: bool(query.recentProgress) or not query.isActive,
+        "the query has read something, or has ended",
+    )
     return query.isActive
 
 

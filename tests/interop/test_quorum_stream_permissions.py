@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum, Kind, wait_for
+from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import listens
+from tests.interop.node import Kind
 from tests.interop.stream_rows import stream_over
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
@@ -78,7 +80,11 @@ def result(options: Mapping[str, str]) -> str:
 
 def comes_to_be(options: Mapping[str, str], said: str) -> None:
     """Wait for a result: an authorizer takes entries a moment after they are acknowledged."""
-    wait_for(lambda: said in result(options) or None, lambda: f"{said!r}: {result(options)}")
+    wait_for(
+        lambda: said in result(options),
+        f"{said!r} is the result",
+        otherwise=lambda: result(options),
+    )
 
 
 def test_what_is_not_allowed_is_named(quorum: ControllerQuorum) -> None:
@@ -106,6 +112,8 @@ def test_a_listener_that_wants_sasl_is_told(
         quorum.write_settings({"controller.quorum.bootstrap.servers": quorum.addresses, **SASL})
         quorum.form([1])
         quorum.start()
-        wait_for(lambda: listens(quorum.addresses) or None, lambda: "the controller listens")
+        wait_for(
+            lambda: listens(quorum.addresses), "the controller listens", otherwise=quorum.last_words
+        )
         options = {"controllers": quorum.addresses, "retryTimeoutMs": "1000"}
         comes_to_be(options, "listeners do that are not PLAINTEXT")

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum, wait_for
+from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import listens
 from tests.interop.stream_rows import stream_over
+from tests.support.waiting import wait_for
 
 from kvorum.spark.errors import QuorumError
 
@@ -67,7 +68,9 @@ def secured(
         quorum.write_settings({"controller.quorum.bootstrap.servers": quorum.addresses, **settings})
         quorum.format(1, "--standalone", *format_options)
         quorum.start()
-        wait_for(lambda: listens(quorum.addresses) or None, lambda: "the controller listens")
+        wait_for(
+            lambda: listens(quorum.addresses), "the controller listens", otherwise=quorum.last_words
+        )
         yield {"controllers": quorum.addresses, "retryTimeoutMs": "30000"}
 
 

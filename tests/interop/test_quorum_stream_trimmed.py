@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum, wait_for
+from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.quota_writer import QuotaWriter
 from tests.interop.stream_rows import records_of, stream_over, users_in
 from tests.interop.test_metadata_topic_start import SETTINGS, move_start
+from tests.support.waiting import wait_for
 from tests.unit.spark.small_logs import LOG_FOLDER
 from tests.unit.spark.streaming.micro_batches import MicroBatches
 
@@ -92,10 +93,10 @@ def read_around_a_trim(controller: Controller) -> None:
     ]
     stopped.stop()
     with QuotaWriter(lambda: [controller.address]) as writer:
-        wait_for(lambda: controller.snapshots or None, lambda: "there is a snapshot")
+        wait_for(lambda: controller.snapshots or None, "there is a snapshot")
         assert without_snapshot.plan()
         writer.wait_for_more(100)
-    wait_for(lambda: controller.has_latest_snapshot() or None, lambda: "the last snapshot")
+    wait_for(controller.has_latest_snapshot, "the last snapshot is there")
     if controller.bytes_behind_snapshot() == 0:
         writer.write_one_more()
     start = controller.trim()
@@ -180,7 +181,7 @@ def test_no_record_is_passed_over_in_silence_on_kafkas(
             return None if is_there or len(names) != 1 else int(names[0][:20])
 
         def trim() -> int:
-            return wait_for(cleaned, lambda: f"the log is not cleaned: {controller.snapshots}")
+            return wait_for(cleaned, "the log is cleaned", otherwise=quorum.last_words)
 
         def restart() -> None:
             quorum.controllers[1].stop()

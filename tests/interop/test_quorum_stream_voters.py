@@ -7,12 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum, Kind, wait_for
+from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolResult, ToolRunner
+from tests.interop.node import Kind
 from tests.interop.quorum_tools import run_ours, run_real
 from tests.interop.stream_rows import check, read_on, rows_of, stream_over, writing
 from tests.interop.test_quorum_tool_during_reassignment import registered_controllers
+from tests.support.waiting import wait_for
 
 from kvorum.spark.errors import QuorumError
 
@@ -44,8 +46,9 @@ def replace_the_voter(quorum: ControllerQuorum, tools: ToolRunner) -> None:
     where = ("--bootstrap-controller", quorum.addresses)
     if quorum.kind == "kvorum":
         wait_for(
-            lambda: {*later} <= registered_controllers(first.address) or None,
-            lambda: f"{later} are registered",
+            lambda: {*later} <= registered_controllers(first.address),
+            f"{later} are registered",
+            otherwise=quorum.last_words,
         )
         wanted = ",".join(map(str, later))
         demand_success(run_ours([*where, "reassign", "--voters", wanted, "--wait"]))

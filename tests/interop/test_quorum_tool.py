@@ -17,6 +17,7 @@ from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 from tests.interop.quorum_tools import comparable, logged, run_ours, run_real, without_progress
+from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.error_classes import class_of, is_retriable
@@ -394,7 +395,7 @@ ERROR_NAMES = Path(__file__).parent / "java" / "ErrorNames.java"
 
 def test_error_codes_have_the_classes_of_kafkas_clients(java: Java) -> None:
     command = java.command("ErrorNames", classes=java.compile(ERROR_NAMES))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     theirs = {tuple(line.split()) for line in done.stdout.splitlines()}
     ours = {
         (str(int(code)), class_of(code), str(is_retriable(code)).lower())

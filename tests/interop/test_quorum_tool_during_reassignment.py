@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum, wait_for
+from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.kvorum_node import listens
 from tests.interop.quorum_tools import run_ours, run_real, without_progress
 from tests.interop.test_quorum_by_kafka_tool import write_settings_with_a_broker
 from tests.process.quorum.reassigning import alter
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
@@ -45,7 +46,11 @@ def a_blocked_reassignment(
         quorum.start()
         quorum.settled(quorum.keys(1), quorum.keys(2))
         controller = quorum.controllers[1].address
-        wait_for(lambda: 2 in registered_controllers(controller) or None, lambda: "2 is registered")
+        wait_for(
+            lambda: 2 in registered_controllers(controller),
+            "2 is registered",
+            otherwise=quorum.last_words,
+        )
         quorum.controllers[2].stop()
         assert alter(controller, (1, 2))[0] == ErrorCode.NONE
 
@@ -54,8 +59,8 @@ def a_blocked_reassignment(
             told = None if found is None else reassignment_in(found)
             return True if told is not None and "2" in told.block_text else None
 
-        wait_for(is_blocked, lambda: "the reassignment waits for 2")
-        wait_for(lambda: listens(broker) or None, lambda: "the broker listens")
+        wait_for(is_blocked, "the reassignment waits for 2", otherwise=quorum.last_words)
+        wait_for(lambda: listens(broker), "the broker listens", otherwise=quorum.last_words)
         yield ("--bootstrap-server", broker), ("--bootstrap-controller", controller)
 
 

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.interop.broker_cluster import BrokerCluster
-from tests.interop.controller_quorum import wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 from tests.unit.node.record_requests import batch, produce
 
@@ -92,7 +92,7 @@ def wait_until_it_leads(client: RawClient) -> None:
         (topic,) = client.ask(request, OffsetForLeaderEpochResponse, 4).topics
         return topic.partitions[0].error_code
 
-    wait_for(lambda: error() == ErrorCode.NONE or None, lambda: f"{ErrorCode(error())!r}")
+    wait_for(lambda: error() == ErrorCode.NONE, "the leader knows the topic", otherwise=error)
 
 
 def answers(cluster: BrokerCluster) -> dict[tuple[int, int, str, int], Answer]:
@@ -109,8 +109,9 @@ def answers(cluster: BrokerCluster) -> dict[tuple[int, int, str, int], Answer]:
 def wait_until_committed(client: RawClient) -> None:
     """Wait until a broker knows that everything is committed."""
     wait_for(
-        lambda: ask(client, VERSIONS[-1], "", 0).high_watermark == RECORDS or None,
-        lambda: f"{ask(client, VERSIONS[-1], '', 0)}",
+        lambda: ask(client, VERSIONS[-1], "", 0).high_watermark == RECORDS,
+        "the broker knows that everything is committed",
+        otherwise=lambda: ask(client, VERSIONS[-1], "", 0),
     )
 
 
@@ -175,14 +176,14 @@ def fetches_of_consumer(cluster: BrokerCluster, rack: str) -> set[int]:
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     values: list[bytes] = []
 
-    def has_read() -> bool | None:
+    def has_read() -> bool:
         message = consumer.poll(0.1)
         if message is not None:
             assert message.error() is None
             values.append(message.value() or b"")
-        return len(values) >= RECORDS or None
+        return len(values) >= RECORDS
 
-    wait_for(has_read, lambda: f"{len(values)} records")
+    wait_for(has_read, f"{RECORDS} records are read", otherwise=lambda: len(values))
     assert values == [b"%d" % number for number in range(RECORDS)]
     before = dict(received)
 
@@ -191,6 +192,6 @@ def fetches_of_consumer(cluster: BrokerCluster, rack: str) -> set[int]:
         return {one for one, count in received.items() if count > before.get(one, 0) + 3} or None
 
     try:
-        return wait_for(asks_on, lambda: f"the consumer asks nobody: {received}")
+        return wait_for(asks_on, "the consumer goes on asking", otherwise=lambda: received)
     finally:
         consumer.close()

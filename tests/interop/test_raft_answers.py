@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any, cast
 
 import pytest
@@ -15,7 +13,8 @@ from tests.interop.kvorum_node import KvorumNode
 from tests.interop.protocol.building import build, comparable
 from tests.interop.protocol.raft_requests import Quorum, requests_for, steps_of_giving_way
 from tests.interop.protocol.requests import Fields
-from tests.unit.node.raw_client import TIMEOUT_SECONDS, RawClient
+from tests.support.waiting import PATIENCE_S, wait_for
+from tests.unit.node.raw_client import RawClient
 
 from kvorum.node.handlers.registry import controller_apis
 from kvorum.wire.api_keys import ApiKey
@@ -35,7 +34,6 @@ from kvorum.wire.primitives import Message
 pytestmark = pytest.mark.interop
 
 CONTROLLERS_ENDPOINTS = 2
-LEADERSHIP_TIMEOUT_S = 30.0
 KEYS = (
     ApiKey.FETCH,
     ApiKey.VOTE,
@@ -92,9 +90,7 @@ def without_own(value: Json) -> Json:
     return value
 
 
-def answer(
-    address: str, request: Message, version: int, *, patience_s: float = TIMEOUT_SECONDS
-) -> Json:
+def answer(address: str, request: Message, version: int, *, patience_s: float = PATIENCE_S) -> Json:
     """Return what a node says to a request."""
     with RawClient(address) as client:
         client.socket.settimeout(patience_s)
@@ -174,9 +170,8 @@ def test_a_leader_gives_way_as_a_real_one_does(addresses: tuple[str, str]) -> No
 
 def await_leadership(address: str) -> None:
     """Ask until the node leads again."""
-    until = time.monotonic() + LEADERSHIP_TIMEOUT_S
-    while time.monotonic() < until:
-        with suppress(IndexError):
-            if quorum_of(address).directory_id:
-                return
-    raise AssertionError(f"{address} does not lead again")
+    wait_for(
+        lambda: bool(quorum_of(address).directory_id),
+        f"{address} leads again",
+        not_yet=(IndexError,),
+    )

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Producer
-from tests.interop.broker_cluster import KILLED_BY_SIGTERM, BrokerCluster
-from tests.interop.controller_quorum import Kind, wait_for
+from tests.interop.broker_cluster import BrokerCluster
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.metadata_shell import (
@@ -27,7 +26,9 @@ from tests.interop.metadata_shell import (
     tree_text,
     without_provenance,
 )
+from tests.interop.node import ORDERLY_END, Kind
 from tests.interop.traffic import Traffic, read_all
+from tests.support.waiting import wait_for
 from tests.unit.metadata.golden_logs import snapshots
 
 from kvorum.metadata.image import MetadataImage
@@ -153,11 +154,11 @@ def elect_preferred_leaders(cluster: BrokerCluster, topic: str) -> None:
     """Have Kafka's tool put those in the lead that are first among the replicas."""
     cluster.tool("kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
 
-    def look() -> bool | None:
+    def look() -> bool:
         found = cluster.partitions(topic).values()
-        return all(part.leader == part.replicas[0] for part in found) or None
+        return all(part.leader == part.replicas[0] for part in found)
 
-    wait_for(look, lambda: f"preferred leaders: {cluster.partitions(topic)}")
+    wait_for(look, "the preferred replicas lead", otherwise=lambda: cluster.partitions(topic))
     assert {partition.leader for partition in cluster.partitions(topic).values()} == BOTH
 
 
@@ -166,7 +167,7 @@ def test_a_broker_leaves_in_a_controlled_way(cluster: BrokerCluster) -> None:
     with traffic_to(cluster, "controlled") as traffic:
         traffic.wait_for_acknowledged(20)
         offset = cluster.metadata_batches()[-1].last_offset
-        assert leaving.stop() == KILLED_BY_SIGTERM
+        assert leaving.stop() == ORDERLY_END["kafka"]
         assert "The controller has asked us to exit controlled shutdown" in leaving.log_text
         assert steps_of_leaving(falls_after(cluster, offset)) == ["granted", "led away", "fenced"]
         traffic.wait_for_acknowledged(50)
@@ -245,7 +246,9 @@ def test_replicas_are_moved(cluster: BrokerCluster, tmp_path: Path) -> None:
         plan = ("--reassignment-json-file", str(file))
         cluster.tool("kafka-reassign-partitions", *plan, "--execute", "--throttle", "50000000")
         wait_for(
-            lambda: is_complete(cluster, plan) or None, lambda: str(cluster.partitions("moved"))
+            lambda: is_complete(cluster, plan),
+            "the reassignment is complete",
+            otherwise=lambda: cluster.partitions("moved"),
         )
         found = cluster.partitions("moved")
         assert [found[index].replicas for index in range(3)] == wanted
@@ -277,10 +280,9 @@ def is_complete(cluster: BrokerCluster, plan: Sequence[str]) -> bool:
 def stopped(cluster: BrokerCluster) -> BrokerCluster:
     """The cluster after everybody stopped as they should."""
     for broker in cluster.brokers.values():
-        assert broker.stop() == KILLED_BY_SIGTERM
-    code = KILLED_BY_SIGTERM if cluster.quorum.kind == "kafka" else 0
+        assert broker.stop() == ORDERLY_END["kafka"]
     for controller in cluster.quorum.controllers.values():
-        assert controller.stop() == code
+        assert controller.stop() == ORDERLY_END[controller.kind]
     return cluster
 
 
@@ -288,7 +290,7 @@ def test_no_controller_told_of_a_fault(stopped: BrokerCluster) -> None:
     if stopped.quorum.kind == "kafka":
         pytest.skip("whether real controllers do is not for us to say")
     for controller in stopped.quorum.controllers.values():
-        lines = (controller.folder / "log.txt").read_text(encoding="utf-8").splitlines()
+        lines = controller.log_text.splitlines()
         assert any("The node runs" in line for line in lines)
         assert [line for line in lines if FAULT_OF_OURS.search(line)] == []
 

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import free_ports
-from tests.interop.kvorum_node import run_kvorum
 from tests.interop.mixed_controllers import (
     CLUSTER_WIDE,
     KEY,
@@ -23,15 +21,16 @@ from tests.interop.mixed_controllers import (
     end,
     formed,
     is_reached,
-    log_of,
     start,
     whole_log,
 )
-from tests.interop.test_mixed_quorum import Voter
+from tests.interop.node import Node
 from tests.interop.test_mixed_voter_changes import Described, until, voter_ids
 from tests.process.combined_node import CLUSTER_ID
 from tests.process.quorum.broker import try_to_register
 from tests.process.quorum.writers import Writers
+from tests.support.node_process import run_kvorum
+from tests.support.ports import free_ports
 from tests.unit.node.raw_client import RawClient
 from tests.unit.node.test_described_reassignment import figures
 
@@ -49,7 +48,6 @@ from kvorum.wire.records import read_batches
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 UNKNOWN_TARGET = 3
 OURS, REAL = (1, 4, 6), (2, 3, 5)
-QUICK_PAUSE_SECONDS = 0.01
 STEP = re.compile(r"Reassigning the quorum in place of its leader .*step=\"(\w+ voter \d+|clear)")
 
 
@@ -67,25 +65,25 @@ def want(controllers: Controllers, value: str) -> None:
     resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_WIDE, [config])
 
     def is_written(found: Described) -> bool:
-        with RawClient(f"127.0.0.1:{controllers[found.leader_id].port}") as client:
+        with RawClient(controllers[found.leader_id].address) as client:
             response = client.ask(
                 IncrementalAlterConfigsRequest([resource]), IncrementalAlterConfigsResponse, 1
             )
         return response.responses[0].error_code == ErrorCode.NONE
 
-    until(controllers, is_written)
+    until(controllers, "the wish is written", is_written)
 
 
 def steps_of(controllers: Controllers) -> Counter[str]:
     """Return the steps that ours have taken in place of a leader."""
-    return Counter(step for node_id in OURS for step in STEP.findall(log_of(controllers[node_id])))
+    return Counter(step for node_id in OURS for step in STEP.findall(controllers[node_id].log_text))
 
 
 def test_a_real_leader_is_led_through_every_step_and_out_of_the_quorum(
     controllers: Controllers,
 ) -> None:
     start(controllers, 2)
-    until(controllers, lambda found: found.leader_id == 2)
+    until(controllers, "node 2 leads", lambda found: found.leader_id == 2)
     (metrics_port,) = free_ports(1)
     with controllers[1].properties.open("a", encoding="utf-8") as properties:
         properties.write(f"kvorum.metrics.listener=127.0.0.1:{metrics_port}\n")
@@ -93,14 +91,18 @@ def test_a_real_leader_is_led_through_every_step_and_out_of_the_quorum(
     are_observing(controllers, 1, 4, 5)
     want(controllers, "1,2,3")
     # What a real leader cannot show, our controllers do: node 3 has not started.
-    until(controllers, lambda _: figures(metrics_port).get("blocked_reason") == UNKNOWN_TARGET)
+    until(
+        controllers,
+        "the figures of ours tell of the target that has not started",
+        lambda _: figures(metrics_port).get("blocked_reason") == UNKNOWN_TARGET,
+    )
     assert figures(metrics_port) == {
         "adding_voters": 1, "removing_voters": 0, "blocked_reason": UNKNOWN_TARGET,
     }  # fmt: skip
-    assert "target 3 does not fetch from the leader" in log_of(controllers[1])
+    assert "target 3 does not fetch from the leader" in controllers[1].log_text
     start(controllers, 3)
     is_reached(controllers, (1, 2, 3))
-    servers = ",".join(f"127.0.0.1:{controllers[node_id].port}" for node_id in (1, 2, 3, 4, 5))
+    servers = ",".join(controllers[node_id].address for node_id in (1, 2, 3, 4, 5))
     tool = ("quorum", "--bootstrap-controller", servers, "reassign")
     shown = run_kvorum(*tool, "--voters", "1,4,5", "--wait")
     assert "the wish is recorded as a configuration, and not checked" in shown
@@ -122,13 +124,17 @@ def test_no_acknowledged_change_is_lost_when_the_leader_of_each_step_is_killed(
     controllers: Controllers,
 ) -> None:
     start(controllers, 2)
-    until(controllers, lambda found: found.leader_id == 2)
+    until(controllers, "node 2 leads", lambda found: found.leader_id == 2)
     start(controllers, 1, 3, 4, 5, 6)
     are_observing(controllers, 1, 3, 4, 5, 6)
     want(controllers, "1,2,3")
     is_reached(controllers, (1, 2, 3))
-    addresses = [f"127.0.0.1:{one.port}" for one in controllers.values()]
-    until(controllers, lambda found: bool(try_to_register(address_of(controllers, found))))
+    addresses = [one.address for one in controllers.values()]
+    until(
+        controllers,
+        "a broker is registered",
+        lambda found: bool(try_to_register(controllers[found.leader_id].address)),
+    )
     with Writers(addresses, count=1, seed=1) as writers:
         writers.wait_for_progress()
         killed = kill_the_leader_of_each_step(controllers, "4,5,6")
@@ -136,7 +142,9 @@ def test_no_acknowledged_change_is_lost_when_the_leader_of_each_step_is_killed(
     # A leader of ours may be done with a step before it is seen that there was one.
     assert len(killed) >= 4, killed
     assert {*killed} & {*REAL}, killed
-    end_offset = until(controllers, have_all).high_watermark
+    end_offset = until(
+        controllers, "every controller has all that is committed", have_all
+    ).high_watermark
     for one in controllers.values():
         one.stop()
     for node_id, one in controllers.items():
@@ -145,10 +153,6 @@ def test_no_acknowledged_change_is_lost_when_the_leader_of_each_step_is_killed(
         assert max(topics.values()) == 1, node_id
     for node_id in REAL:
         assert_nothing_wrong(controllers[node_id])
-
-
-def address_of(controllers: Controllers, found: Described) -> str:
-    return f"127.0.0.1:{controllers[found.leader_id].port}"
 
 
 def kill_the_leader_of_each_step(controllers: Controllers, targets: str) -> list[int]:
@@ -163,20 +167,14 @@ def kill_the_leader_of_each_step(controllers: Controllers, targets: str) -> list
             seen.add(voters)
             killed.append(found.leader_id)
             leader = controllers[found.leader_id]
-            kill(leader)
+            leader.kill()
             leader.start()
             return False
         return ",".join(map(str, sorted(voters))) == targets
 
-    until(controllers, is_done, pause_seconds=QUICK_PAUSE_SECONDS)
+    until(controllers, f"the voters are {targets}", is_done)
     is_reached(controllers, [int(one) for one in targets.split(",")])
     return killed
-
-
-def kill(one: Voter) -> None:
-    assert one.process is not None
-    one.process.kill()
-    one.process.wait()
 
 
 def have_all(found: Described) -> bool:
@@ -187,7 +185,7 @@ def have_all(found: Described) -> bool:
     )
 
 
-def topics_in(one: Voter, end_offset: int) -> Counter[str]:
+def topics_in(one: Node, end_offset: int) -> Counter[str]:
     """Return how often each topic is created in a stopped controller's log."""
     found = Counter[str]()
     for batch in read_batches(whole_log(one)):

@@ -6,7 +6,6 @@ import asyncio
 import importlib
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any, Final
@@ -15,18 +14,16 @@ import pytest
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.driver import TopicWish
 from tests.interop.clients.java_records import JavaClients, JavaMember
-from tests.interop.controller_quorum import wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
+from tests.support.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.interop
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 EVERYWHERE: Final = ("none", "gzip")
 """The codecs that kafka-python and aiokafka know without further libraries."""
 COUNT: Final = 300
-TIMEOUT_S: Final = 20
-TIMEOUT_MS: Final = 20_000
 VALUES: Final = [f"value-{number}".encode() for number in range(COUNT)]
 
 
@@ -56,7 +53,7 @@ def by_confluent(servers: str, topic: str, codec: str) -> None:
     )
     for value in VALUES:
         producer.produce(topic, value, value[-2:], on_delivery=delivered)
-    assert producer.flush(TIMEOUT_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
     assert errors == [None] * COUNT
 
 
@@ -67,7 +64,7 @@ def by_kafka_python(servers: str, topic: str, codec: str) -> None:
         library.KafkaProducer(bootstrap_servers=servers, compression_type=kind, linger_ms=5)
     ) as producer:
         sent = [producer.send(topic, value, value[-2:]) for value in VALUES]
-        assert [one.get(TIMEOUT_S).offset for one in sent] == list(range(COUNT))
+        assert [one.get(PATIENCE_S).offset for one in sent] == list(range(COUNT))
 
 
 def by_aiokafka(servers: str, topic: str, codec: str) -> None:
@@ -96,21 +93,22 @@ def read_by_confluent(servers: str, topic: str) -> list[bytes]:
     consumer = library.Consumer(settings)
     consumer.assign([library.TopicPartition(topic, 0, 0)])
     values: list[bytes] = []
-    deadline = time.monotonic() + TIMEOUT_S
-    while len(values) < COUNT and time.monotonic() < deadline:
-        message = consumer.poll(1)
-        if message is None:
-            continue
-        assert message.error() is None
-        values.append(message.value())
-    consumer.close()
+
+    def are_read() -> bool:
+        for message in consumer.consume(COUNT - len(values), 1):
+            assert message.error() is None
+            values.append(message.value())
+        return len(values) >= COUNT
+
+    with closing(consumer):
+        wait_for(are_read, f"{COUNT} records are read", otherwise=lambda: len(values))
     return values
 
 
 def read_by_kafka_python(servers: str, topic: str) -> list[bytes]:
     library: Any = importlib.import_module("kafka")
     with closing(
-        library.KafkaConsumer(bootstrap_servers=servers, consumer_timeout_ms=TIMEOUT_MS)
+        library.KafkaConsumer(bootstrap_servers=servers, consumer_timeout_ms=PATIENCE_S * 1000)
     ) as consumer:
         partition = library.TopicPartition(topic, 0)
         consumer.assign([partition])
@@ -143,7 +141,11 @@ def test_what_kafkas_own_producer_writes_every_consumer_reads(
     assert clients.produce(servers, topic, codec, VALUES) == list(range(COUNT))
     assert read_by_confluent(servers, topic) == VALUES
     with closing(JavaMember(clients, servers, topic, topic)) as member:
-        wait_for(lambda: len(member.values) == COUNT or None, lambda: str(len(member.values)))
+        wait_for(
+            lambda: len(member.values) == COUNT,
+            f"{COUNT} records are read",
+            otherwise=lambda: member.values,
+        )
         assert member.values == VALUES
 
 
@@ -154,11 +156,11 @@ def test_kcat_writes_and_reads(servers: str, topic: str, codec: str) -> None:
         pytest.skip("kcat is not there")
     place = ("-b", servers, "-t", topic)
     lines = b"".join(value + b"\n" for value in VALUES)
-    subprocess.run([kcat, "-P", "-z", codec, *place], input=lines, timeout=TIMEOUT_S, check=True)
+    subprocess.run([kcat, "-P", "-z", codec, *place], input=lines, timeout=PATIENCE_S, check=True)
     read = subprocess.run(
         [kcat, "-C", "-e", "-q", "-o", "beginning", *place],
         capture_output=True,
-        timeout=TIMEOUT_S,
+        timeout=PATIENCE_S,
         check=True,
     )
     assert read.stdout == lines

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import wait_for
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 from tests.interop.metadata_shell import (
@@ -106,7 +105,9 @@ def metadata_directory(
             assert done.exit_code == 0, (tool, arguments, done.stdout, done.stderr)
         directory = node.files.data / "__cluster_metadata-0"
         # It comes by the clock, which the tools leave no time for.
-        wait_for(lambda: "NoOpRecord" in names_in(directory) or None, lambda: "no no-op record")
+        node.process.wait_until(
+            lambda: "NoOpRecord" in names_in(directory), "the log has a no-op record"
+        )
         assert node.stop() == 0
         yield directory
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 from typing import Final
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.driver import TopicWish
-from tests.interop.controller_quorum import wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import KvorumNode
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 from tests.unit.node.record_requests import batch, fetch, produce, values
 
@@ -26,14 +24,14 @@ KILLS: Final = 5
 def write(servers: str, values_sent: list[bytes]) -> None:
     """Write records one by one, behind the last one; each is acknowledged."""
     with RawClient(servers) as client:
-        wait_for(lambda: fetch(client, TOPIC, 0).error_code == 0 or None, lambda: "it is led")
+        wait_for(lambda: fetch(client, TOPIC, 0).error_code == 0, f"{TOPIC} is led")
         for value in values_sent:
             assert produce(client, TOPIC, batch(value)).error_code == 0
 
 
 def read(servers: str) -> list[bytes | None]:
     with RawClient(servers) as client:
-        wait_for(lambda: fetch(client, TOPIC, 0).error_code == 0 or None, lambda: "it is led")
+        wait_for(lambda: fetch(client, TOPIC, 0).error_code == 0, f"{TOPIC} is led")
         found: list[bytes | None] = []
         while got := values(fetch(client, TOPIC, len(found))):
             found += got
@@ -91,8 +89,7 @@ def test_what_was_acknowledged_is_there_after_every_kill(tmp_path: Path) -> None
             assert read(node.bootstrap_servers) == numbered(0, 40 * number)
             write(node.bootstrap_servers, numbered(40 * number))
         finally:
-            os.kill(node.pid, signal.SIGKILL)
-            node.wait()
+            node.process.kill()
     node.start()
     assert read(node.bootstrap_servers) == numbered(0, 40 * KILLS)
     assert node.stop() == 0

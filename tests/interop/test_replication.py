@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 from tests.interop.broker_cluster import BrokerCluster
-from tests.interop.controller_quorum import Kind, wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
+from tests.interop.node import Kind
 from tests.interop.replicated_records import Writer, check
+from tests.support.waiting import wait_for
 from tests.unit.node.raw_client import RawClient
 from tests.unit.node.record_requests import batch
 
@@ -84,11 +85,15 @@ def reassign(cluster: BrokerCluster, topic: str, folder: Path, *replicas: int) -
     arguments = ("--reassignment-json-file", str(file))
     cluster.tool("kafka-reassign-partitions", *arguments, "--execute")
 
-    def look() -> bool | None:
+    def look() -> bool:
         done = cluster.tool("kafka-reassign-partitions", *arguments, "--verify").stdout
-        return "is completed" in done or None
+        return "is completed" in done
 
-    wait_for(look, lambda: f"the reassignment: {cluster.partitions(topic)}")
+    wait_for(
+        look,
+        f"{topic} has the replicas {replicas}",
+        otherwise=lambda: cluster.partitions(topic),
+    )
 
 
 def test_the_leader_moves_between_the_kinds(cluster: BrokerCluster, tmp_path: Path) -> None:
@@ -143,8 +148,8 @@ def test_a_replica_of_ours_is_added_and_taken_away(cluster: BrokerCluster, tmp_p
     check(cluster, writer, {OTHER, REAL})
     ours = cluster.brokers[OURS].folder
     wait_for(
-        lambda: not list(ours.glob(f"*/{topic}-0/*.log")) or None,
-        lambda: "the replica that was taken away is still there",
+        lambda: not list(ours.glob(f"*/{topic}-0/*.log")),
+        "the replica that was taken away is gone",
     )
 
 
@@ -202,7 +207,9 @@ def test_a_refusal_names_the_leader_as_a_real_broker_names_it(
             ours, real = both()
             return ours if ours == real else None
 
-        seen.append(wait_for(look, lambda: f"{request} in version {version}: {both()}"))
+        seen.append(
+            wait_for(look, f"both answer {request} in version {version} alike", otherwise=both)
+        )
 
     for topic in (followed, elsewhere):
         for version in (9, 10, 13):

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 from tests.interop.broker_cluster import BrokerCluster
-from tests.interop.controller_quorum import wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.replicated_records import Writer, check
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.interop
 
@@ -47,16 +47,16 @@ def make_topic(cluster: BrokerCluster, topic: str) -> None:
 def leader_of(cluster: BrokerCluster, topic: str) -> int:
     return wait_for(
         lambda: cluster.partitions(topic)[0].leader if cluster.partitions(topic) else None,
-        lambda: f"{topic} has no leader",
+        f"{topic} has a leader",
     )
 
 
 def wait_for_isr_at(cluster: BrokerCluster, node_id: int, topic: str, isr: set[int]) -> None:
-    def look() -> bool | None:
+    def look() -> bool:
         found = cluster.partitions_at(cluster.brokers[node_id], topic)
-        return (bool(found) and set(found[0].isr) == isr) or None
+        return bool(found) and set(found[0].isr) == isr
 
-    wait_for(look, lambda: f"broker {node_id} does not show {isr}")
+    wait_for(look, f"broker {node_id} shows {isr} in sync")
 
 
 def test_leaders_that_are_killed_lose_nothing(cluster: BrokerCluster) -> None:
@@ -84,13 +84,12 @@ def test_a_leader_that_sleeps_is_replaced(cluster: BrokerCluster) -> None:
             writer.wait_for_acknowledged(200)
             sleeper = leader_of(cluster, topic)
             process = cluster.brokers[sleeper].process
-            assert process is not None
-            process.send_signal(signal.SIGSTOP)
+            process.send(signal.SIGSTOP)
             left = EVERYBODY - {sleeper}
             try:
                 wait_for_isr_at(cluster, min(left), topic, left)
                 writer.wait_for_acknowledged(200)
             finally:
-                process.send_signal(signal.SIGCONT)
+                process.send(signal.SIGCONT)
             cluster.wait_for_partitions(topic, leaders=left, isr=EVERYBODY)
     check(cluster, writer, EVERYBODY)

@@ -1,10 +1,7 @@
 """Broker and controller in processes of their own: ours with ours, and each with a real one."""
 
 import contextlib
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -12,18 +9,15 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.interop.clients.driver import TopicWish
 from tests.interop.clients.kafka_python import KafkaPythonDriver
 from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import free_ports
 from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import listens, run_kvorum
+from tests.interop.node import ORDERLY_END, Kind, process_of
+from tests.support.node_process import run_kvorum, write_properties
+from tests.support.ports import free_ports
+from tests.support.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.interop
 
 CONTROLLER_ID = 3000
-START_SECONDS_MAX = 60
-STOP_SECONDS_MAX = 30
-KILLED_BY_SIGTERM = 143
-"""How Java ends after a controlled stop."""
-ANSWER_SECONDS_MAX = 20
 
 
 class Pair:
@@ -49,7 +43,7 @@ class Pair:
             "offsets.topic.replication.factor": "1",
         }
         file = self.file(role)
-        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        write_properties(file, settings)
         standalone = ["--standalone"] if role == "controller" else []
         run_kvorum("storage", "format", "-t", cluster_id, "-c", str(file), *standalone)
 
@@ -58,43 +52,24 @@ class Pair:
         return self._folder / f"{role}.properties"
 
     @contextlib.contextmanager
-    def running(self, role: str, address: str, command: list[str], code: int) -> Generator[None]:
-        """Run a process until the end of the block; it must then stop in good order."""
-        with (self._folder / f"{role}.log").open("wb") as log:
-            process = subprocess.Popen([*command, str(self.file(role))], stdout=log, stderr=log)
-        try:
-            wait_until(lambda: listens(address), START_SECONDS_MAX)
-            yield
-            process.terminate()
-            assert process.wait(STOP_SECONDS_MAX) == code
-        finally:
-            process.kill()
-            process.wait()
-
-
-def wait_until(reached: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.05)
-
-
-OURS = ([sys.executable, "-m", "kvorum.cli", "server"], 0)
-
-
-@pytest.fixture
-def theirs(java: Java) -> tuple[list[str], int]:
-    """The command that runs a real node, and how it ends."""
-    return java.command("kafka.Kafka", heap_mb=256), KILLED_BY_SIGTERM
+    def running(self, java: Java, controller: Kind, broker: Kind) -> Generator[str]:
+        """Run both until the end of the block, when they must stop in order; yields a server."""
+        with (
+            process_of(controller, java, self.file("controller")) as below,
+            process_of(broker, java, self.file("broker")) as above,
+        ):
+            yield self.broker
+            assert above.terminate().exit_code == ORDERLY_END[broker]
+            assert below.terminate().exit_code == ORDERLY_END[controller]
 
 
 def administrate(servers: str) -> None:
     """Create a topic, see it, raise its partitions, delete it."""
     with KafkaPythonDriver(servers) as driver:
         assert driver.create_topics([TopicWish("made", 2)])["made"].code == 0
-        wait_until(lambda: partitions_of(driver, "made") == 2, ANSWER_SECONDS_MAX)
+        wait_for(lambda: partitions_of(driver, "made") == 2, "there are two partitions")
         assert driver.create_partitions("made", 3).code == 0
-        wait_until(lambda: partitions_of(driver, "made") == 3, ANSWER_SECONDS_MAX)
+        wait_for(lambda: partitions_of(driver, "made") == 3, "there are three partitions")
         assert driver.delete_topic("made").code == 0
 
 
@@ -112,39 +87,17 @@ def replication(tools: ToolRunner, servers: str) -> dict[str, str]:
     return {row[0]: row[-1] for row in rows}
 
 
-def test_our_broker_and_our_controller(tmp_path: Path, kafka_tools: ToolRunner) -> None:
-    pair = Pair(tmp_path)
-    with (
-        pair.running("controller", pair.controller, *OURS),
-        pair.running("broker", pair.broker, *OURS),
-    ):
-        administrate(pair.broker)
-        assert replication(kafka_tools, pair.broker) == {"3000": "Leader", "1": "Observer"}
-
-
-def test_our_broker_and_a_real_controller(
-    tmp_path: Path, kafka_tools: ToolRunner, theirs: tuple[list[str], int]
+@pytest.mark.parametrize(
+    ("controller", "broker"), [("kvorum", "kvorum"), ("kafka", "kvorum"), ("kvorum", "kafka")]
+)
+def test_a_broker_and_a_controller_work_together(
+    tmp_path: Path, java: Java, kafka_tools: ToolRunner, controller: Kind, broker: Kind
 ) -> None:
-    pair = Pair(tmp_path)
-    with (
-        pair.running("controller", pair.controller, *theirs),
-        pair.running("broker", pair.broker, *OURS),
-    ):
-        administrate(pair.broker)
-        assert replication(kafka_tools, pair.broker) == {"3000": "Leader", "1": "Observer"}
-
-
-def test_a_real_broker_and_our_controller(
-    tmp_path: Path, kafka_tools: ToolRunner, theirs: tuple[list[str], int]
-) -> None:
-    pair = Pair(tmp_path)
-    with (
-        pair.running("controller", pair.controller, *OURS),
-        pair.running("broker", pair.broker, *theirs),
-    ):
-        administrate(pair.broker)
-        assert replication(kafka_tools, pair.broker) == {"3000": "Leader", "1": "Observer"}
-        produce_and_consume(pair.broker)
+    with Pair(tmp_path).running(java, controller, broker) as servers:
+        administrate(servers)
+        assert replication(kafka_tools, servers) == {"3000": "Leader", "1": "Observer"}
+        if broker == "kafka":
+            produce_and_consume(servers)
 
 
 def produce_and_consume(servers: str) -> None:
@@ -154,12 +107,12 @@ def produce_and_consume(servers: str) -> None:
     outcomes: list[object] = []
     producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
     producer.produce("records", b"one", callback=lambda error, _: outcomes.append(error))
-    producer.flush(ANSWER_SECONDS_MAX)
+    producer.flush(PATIENCE_S)
     assert outcomes == [None]
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "g"})
     try:
         consumer.assign([TopicPartition("records", 0, 0)])
-        message = consumer.poll(ANSWER_SECONDS_MAX)
+        message = consumer.poll(PATIENCE_S)
         assert message is not None
         assert message.value() == b"one"
     finally:

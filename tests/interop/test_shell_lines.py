@@ -17,13 +17,12 @@ from tests.interop.metadata_shell import (
     snapshot_of,
     without_last_controls,
 )
+from tests.support.asking import asked_until
+from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli.shell_tool.source import SOFTWARE
 
 pytestmark = pytest.mark.interop
-
-TIMEOUT_S = 60
-ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Ended:
 
 def run(command: list[str], lines: str) -> Ended:
     done = subprocess.run(
-        command, input=lines, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        command, input=lines, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     out = done.stdout.replace(f"{SOFTWARE.version}\n", f"{REFERENCE_SOFTWARE.version}\n")
     out = out.replace(f"{SOFTWARE.commit_id}\n", f"{REFERENCE_SOFTWARE.commit_id}\n")
@@ -110,11 +109,11 @@ AT_THE_DANGLING_NAME = "pwd\nfind /image/clientQuotas\npwd\n"
 def test_lines(snapshot: str, java: Java, lines: str) -> None:
     ours = run(our_shell("--snapshot", snapshot), lines)
     # The real shell may begin before it has read the whole file.
-    theirs = run(real_shell(java, "--snapshot", snapshot), lines)
-    for _ in range(1, ATTEMPTS):
-        if theirs.out == ours.out:
-            break
-        theirs = run(real_shell(java, "--snapshot", snapshot), lines)
+    theirs = asked_until(
+        lambda: run(real_shell(java, "--snapshot", snapshot), lines),
+        lambda theirs: theirs.out == ours.out,
+        "the real shell has read all",
+    )
     assert (ours.out, ours.exit_code) == (theirs.out, theirs.exit_code)
     assert ours.err in theirs.err
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,10 +11,9 @@ from tests.interop.clients.driver import TopicWish
 from tests.interop.clients.kafka_python import KafkaPythonDriver
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
+from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.kvorum_node import KvorumNode
 from tests.interop.metadata_shell import (
-    ATTEMPTS,
     REFERENCE_SOFTWARE,
     Shell,
     history,
@@ -22,6 +21,7 @@ from tests.interop.metadata_shell import (
     without_last_controls,
     without_provenance,
 )
+from tests.support.asking import asked_until
 from tests.unit.metadata.golden_logs import snapshots
 
 from kvorum.cli.shell import main
@@ -121,13 +121,19 @@ def test_every_command_on_a_snapshot(
     assert "      shell-1:\n" in whole
     for command in COMMANDS:
         shown = ours.run("--snapshot", str(copy), *command)
-        # The real tool may run a command before it has read the whole file.
-        theirs = kafka_tools.run("kafka-metadata-shell", "--snapshot", str(copy), *command)
-        for _ in range(1, ATTEMPTS):
-            if theirs.stdout == shown:
-                break
-            theirs = kafka_tools.run("kafka-metadata-shell", "--snapshot", str(copy), *command)
+        theirs = shown_by_the_real_tool(kafka_tools, copy, command, shown)
         assert (shown, 0) == (theirs.stdout, theirs.exit_code), command
+
+
+def shown_by_the_real_tool(
+    tools: ToolRunner, file: Path, command: Sequence[str], awaited: str
+) -> ToolResult:
+    """Return what it says once that is `awaited`: it may begin before it has read all."""
+    return asked_until(
+        lambda: tools.run("kafka-metadata-shell", "--snapshot", str(file), *command),
+        lambda theirs: theirs.stdout == awaited,
+        "the real tool has read all",
+    )
 
 
 def test_a_node_that_runs_keeps_its_snapshots_to_itself(

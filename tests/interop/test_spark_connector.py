@@ -13,11 +13,10 @@ from tests.interop.conftest import JarsOf
 from tests.interop.kafka.fetch_jars import SPARK_CONNECTOR
 from tests.interop.kvorum_node import KvorumNode
 from tests.interop.spark_programs import run_spark_program
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.interop
 
-TIMEOUT_S: Final = 180
-PATIENCE_S: Final = 30
 PARTITIONS: Final = 3
 COUNT: Final = 500
 FIRST, SECOND = "from-spark", "copied-by-spark"
@@ -31,7 +30,7 @@ def test_it_writes_and_copies_each_record_once(
         made = driver.create_topics([TopicWish(name, PARTITIONS) for name in (FIRST, SECOND)])
         assert {outcome.code for outcome in made.values()} == {0}
     places = (servers, kafka_jars(SPARK_CONNECTOR), tmp_path / "checkpoints")
-    run_spark_program("spark_writer", *places, FIRST, SECOND, str(COUNT), timeout_s=TIMEOUT_S)
+    run_spark_program("spark_writer", *places, FIRST, SECOND, str(COUNT))
     written = sorted(record(number) for number in range(2 * COUNT))
     assert sorted(records_of(servers, FIRST)) == written
     assert sorted(records_of(servers, SECOND)) == written

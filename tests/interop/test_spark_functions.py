@@ -19,11 +19,10 @@ from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.spark_programs import run_spark_program
 from tests.meta.source_tree import ROOT
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.interop
 
-SPARK_TIMEOUT_S = 400
-WAIT_S = 60.0
 OPEN_MS = 600_000
 TOPICS = {"orders": 3, "payments": 1}
 GROUPS = ("billing", "reports")
@@ -50,7 +49,7 @@ def test_the_pages_example_shows_what_the_admin_client_says(
         found = decoded_by_spark(servers, jars)
         offsets = list(admins_offsets(servers))
         listed = kafka_tools.run("kafka-transactions", "--bootstrap-server", servers, "list")
-        open_one.abort_transaction(WAIT_S)
+        open_one.abort_transaction(PATIENCE_S)
     rows: list[list[Any]] = found["offsets"]
     assert sorted(rows) == sorted(list(offset) for offset in offsets)
     assert len(offsets) == len(GROUPS) * sum(TOPICS.values())
@@ -70,7 +69,7 @@ def create_topics(servers: str) -> None:
     wanted = [NewTopic(name, partitions, 1) for name, partitions in TOPICS.items()]
     made: dict[str, Future[None]] = admin.create_topics(wanted)
     for future in made.values():
-        future.result(WAIT_S)
+        future.result(PATIENCE_S)
 
 
 def commit_offsets(servers: str, group: str) -> None:
@@ -93,13 +92,13 @@ def make_transactions(servers: str) -> Producer:
     ended = transactional(servers, "ended")
     ended.begin_transaction()
     ended.produce("orders", b"value", partition=1)
-    ended.commit_transaction(WAIT_S)
+    ended.commit_transaction(PATIENCE_S)
     # The coordinator answers after the transaction before is complete.
     transactional(servers, "ended")
     unfinished = transactional(servers, "unfinished")
     unfinished.begin_transaction()
     unfinished.produce("payments", b"value", partition=0)
-    assert unfinished.flush(WAIT_S) == 0
+    assert unfinished.flush(PATIENCE_S) == 0
     return unfinished
 
 
@@ -107,15 +106,13 @@ def transactional(servers: str, name: str) -> Producer:
     # One transaction stays open while Spark starts and reads, however long a busy machine takes.
     settings = {"transactional.id": name, "transaction.timeout.ms": OPEN_MS}
     producer = Producer({"bootstrap.servers": servers, **settings})
-    producer.init_transactions(WAIT_S)
+    producer.init_transactions(PATIENCE_S)
     return producer
 
 
 def decoded_by_spark(servers: str, jars: Path) -> dict[str, Any]:
     page = ROOT / "docs/spark-functions.md"
-    printed = run_spark_program(
-        "spark_functions_reader", servers, jars, page, timeout_s=SPARK_TIMEOUT_S
-    )
+    printed = run_spark_program("spark_functions_reader", servers, jars, page)
     found: dict[str, Any] = json.loads(printed)
     return found
 
@@ -126,7 +123,7 @@ def admins_offsets(servers: str) -> Iterator[tuple[str, str, int, int]]:
     admin: Any = AdminClient({"bootstrap.servers": servers})
     for group in GROUPS:
         asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-        for place in asked[group].result(WAIT_S).topic_partitions:
+        for place in asked[group].result(PATIENCE_S).topic_partitions:
             yield group, place.topic, place.partition, place.offset
 
 

@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.driver import TopicWish
-from tests.interop.controller_quorum import wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.server import RealKafka
 from tests.interop.kafka.tools import ToolRunner
@@ -270,35 +269,27 @@ def looks(client: RawClient) -> Answer:
     return partitions, [offsets(client, is_stable=is_stable) for is_stable in (False, True)]
 
 
-def prepare(servers: str) -> None:
+def prepare(node: RealKafka | KvorumNode) -> None:
     """Make the topics, and wait until groups are coordinated."""
-    with ConfluentDriver(servers) as driver:
+    with ConfluentDriver(node.bootstrap_servers) as driver:
         compacted = {"cleanup.policy": "compact"}
         wishes = [
             TopicWish("__transaction_state", partitions=1, configs=compacted),
             TopicWish(TOPIC, partitions=PARTITIONS),
         ]
         assert {one.code for one in driver.create_topics(wishes).values()} == {0}
-    with RawClient(servers) as client:
+    with RawClient(node.bootstrap_servers) as client:
 
-        def is_coordinated() -> bool | None:
+        def is_coordinated() -> bool:
             request = FindCoordinatorRequest(key=GROUP)
             client.ask(request, FindCoordinatorResponse, 3)
-            return (
-                offsets(client, is_stable=False)
-                == (
-                    ErrorCode.NONE,
-                    [(0, -1, "", ErrorCode.NONE), (1, -1, "", ErrorCode.NONE)],
-                )
-                or None
-            )
+            places = [(index, -1, "", ErrorCode.NONE) for index in (0, 1)]
+            return bool(offsets(client, is_stable=False) == (ErrorCode.NONE, places))
 
-        wait_for(is_coordinated, lambda: "the group has a coordinator")
-        wait_for(
-            lambda: (
-                all(fetched(client, one) == (0, 0, 0, [], []) for one in range(PARTITIONS)) or None
-            ),
-            lambda: "the partitions are led",
+        node.process.wait_until(is_coordinated, "the group has a coordinator")
+        node.process.wait_until(
+            lambda: all(fetched(client, one) == (0, 0, 0, [], []) for one in range(PARTITIONS)),
+            "the partitions are led",
         )
 
 
@@ -307,8 +298,8 @@ def test_the_same_requests_have_the_same_answers(
 ) -> None:
     real = RealKafka(java=java, tools=kafka_tools, folder=tmp_path / "real", overrides=SETTINGS)
     with real as theirs, KvorumNode(tmp_path / "ours", SETTINGS) as ours:
-        for servers in (theirs.bootstrap_servers, ours.bootstrap_servers):
-            prepare(servers)
+        for node in (theirs, ours):
+            prepare(node)
         with (
             RawClient(theirs.bootstrap_servers) as judge,
             RawClient(ours.bootstrap_servers) as client,

@@ -20,16 +20,15 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.interop.broker_cluster import BrokerCluster
-from tests.interop.controller_quorum import Kind, wait_for
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
+from tests.interop.node import Kind
+from tests.support.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.interop
 REAL, OURS = 11, 12
 OFFSETS: Final = "__consumer_offsets"
 COPY: Final = Path(__file__).parent / "java" / "ExactlyOnceCopy.java"
-TIMEOUT_S: Final = 30
-COPY_TIMEOUT_S: Final = 120
 COUNT: Final = 40
 
 
@@ -79,9 +78,9 @@ def lead(cluster: BrokerCluster, topic: str, folder: Path, leader: int, follower
         cluster.tools.run(
             "kafka-leader-election", "--bootstrap-server", cluster.servers, *arguments
         )
-        return cluster.partitions(topic)[0].leader == leader or None
+        return cluster.partitions(topic)[0].leader == leader
 
-    wait_for(look, lambda: f"{topic}: {cluster.partitions(topic)}")
+    wait_for(look, f"{leader} leads {topic}", otherwise=lambda: cluster.partitions(topic))
     cluster.wait_for_partitions(topic, leaders={leader}, isr={REAL, OURS})
 
 
@@ -94,7 +93,7 @@ def transactional_producer(cluster: BrokerCluster, name: str) -> Producer:
         "log_level": 0,
     }
     producer = Producer(settings)
-    producer.init_transactions(TIMEOUT_S)
+    producer.init_transactions(PATIENCE_S)
     return producer
 
 
@@ -103,15 +102,15 @@ def write(producer: Producer, topic: str, values: list[str], *, is_committed: bo
     producer.begin_transaction()
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(TIMEOUT_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
     end(producer, is_committed=is_committed)
 
 
 def end(producer: Producer, *, is_committed: bool) -> None:
     if is_committed:
-        producer.commit_transaction(TIMEOUT_S)
+        producer.commit_transaction(PATIENCE_S)
     else:
-        producer.abort_transaction(TIMEOUT_S)
+        producer.abort_transaction(PATIENCE_S)
 
 
 def read(cluster: BrokerCluster, topic: str, *, isolation: str = "read_committed") -> list[str]:
@@ -127,7 +126,7 @@ def read(cluster: BrokerCluster, topic: str, *, isolation: str = "read_committed
     with closing(Consumer(settings)) as consumer:
         consumer.assign([TopicPartition(topic, 0, 0)])
         while True:
-            message = consumer.poll(TIMEOUT_S)
+            message = consumer.poll(PATIENCE_S)
             assert message is not None, "the end of the partition was not reached"
             if message.error() is not None:
                 return values
@@ -144,7 +143,7 @@ def committed(cluster: BrokerCluster, group: str, topic: str) -> int:
         "log_level": 0,
     }
     with closing(Consumer(settings)) as consumer:
-        (found,) = consumer.committed([TopicPartition(topic, 0)], TIMEOUT_S)
+        (found,) = consumer.committed([TopicPartition(topic, 0)], PATIENCE_S)
         return found.offset
 
 
@@ -207,12 +206,12 @@ def test_records_of_an_open_transaction_hold_up_readers_of_committed_ones(
     first, second = (transactional_producer(cluster, name) for name in ("open-1", "open-2"))
     first.begin_transaction()
     first.produce(topic, "first", partition=0)
-    assert first.flush(TIMEOUT_S) == 0
+    assert first.flush(PATIENCE_S) == 0
     write(second, topic, ["second"], is_committed=True)
     write(second, topic, ["dropped"], is_committed=False)
     assert read(cluster, topic) == []
     assert read(cluster, topic, isolation="read_uncommitted") == ["first", "second", "dropped"]
-    first.commit_transaction(TIMEOUT_S)
+    first.commit_transaction(PATIENCE_S)
     assert read(cluster, topic) == ["first", "second"]
 
 
@@ -222,12 +221,12 @@ def test_a_producer_that_another_one_replaces_is_fenced(cluster: BrokerCluster) 
     old = transactional_producer(cluster, "fenced")
     old.begin_transaction()
     old.produce(topic, "old", partition=0)
-    assert old.flush(TIMEOUT_S) == 0
+    assert old.flush(PATIENCE_S) == 0
     new = transactional_producer(cluster, "fenced")
     write(new, topic, ["new"], is_committed=True)
     old.produce(topic, "late", partition=0)
     with pytest.raises(KafkaException, match="fenced by newer producer"):
-        old.flush(TIMEOUT_S)
+        old.flush(PATIENCE_S)
     assert read(cluster, topic) == ["new"]
 
 
@@ -250,7 +249,7 @@ def test_kafkas_clients_copy_records_exactly_once(
         numbers = [f"{number}" for number in range(first, first + COUNT)]
         for number in numbers:
             producer.produce(source, number, partition=0)
-        assert producer.flush(TIMEOUT_S) == 0
+        assert producer.flush(PATIENCE_S) == 0
         copy(cluster, java, group, source, target)
         expected += [f"copy of {number}" for number in numbers]
         assert read(cluster, target) == expected
@@ -279,9 +278,9 @@ def set_transaction_version(cluster: BrokerCluster, version: int) -> None:
         def look(bootstrap: tuple[str, ...] = bootstrap) -> bool | None:
             shown = cluster.tools.run("kafka-features", *bootstrap, "describe").stdout
             found = re.search(r"transaction\.version.*FinalizedVersionLevel: (\d+)", shown)
-            return (found is not None and int(found[1]) == version) or None
+            return found is not None and int(found[1]) == version
 
-        wait_for(look, lambda: f"transaction.version {version}: {done.stdout}{done.stderr}")
+        wait_for(look, f"transaction.version is {version}", otherwise=lambda: done)
 
 
 def copy(cluster: BrokerCluster, java: Java, group: str, source: str, target: str) -> None:
@@ -291,7 +290,6 @@ def copy(cluster: BrokerCluster, java: Java, group: str, source: str, target: st
         java.command("ExactlyOnceCopy", *arguments, classes=java.compile(COPY)),
         capture_output=True,
         text=True,
-        timeout=COPY_TIMEOUT_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -314,7 +312,7 @@ def test_offsets_of_a_transaction_of_the_first_version_wait_for_its_end(
             producer.begin_transaction()
             producer.produce(topic, f"{offset}", partition=0)
             producer.send_offsets_to_transaction(
-                [TopicPartition(topic, 0, offset)], consumer.consumer_group_metadata(), TIMEOUT_S
+                [TopicPartition(topic, 0, offset)], consumer.consumer_group_metadata(), PATIENCE_S
             )
             end(producer, is_committed=is_committed)
             assert committed(cluster, group, topic) == (offset if is_committed else 5)
@@ -335,7 +333,7 @@ def test_an_open_transaction_goes_on_under_another_leader(
             if cluster.partitions(topic)[0].leader != leader:
                 lead(cluster, topic, tmp_path, leader, follower)
             producer.produce(topic, f"{is_committed} at {leader}", partition=0)
-            assert producer.flush(TIMEOUT_S) == 0
+            assert producer.flush(PATIENCE_S) == 0
         end(producer, is_committed=is_committed)
         assert read(cluster, topic) == [f"True at {leader}" for leader in (OURS, REAL, OURS)]
     written = indexes(cluster, f"{topic}-0")
@@ -355,9 +353,9 @@ def test_a_transaction_outlives_the_broker_that_led(cluster: BrokerCluster) -> N
     producer.produce(topic, "before", partition=0)
     with closing(Consumer(settings)) as consumer:
         producer.send_offsets_to_transaction(
-            [TopicPartition(topic, 0, 5)], consumer.consumer_group_metadata(), TIMEOUT_S
+            [TopicPartition(topic, 0, 5)], consumer.consumer_group_metadata(), PATIENCE_S
         )
-    assert producer.flush(TIMEOUT_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
     ours = cluster.brokers[OURS]
     ours.kill()
     cluster.wait_for_partitions(topic, leaders={REAL}, isr={REAL})
@@ -369,6 +367,6 @@ def test_a_transaction_outlives_the_broker_that_led(cluster: BrokerCluster) -> N
         cluster.wait_for_partitions(name, leaders={OURS}, isr={REAL, OURS})
     assert read(cluster, topic) == []
     producer.produce(topic, "after", partition=0)
-    producer.commit_transaction(TIMEOUT_S)
+    producer.commit_transaction(PATIENCE_S)
     assert read(cluster, topic) == ["before", "after"]
     assert committed(cluster, group, topic) == 5

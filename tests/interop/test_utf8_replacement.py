@@ -41,7 +41,6 @@ def test_kafka_reads_the_same_characters(java: Java) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
     )
     read = [bytes.fromhex(line).decode("utf-16-be") for line in done.stdout.split("\n")[:-1]]
     assert len(read) == len(given)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+from tests.support.waiting import PATIENCE_S, wait_for
 
 PAUSE_BETWEEN_RECORDS_S = 0.005
-PATIENCE_S = 60
 POLL_TIMEOUT_S = 0.2
 Position = tuple[int, int]
 """A partition and the number that its record holds."""
@@ -58,21 +57,25 @@ class Traffic:
         sender, reader = self._threads
         self._stops_sending.set()
         sender.join()
-        deadline = time.monotonic() + PATIENCE_S
-        while kind is None and not self.read_by_group >= set(self.acknowledged):
-            if time.monotonic() > deadline:
-                break
-            time.sleep(POLL_TIMEOUT_S)
-        self._stops_reading.set()
-        reader.join()
+        try:
+            if kind is None:
+                wait_for(
+                    lambda: self.read_by_group >= set(self.acknowledged),
+                    f"{self.group} has read all that is acknowledged",
+                    otherwise=lambda: set(self.acknowledged) - self.read_by_group,
+                )
+        finally:
+            self._stops_reading.set()
+            reader.join()
 
     def wait_for_acknowledged(self, more: int) -> None:
         """Wait until so many records more than by now are acknowledged."""
         wanted = len(self.acknowledged) + more
-        deadline = time.monotonic() + PATIENCE_S
-        while len(self.acknowledged) < wanted:
-            assert time.monotonic() < deadline, f"{len(self.acknowledged)} acknowledged, no more"
-            time.sleep(POLL_TIMEOUT_S)
+        wait_for(
+            lambda: len(self.acknowledged) >= wanted,
+            f"{wanted} records are acknowledged",
+            otherwise=lambda: f"{len(self.acknowledged)} are; {self.failed}",
+        )
 
     def check(self) -> None:
         """Check that all was acknowledged, is there once and in order, and reached the group."""
@@ -100,7 +103,7 @@ class Traffic:
             self.sent.append(position)
             number += 1
             producer.poll(0)
-            time.sleep(PAUSE_BETWEEN_RECORDS_S)
+            self._stops_sending.wait(PAUSE_BETWEEN_RECORDS_S)
         producer.flush(PATIENCE_S)
 
     def _delivered(self, position: Position, error: object, _: object) -> None:
@@ -140,17 +143,17 @@ def read_all(
     try:
         consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in found])
         ended: set[int] = set()
-        deadline = time.monotonic() + PATIENCE_S
-        while len(ended) < partitions:
-            assert time.monotonic() < deadline, f"{topic}: only {ended} read to the end"
-            message = consumer.poll(POLL_TIMEOUT_S)
-            if message is None:
-                continue
-            if message.error() is None:
-                partition, number = _position(message)
-                found[partition].append(number)
-            elif (end := message.partition()) is not None:
-                ended.add(end)
+
+        def is_read() -> bool:
+            while (message := consumer.poll(POLL_TIMEOUT_S)) is not None:
+                if message.error() is None:
+                    partition, number = _position(message)
+                    found[partition].append(number)
+                elif (end := message.partition()) is not None:
+                    ended.add(end)
+            return len(ended) == partitions
+
+        wait_for(is_read, f"{topic} is read to the end", otherwise=lambda: f"ended: {ended}")
     finally:
         consumer.close()
     return found

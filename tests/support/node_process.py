@@ -114,8 +114,16 @@ class NodeProcess:
 
     def start(self) -> Self:
         """Start it and return once it says that it runs."""
+        self.launch()
+        self.come_up()
+        return self
+
+    def come_up(self) -> None:
+        """Wait until a process that was launched says that it runs; one that never does is killed.
+
+        Where it may be started anew, it is.
+        """
         for attempt in range(1, self._attempts + 1):
-            self.launch()
             try:
                 self.wait_for_line(self._ready)
             except BaseException as error:
@@ -123,9 +131,9 @@ class NodeProcess:
                 if attempt == self._attempts or not isinstance(error, AssertionError):
                     raise
                 _report_another_start(str(error))
+                self.launch()
             else:
-                break
-        return self
+                return
 
     def launch(self) -> None:
         """Start it and return at once."""

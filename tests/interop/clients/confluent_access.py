@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from tests.interop.clients.driver import CLIENT_TIMEOUT_S
+from tests.support.waiting import wait_for
 
 TOPIC: Final = "by-client"
 NEW_TOPIC: Final = "by-client-later"
 PRINCIPAL: Final = "User:client"
-SETTLE_TIME_MAX_S: Final = 10.0
-POLL_INTERVAL_S: Final = 0.05
 
 
 def ask_about_access(bootstrap_servers: str) -> list[str]:
@@ -64,13 +62,15 @@ def _any_filter(admin: Any) -> Any:
 
 def _wait_for_entries(client: Any, wanted: Any, count: int) -> list[str]:
     """Return the entries, once the broker knows of as many."""
-    deadline = time.monotonic() + SETTLE_TIME_MAX_S
-    while True:
-        found = sorted(map(str, client.describe_acls(wanted).result(CLIENT_TIMEOUT_S)))
-        if len(found) == count:
-            return found
-        assert time.monotonic() < deadline, found
-        time.sleep(POLL_INTERVAL_S)
+
+    def entries() -> list[str]:
+        return sorted(map(str, client.describe_acls(wanted).result(CLIENT_TIMEOUT_S)))
+
+    def look() -> list[str] | None:
+        found = entries()
+        return found if len(found) == count else None
+
+    return wait_for(look, f"the broker knows of {count} entries", otherwise=entries)
 
 
 def _told(futures: Mapping[Any, Any]) -> list[str]:

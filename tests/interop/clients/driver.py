@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
-CLIENT_TIMEOUT_S = 20
+from tests.support.waiting import PATIENCE_S
+
+CLIENT_TIMEOUT_S = PATIENCE_S / 3
+"""For one answer: whoever waits for a state may ask more than once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop.kafka.java import Java
+from tests.support.waiting import PATIENCE_S
 
 SOURCE: Final = Path(__file__).parents[1] / "java" / "RecordClients.java"
-TIMEOUT_S: Final = 60
 
 
 class JavaClients:
@@ -36,7 +36,7 @@ class JavaClients:
 
     def _run(self, command: list[str], lines: str = "") -> str:
         done = subprocess.run(
-            command, input=lines, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+            command, input=lines, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -63,7 +63,7 @@ class JavaMember:
         assert self._process.stdout is not None
         self._process.stdin.close()
         try:
-            assert self._process.wait(TIMEOUT_S) == 0
+            assert self._process.wait(PATIENCE_S) == 0
         finally:
             self._process.kill()
             self._process.wait()

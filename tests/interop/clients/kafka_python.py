@@ -20,7 +20,7 @@ class KafkaPythonDriver:
     def __init__(self, bootstrap_servers: str) -> None:
         self._admin: Any = importlib.import_module("kafka.admin")
         self._client: Any = self._admin.KafkaAdminClient(
-            bootstrap_servers=bootstrap_servers, request_timeout_ms=CLIENT_TIMEOUT_S * 1000
+            bootstrap_servers=bootstrap_servers, request_timeout_ms=int(CLIENT_TIMEOUT_S * 1000)
         )
 
     def __enter__(self) -> Self:

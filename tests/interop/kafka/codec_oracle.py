@@ -15,7 +15,6 @@ from tests.interop.kafka.java import Java
 
 SOURCE = Path(__file__).resolve().parents[1] / "java" / "CodecOracle.java"
 CONVERTER: Final = re.compile(r"(org/apache/kafka/[\w/]+)JsonConverter\.class")
-ANSWER_TIMEOUT_S = 300
 _HEAD = struct.Struct(">ihi")
 _LENGTH = struct.Struct(">i")
 
@@ -81,7 +80,7 @@ class CodecOracle:
             with subprocess.Popen(command, stdin=asked, stdout=subprocess.PIPE) as process:
                 assert process.stdout is not None
                 yield from self._answers(process.stdout)
-                assert process.wait(ANSWER_TIMEOUT_S) == 0
+                assert process.wait() == 0
 
     def _write_questions(
         self, file: IO[bytes], questions: Iterable[tuple[str, int, bytes]]

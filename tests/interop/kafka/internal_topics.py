@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from tests.interop.kafka.java import Java
 
 SOURCE = Path(__file__).resolve().parents[1] / "java" / "InternalTopics.java"
-TIMEOUT_S = 300
 
 
 class TopicRecord(NamedTuple):
@@ -55,9 +54,7 @@ class InternalTopics:
         command = self.java.command(
             "InternalTopics", mode, heap_mb=512, classes=self.java.compile(SOURCE)
         )
-        done = subprocess.run(
-            command, input=asked.encode(), capture_output=True, timeout=TIMEOUT_S, check=True
-        )
+        done = subprocess.run(command, input=asked.encode(), capture_output=True, check=True)
         return done.stdout.decode()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 # Started often and living briefly: the simplest collector and the first compiler start quickest.
 FAST_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
-COMPILE_TIMEOUT_S = 120
+OLDER_LOG_SETTINGS = Path(__file__).with_name("log4j.properties")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Java:
             *FAST_START,
             f"-Xmx{heap_mb}m",
             f"-Dlog4j2.configurationFile={LOG_SETTINGS}",
+            f"-Dlog4j.configuration=file:{OLDER_LOG_SETTINGS}",
             f"-Dkvorum.tests.log.level={log_level}",
             "-cp",
             class_path,
@@ -59,7 +60,6 @@ class Java:
                 self.command(compiler, *options, "-classpath", jars, str(source)),
                 capture_output=True,
                 text=True,
-                timeout=COMPILE_TIMEOUT_S,
                 check=False,
             )
             if done.returncode != 0:

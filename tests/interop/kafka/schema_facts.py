@@ -16,7 +16,6 @@ from kvorum.codegen.plan import FieldLayout, Layout, layouts
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
 SOURCE = Path(__file__).resolve().parents[1] / "java" / "SchemaFacts.java"
-RUN_TIMEOUT_S = 120
 # A line of JSON: its shape is checked by comparing it as a whole.
 Facts: TypeAlias = dict[str, Any]
 
@@ -36,7 +35,7 @@ def facts_of_kafka(java: Java) -> KafkasFacts:
         names = Path(folder) / "classes"
         names.write_text("\n".join(CodecOracle(java).class_names) + "\n")
         command = java.command("SchemaFacts", str(names), classes=java.compile(SOURCE))
-        done = subprocess.run(command, capture_output=True, check=True, timeout=RUN_TIMEOUT_S)
+        done = subprocess.run(command, capture_output=True, check=True)
     rows: list[Facts] = [json.loads(line) for line in done.stdout.splitlines()]
     return KafkasFacts(
         messages={message_name(row["class"]): row for row in rows if "class" in row},

@@ -10,9 +10,9 @@ from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
 from tests.interop.kafka.java import Java
+from tests.support.waiting import PATIENCE_S
 
 SERVER_SOURCE = Path(__file__).resolve().parents[1] / "java" / "ToolServer.java"
-TOOL_TIMEOUT_S = 60
 
 # The class behind each script of Kafka's distribution.
 TOOL_CLASSES: Final = MappingProxyType(
@@ -102,10 +102,10 @@ class ToolRunner:
 
     def _answer(self, process: subprocess.Popen[str], tool: str) -> str:
         assert process.stdout is not None
-        line = _within(TOOL_TIMEOUT_S, process.stdout.readline, otherwise=process.kill)
+        line = _within(PATIENCE_S, process.stdout.readline, otherwise=process.kill)
         if not line:
             self.close()
-            raise ToolDidNotAnswerError(f"{tool} gave no answer within {TOOL_TIMEOUT_S} s")
+            raise ToolDidNotAnswerError(f"{tool} gave no answer within {PATIENCE_S} s")
         return line.rstrip("\n")
 
 
