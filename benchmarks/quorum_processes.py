@@ -15,7 +15,7 @@ from typing import Self
 from benchmarks.node_start import SCRIPT_FLAGS
 from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.interop.kafka.java import Java
-from tests.process.combined_node import lasting_ports
+from tests.support.ports import free_ports
 
 from kvorum.wire.uuid_text import uuid_to_text
 
@@ -65,7 +65,7 @@ class QuorumProcesses:
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.program = program
-        self.ports = dict(enumerate(lasting_ports(count), start=1))
+        self.ports = dict(enumerate(free_ports(count), start=1))
         self._voter_ids = frozenset(self.ports if voter_ids is None else voter_ids)
         self._folder = folder
         self._settings = dict(settings or {})

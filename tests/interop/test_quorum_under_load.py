@@ -14,9 +14,9 @@ from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.kafka.java import Java
 from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kvorum_node import listens
+from tests.process.topics import create
 from tests.support.ports import free_ports
 from tests.support.waiting import PATIENCE_S, wait_for
-from tests.unit.node.test_cluster import create
 
 from kvorum.wire.error_codes import ErrorCode
 

@@ -7,8 +7,9 @@ from contextlib import suppress
 from functools import cache
 from typing import Final
 
-LISTENING_PORTS: Final = range(10_000, 32_000)
-"""Below the range from which systems take the ports of outgoing connections.
+LISTENING_PORTS: Final = range(10_000, 20_000)
+"""Below the range from which systems take the ports of outgoing connections; embedded nodes take
+ports from 20,000 on.
 
 A node binds its port a while after it was chosen, and one that is down for a moment must find its
 port free again: no connection of somebody else may get it meanwhile.

@@ -16,7 +16,6 @@ from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 
-__all__ = ["create"]
 QUICK = {"broker.session.timeout.ms": "300", "broker.heartbeat.interval.ms": "100"}
 
 
