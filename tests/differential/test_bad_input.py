@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 from tests.differential.bad_input_scripts import CLUSTER, GOOD, bad_input_scripts
+from tests.differential.harness import OUR_OWN_WORDS
 from tests.differential.script import API_KEYS
 from tests.differential.surviving import FAILURE_OF_OURS, Survivors
 from tests.interop.kafka.java import Java
 
 from kvorum.wire.apis import request_class
 
-OUR_OWN_WORDS = ".documentation"
 IS_WHOLE = os.environ.get("KVORUM_BAD_INPUT") == "all"
 
 
