@@ -138,7 +138,11 @@ class NodeProcess:
     def launch(self) -> None:
         """Start it and return at once."""
         assert self._process is None, "it runs already"
-        said = tempfile.TemporaryFile() if self.log is None else self.log.open("a+b")  # noqa: SIM115
+        said: BinaryIO
+        if self.log is None:
+            said = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended
+        else:
+            said = self.log.open("a+b")
         self._begins_at = said.seek(0, os.SEEK_END)
         try:
             self._process = subprocess.Popen(
