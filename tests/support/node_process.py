@@ -15,7 +15,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Self, TypeVar
@@ -138,8 +138,11 @@ class NodeProcess:
     def launch(self) -> None:
         """Start it and return at once."""
         assert self._process is None, "it runs already"
-        opened = tempfile.TemporaryFile if self.log is None else partial(self.log.open, "a+b")
-        said: BinaryIO = opened()
+        said: BinaryIO = (
+            tempfile.TemporaryFile()  # noqa: SIM115 - closed once the process has ended
+            if self.log is None
+            else self.log.open("a+b")
+        )
         self._begins_at = said.seek(0, os.SEEK_END)
         try:
             self._process = subprocess.Popen(
