@@ -1,9 +1,9 @@
 # Two commands do everything from a bare machine with Python >= 3.11 and make:
 #   make run    a cluster that Kafka clients and tools take for the real thing
-#   make test   every check and test, with all the set-up they need
+#   make test   checks and tests, with all the set-up they need
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run setup test check sim generate interop bench dist clean
+.PHONY: help run setup quick test test-all soak check check-all sim generate interop bench dist clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,16 +12,21 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
 	{ echo $$p; break; }; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# Two pytest processes: the suite waits on Java processes often enough to use both cores.
-PYTEST_PROCESSES ?= 2
+# One pytest process more than there are cores: tests wait for nodes and for Java processes.
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+PYTEST_PROCESSES ?= $(shell expr $(CORES) + 1)
+PYTEST := $(BIN)/pytest -q -n $(PYTEST_PROCESSES) --no-loadscope-reorder
 ARGS ?=
 # How many fresh seeds `make sim` runs: two thousand is the measure for a change to raft or storage.
 SEEDS ?= 200
 
 help:
 	@echo "make run        start a cluster (ARGS='--port 9092' and the like are handed on)"
-	@echo "make test       set up everything, then check, then all tests"
-	@echo "make check      linters, type checkers, import contracts, generated code, unused code"
+	@echo "make quick      while working: tests without sockets and processes (ARGS='tests/unit/raft -k votes')"
+	@echo "make test       before a push: set-up, checks, every quick test and a sample of real partners"
+	@echo "make test-all   before a release: everything"
+	@echo "make soak       hours of seeds, storms, mutants and growth (ARGS='quorum' for one part)"
+	@echo "make check      linters, mypy, import contracts, generated code, unused code"
 	@echo "make sim        SEEDS=2000 simulated quorums under faults (ARGS='--seed 1' and the like)"
 	@echo "make interop    only the tests against real Kafka and third-party clients"
 	@echo "make bench      benchmarks beside peers; prints ratios"
@@ -40,14 +45,26 @@ $(VENV)/.development: $(VENV)/.runtime
 	@touch $@
 
 setup: $(VENV)/.development
-	@$(BIN)/python tests/interop/kafka/fetch_jars.py 4.3.1 4.0.0 3.9.1 broker-3.9.1 \
+	@$(BIN)/python tests/support/kafka/fetch_jars.py 4.3.1 4.0.0 3.9.1 broker-3.9.1 \
 		spark-kafka-4.1.1 iceberg-spark-4.1
 
 run: $(VENV)/.runtime
 	@$(BIN)/kvorum dev $(ARGS)
 
+quick: $(VENV)/.development
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(PYTEST) --tier quick $(ARGS)
+
 test: setup check
-	$(BIN)/pytest -q -n $(PYTEST_PROCESSES) --dist loadfile $(ARGS)
+	$(PYTEST) --tier test $(ARGS)
+
+test-all: setup check-all
+	$(PYTEST) --tier all $(ARGS)
+
+soak: setup
+	$(BIN)/python -m tools.soak $(ARGS)
 
 check: $(VENV)/.development
 	$(BIN)/ruff check .
@@ -56,13 +73,15 @@ check: $(VENV)/.development
 	$(BIN)/python -m kvorum.codegen generate --check
 	$(BIN)/python -m tools.unused_code
 	$(BIN)/mypy
+
+check-all: check
 	$(BIN)/pyright
 
 sim: $(VENV)/.runtime
 	@$(BIN)/kvorum simulate --seeds $(SEEDS) $(ARGS)
 
 interop: setup
-	$(BIN)/pytest -q tests/interop $(ARGS)
+	$(PYTEST) tests/interop $(ARGS)
 
 bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
 from benchmarks.quorum_processes import CLUSTER_ID
-from tests.process.played_broker import (
+from tests.support.played_broker import (
     BROKER_ID,
     HEARTBEAT_VERSION,
     REGISTRATION_VERSION,
     heartbeat,
     registration,
 )
-from tests.unit.node.raw_client import RawClient
+from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse

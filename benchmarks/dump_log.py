@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from benchmarks.fleet.cluster_log import write_cluster
 from benchmarks.report import Row
 from benchmarks.script_flags import RUN_CLASS_FLAGS
-from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
-from tests.interop.kafka.java import Java
-from tests.process.memory import Memory
+from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
+from tests.support.kafka.java import Java
+from tests.support.memory import Memory
 
 # What bin/kafka-dump-log.sh and bin/kafka-run-class.sh of the release pass to Java.
 DUMP_LOG_FLAGS: Final = ("-Xmx256M", *RUN_CLASS_FLAGS)

@@ -22,12 +22,12 @@ from types import MappingProxyType
 from benchmarks.admin_probe import Address, wait_for_first_answer
 from benchmarks.report import Row
 from benchmarks.script_flags import RUN_CLASS_FLAGS
-from tests.interop.kafka.fetch_jars import (
+from tests.support.kafka.fetch_jars import (
     JARS_ROOT,
     REFERENCE_RELEASE,
     find_java,
 )
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import Java
 from tests.support.ports import free_ports
 
 RUNS = 5

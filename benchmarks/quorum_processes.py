@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Self
 
 from benchmarks.node_start import SCRIPT_FLAGS
-from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
-from tests.interop.kafka.java import Java
+from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
+from tests.support.kafka.java import Java
 from tests.support.ports import free_ports
 
 from kvorum.wire.uuid_text import uuid_to_text

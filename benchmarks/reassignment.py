@@ -22,10 +22,10 @@ from typing import Final, Self
 from benchmarks.controller_client import ControllerClient, NobodyAnswersError
 from benchmarks.quorum_processes import Program, QuorumProcesses, kafka, kvorum
 from benchmarks.report import Row
-from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
-from tests.process.quorum.reassigning import alter
+from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.quorum.reassigning import alter
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData

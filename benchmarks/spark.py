@@ -8,13 +8,13 @@ from pathlib import Path
 
 from benchmarks import spark_log, spark_metadata, spark_start
 from benchmarks.report import Row
-from tests.interop.kafka.fetch_jars import (
+from tests.support.kafka.fetch_jars import (
     JARS_ROOT,
     REFERENCE_RELEASE,
     SPARK_CONNECTOR,
     find_java,
 )
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import Java
 
 from kvorum.spark.session import build_session
 

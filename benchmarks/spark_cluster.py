@@ -22,7 +22,7 @@ from typing import Final
 
 from benchmarks.fleet.measured_fleet import CLUSTERS, write_fleet
 from benchmarks.report import Row
-from tests.interop.spark_cluster import SparkCluster, run_driver
+from tests.support.spark.spark_cluster import SparkCluster, run_driver
 
 from kvorum.spark.pipeline.cluster_plan import FailedTask
 from kvorum.spark.pipeline.errors import PipelineError

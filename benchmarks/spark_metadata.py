@@ -21,7 +21,7 @@ from benchmarks.dump_log import DUMP_LOG_FLAGS
 from benchmarks.fleet.cluster_log import write_cluster
 from benchmarks.report import Row
 from pyspark.sql import SparkSession
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import Java
 
 from kvorum.spark import KvorumMetadataSource
 from kvorum.spark.conditions import Condition

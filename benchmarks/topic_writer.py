@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.unit.node.raw_client import RawClient
+from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame

@@ -5,6 +5,7 @@ directories (``golden_sets / "dynamic-4.3.1" / "metadata" / "controller-1"``). B
 the whole session: copy before writing.
 """
 
+import gc
 import tarfile
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 GOLDEN = Path(__file__).parent / "golden"
+
+pytest_plugins = ["tests.support.tiers", "tests.support.fixtures", "tests.support.small_disk"]
 
 # How long an example takes says how busy the machine is, and nothing of what is tested.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -33,3 +36,9 @@ def golden_sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(target)
     return target
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over the collected tests, which stay: its passes take long."""
+    gc.collect()
+    gc.freeze()

@@ -92,7 +92,7 @@ def quorum(divisor: int) -> list[Command]:
 def partitions(divisor: int) -> list[Command]:
     """Run worlds of brokers from fresh seeds."""
     seed = secrets.randbelow(2**40)
-    file = "tests/simulation/test_partitions.py"
+    file = "tests/model/simulation/test_partitions.py"
     words = [*MODULE, "pytest", "-q", "-s", file, "-k", "many_worlds"]
     return [
         Command(
@@ -117,7 +117,7 @@ def kill_storm(divisor: int, *brokers: str) -> list[Command]:
 
 def mutation(divisor: int) -> list[Command]:
     """Put in every bug of the ledger."""
-    words = [*MODULE, "tests.mutation", "--leave-ledger"]
+    words = [*MODULE, "tests.model.mutation", "--leave-ledger"]
     if divisor > 1:
         ids = sorted(json.loads(LEDGER.read_text(encoding="utf-8")))
         words += ["--only", *ids[::divisor]]
@@ -126,11 +126,11 @@ def mutation(divisor: int) -> list[Command]:
 
 def models(divisor: int) -> list[Command]:
     """Exhaust the large topics of the model, and the large spaces of a partition."""
-    topics = [*MODULE, "tests.model", "--large"]
+    topics = [*MODULE, "tests.model.exploration", "--large"]
     spaces = {"KVORUM_PARTITION_SPACES": "all"}
     if divisor > 1:
         topics, spaces = [*topics, "--states-max", str(QUICK_STATES)], {}
-    file = "tests/properties/partitions/test_spaces.py"
+    file = "tests/model/properties/partitions/test_spaces.py"
     return [
         Command(words=topics, figures=r"^\d+ topics, .*|.* does not hold after:"),
         Command(

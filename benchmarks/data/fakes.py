@@ -24,9 +24,9 @@ from benchmarks.data.first_record import embedded, first_record_s
 from benchmarks.data.perf_tools import Load, PerfTools
 from benchmarks.node_start import START_SECONDS_MAX, kvorum_node
 from benchmarks.report import Row
-from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
-from tests.interop.kafka.java import Java
-from tests.interop.kvorum_node import listens
+from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
+from tests.support.kafka.java import Java
+from tests.support.kvorum_node import listens
 from tests.support.ports import free_ports
 
 ROUNDS: Final = 3

@@ -16,8 +16,8 @@ from benchmarks.data.first_record import embedded, first_record_s, of_candidate
 from benchmarks.data.perf_tools import Load, PerfTools
 from benchmarks.node_start import kafka_nodes, kvorum_node
 from benchmarks.report import Row
-from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
-from tests.interop.kafka.java import Java
+from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
+from tests.support.kafka.java import Java
 
 ROUNDS: Final = 3
 LARGE: Final = Load(750_000, 1024, ("batch.size=65536",))

@@ -7,7 +7,7 @@ import subprocess
 from typing import Final, NamedTuple
 
 from benchmarks.script_flags import RUN_CLASS_FLAGS
-from tests.interop.kafka.java import LOG_SETTINGS, Java
+from tests.support.kafka.java import LOG_SETTINGS, Java
 
 SCRIPT_FLAGS: Final = ("-Xmx512M", *RUN_CLASS_FLAGS)
 """The flags that the scripts of the release give to Java."""

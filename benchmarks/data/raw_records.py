@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tests.unit.node.raw_client import RawClient
+from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import (

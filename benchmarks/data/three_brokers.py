@@ -28,8 +28,8 @@ from benchmarks.report import Row
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.interop.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
-from tests.interop.kafka.java import Java
+from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
+from tests.support.kafka.java import Java
 from tests.support.ports import free_ports
 
 ROUNDS: Final = 3

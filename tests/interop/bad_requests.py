@@ -7,7 +7,7 @@ its own prefix, which stands for "*" here; "*-there" exists and has two partitio
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tests.interop.clients.driver import AdminDriver, Outcome, TopicWish
+from tests.support.clients.driver import AdminDriver, Outcome, TopicWish
 
 from kvorum.wire.error_codes import ErrorCode
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import JAVA_SOURCES, Java
 
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.batch_filter import last_records
@@ -43,7 +43,7 @@ from kvorum.wire.records import (
 )
 from kvorum.wire.records.batch import NO_PRODUCER
 
-ORACLE: Final = Path(__file__).parent / "java" / "CleanerOracle.java"
+ORACLE: Final = JAVA_SOURCES / "CleanerOracle.java"
 ORACLE_CLASS: Final = "org.apache.kafka.storage.internals.log.CleanerOracle"
 START_MS: Final = 1_700_000_000_000
 STEPS: Final = 45

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.interop.java_judge import JavaJudge
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import Java
 
 from kvorum.storage.java_properties import store_java_properties
 

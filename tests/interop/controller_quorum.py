@@ -9,13 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.node import Key, Kind, Node
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.node import Key, Kind, Node
 from tests.support.node_process import run_kvorum, write_properties
 from tests.support.ports import free_ports
+from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
-from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import subprocess
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import JAVA_SOURCES, Java
 
-SOURCES = Path(__file__).parent / "java"
+SOURCES = JAVA_SOURCES
 
 
 class JavaJudge:

@@ -18,16 +18,16 @@ from typing import Final
 
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
 from tests.interop.committing_group import CommittingGroup
-from tests.interop.kafka.fetch_jars import (
+from tests.interop.replicated_records import Writer, check
+from tests.support.kafka.fetch_jars import (
     JARS_ROOT,
     OLDER_BROKER,
     REFERENCE_RELEASE,
     find_java,
 )
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.node import Kind
-from tests.interop.replicated_records import Writer, check
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.node import Kind
 
 EVERYBODY: Final = frozenset({11, 12, 13})
 PARTITIONS: Final = 3

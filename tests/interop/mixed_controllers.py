@@ -6,12 +6,12 @@ import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from tests.interop.kafka.java import Java
-from tests.interop.node import Node
-from tests.interop.test_mixed_voter_changes import until, voter_ids
+from tests.interop.mixed_voters import until, voter_ids
+from tests.support.kafka.java import Java
+from tests.support.node import Node
 from tests.support.node_process import run_kvorum, write_properties
 from tests.support.ports import free_ports
-from tests.unit.node.raw_client import RawClient
+from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_configs import (

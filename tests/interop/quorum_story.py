@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tests.interop.controller_quorum import NO_DIRECTORY, ControllerQuorum
-from tests.interop.kafka.tools import ToolResult, ToolRunner
-from tests.interop.node import Key
 from tests.interop.quorum_tools import comparable, without_progress
+from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.node import Key
 
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData
 from kvorum.wire.uuid_text import uuid_to_text

@@ -10,7 +10,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
-from tests.interop.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.tools import ToolResult, ToolRunner
 
 from kvorum.cli import cluster, features, quorum
 

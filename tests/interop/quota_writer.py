@@ -8,8 +8,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
+from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for_change
-from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_client_quotas import (

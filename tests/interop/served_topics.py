@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
-from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.messages.list_offsets import (
     ListOffsetsRequest,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.quota_writer import QuotaWriter
+from tests.support.spark.micro_batches import MicroBatches
+from tests.support.spark.small_logs import LOG_FOLDER
 from tests.support.waiting import wait_for
-from tests.unit.spark.small_logs import LOG_FOLDER
-from tests.unit.spark.streaming.micro_batches import MicroBatches
 
 from kvorum.metadata.record_frame import decode_record
 from kvorum.spark.metadata_source.columns import columns_named

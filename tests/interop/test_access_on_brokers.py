@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
-from tests.differential.comparing import is_array, is_object
-from tests.differential.messages import message_of
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
+from tests.interop.differential.comparing import is_array, is_object
+from tests.interop.differential.messages import message_of
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
-from tests.unit.node.raw_client import RawClient
 
 from kvorum.metadata.acl_codes import (
     CLUSTER_NAME,
@@ -28,7 +28,8 @@ from kvorum.metadata.acl_codes import (
 from kvorum.wire.apis import API_SPECS, request_class, response_class
 from kvorum.wire.json_form import Json, to_json
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.sample
+
 
 SETTINGS: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

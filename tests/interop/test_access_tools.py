@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.clients.confluent_access import TOPIC, ask_about_access
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolResult, ToolRunner
-from tests.interop.kvorum_node import KvorumNode
 from tests.support.asking import are_alike, asked_until
+from tests.support.clients.confluent_access import TOPIC, ask_about_access
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kvorum_node import KvorumNode
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.sample
+
 
 SETTINGS: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -9,14 +9,12 @@ from contextlib import AbstractContextManager
 
 import pytest
 from tests.interop.bad_requests import BAD_REQUESTS, EXISTING_PARTITIONS
-from tests.interop.clients.aio import AioKafkaDriver
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import AdminDriver, PartitionView, TopicWish
-from tests.interop.clients.kafka_python import KafkaPythonDriver
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kvorum_node import KvorumNode
-
-pytestmark = pytest.mark.interop
+from tests.support.clients.aio import AioKafkaDriver
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import AdminDriver, PartitionView, TopicWish
+from tests.support.clients.kafka_python import KafkaPythonDriver
+from tests.support.kafka.server import RealKafka
+from tests.support.kvorum_node import KvorumNode
 
 CLIENTS: dict[str, Callable[[str], AbstractContextManager[AdminDriver]]] = {
     "confluent": ConfluentDriver,

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
 from tests.interop.protocol.building import build, comparable
 from tests.interop.protocol.requests import KNOWN_USER, REQUESTS, Fields
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
-from tests.unit.node.raw_client import RawClient
 
 from kvorum.node.handlers.registry import broker_apis, controller_apis
 from kvorum.wire.api_keys import ApiKey
@@ -41,7 +41,8 @@ from kvorum.wire.messages.list_offsets import (
 )
 from kvorum.wire.primitives import Message
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.sample
+
 
 Addresses = tuple[str, str]
 LISTENERS: Mapping[str, Callable[[], Mapping[int, Any]]] = {

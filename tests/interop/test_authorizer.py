@@ -5,11 +5,10 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from random import Random
 
 import pytest
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import JAVA_SOURCES, Java
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acl_filters import AclFilter, matching_entries
@@ -22,9 +21,7 @@ from kvorum.metadata.principal import Principal
 from kvorum.metadata.standard_authorizer import Access, AuthorizerRules, host_text
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 
-pytestmark = pytest.mark.interop
-
-SOURCE = Path(__file__).parent / "java" / "AuthorizerJudge.java"
+SOURCE = JAVA_SOURCES / "AuthorizerJudge.java"
 WORLDS = 600
 QUESTIONS_PER_WORLD = 40
 NAMES = ("*", "a", "ab", "abc", "b", "a*", "kafka-cluster", "abcd", "A", "*a")
@@ -147,6 +144,7 @@ def _filter_question(
     return "\t".join(words), len(list(matching_entries(world.acls, wanted)))
 
 
+@pytest.mark.slow
 def test_kafkas_authorizer_decides_the_same(java: Java) -> None:
     random = Random(20)
     lines: list[str] = []

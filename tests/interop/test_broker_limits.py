@@ -12,20 +12,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 import pytest
-from tests.differential.failures import is_failure, is_met_otherwise
-from tests.differential.limits import changed_bodies
-from tests.differential.messages import message_of
-from tests.differential.sides import NO_ANSWER
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import TopicWish
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
+from tests.interop.differential.failures import is_failure, is_met_otherwise
+from tests.interop.differential.limits import changed_bodies
+from tests.interop.differential.messages import message_of
+from tests.interop.differential.sides import NO_ANSWER
 from tests.interop.protocol.broker_bodies import bodies
 from tests.interop.served_topics import topic_id, wait_until_served
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S, wait_for
-from tests.unit.node.raw_client import RawClient
 
 from kvorum.node.handlers.registry import broker_apis
 from kvorum.wire.apis import API_SPECS, request_class, response_class
@@ -40,8 +40,6 @@ from kvorum.wire.messages.find_coordinator import (
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import uuid_to_text
-
-pytestmark = pytest.mark.interop
 
 IS_WHOLE: Final = os.environ.get("KVORUM_BAD_INPUT") == "all"
 TOPIC: Final = "limits"
@@ -183,6 +181,7 @@ def brokers(
         yield Broker(ours.bootstrap_servers), Broker(real.bootstrap_servers)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_value_of_a_field_is_met_otherwise_than_by_kafka(

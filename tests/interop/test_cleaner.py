@@ -10,11 +10,10 @@ from typing import Final
 
 import pytest
 from tests.interop.cleaned_logs import OurLog, Script, asked, comparable, latest
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import Java
 
 from kvorum.wire.records import Compression, read_batches
 
-pytestmark = pytest.mark.interop
 LOGS: Final = 120
 PECULIARITIES: Final = (
     "aborted transaction",
@@ -50,6 +49,7 @@ def peculiarities(dump: str) -> Iterator[str]:
             end_offset = batch.next_offset
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "compressions", [(Compression.NONE,), tuple(Compression)], ids=["plain", "packed"]
 )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
-from pathlib import Path
 from random import Random
 from typing import Final
 
 import pytest
 from immutables import Map
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import JAVA_SOURCES, Java
 
 from kvorum.broker.quota.client_quota_manager import (
     UNLIMITED,
@@ -22,8 +21,7 @@ from kvorum.broker.quota.quota_managers import PRODUCER_BYTE_RATE, REQUEST_PERCE
 from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.metadata.client_quotas_image import CLIENT_ID, USER, ClientQuotasImage, QuotaEntity
 
-pytestmark = pytest.mark.interop
-ORACLE: Final = Path(__file__).parent / "java" / "ClientQuotaOracle.java"
+ORACLE: Final = JAVA_SOURCES / "ClientQuotaOracle.java"
 SCRIPTS: Final = 150
 STEPS: Final = 120
 MS_PER_S: Final = 1000.0
@@ -123,6 +121,7 @@ def client_of(user: str, client_id: str) -> QuotaClient:
     return QuotaClient(user, "" if client_id == "-" else client_id)
 
 
+@pytest.mark.slow
 def test_each_client_waits_as_long_as_in_kafka(java: Java) -> None:
     random = Random(55)
     lines = [line for _ in range(SCRIPTS) for line in Script(random).steps()]

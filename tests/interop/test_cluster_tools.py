@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import TOOL_CLASSES, ToolResult, ToolRunner
 from tests.interop.quorum_tools import comparable, logged, run_ours, run_real
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import TOOL_CLASSES, ToolResult, ToolRunner
 from tests.support.waiting import PATIENCE_S
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.sample
+
 
 Arguments = tuple[str, ...]
 NOBODY = "127.0.0.1:1"

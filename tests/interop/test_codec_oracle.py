@@ -8,16 +8,16 @@ from random import Random
 from typing import TypeAlias
 
 import pytest
-from tests.interop.kafka.codec_oracle import CodecOracle
-from tests.interop.kafka.java import Java
-from tests.random_messages import random_message
+from tests.support.kafka.codec_oracle import CodecOracle
+from tests.support.kafka.java import Java
+from tests.support.random_messages import random_message
 
 from kvorum.wire.api_table import MODULES
 from kvorum.wire.apis import message_class
 from kvorum.wire.json_form import to_json
 from kvorum.wire.primitives import Message
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.sample
 
 KAFKAS_MESSAGES_MIN = 200_000
 KAFKAS_MESSAGES_PER_PAIR = 280

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.config_judge import ConfigJudge
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import JAVA_SOURCES, Java
 
 from kvorum.codegen.config_tables import modules
 from kvorum.metadata import config_definitions
@@ -30,7 +30,8 @@ from kvorum.metadata.config_definitions import (
     validate_topic_configs,
 )
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.sample
+
 
 TABLES: Mapping[str, Mapping[str, ConfigDefinition]] = {
     "topic": TOPIC_CONFIGS,
@@ -68,7 +69,7 @@ def judge(java: Java) -> Iterator[ConfigJudge]:
 
 
 def test_the_tables_are_those_of_kafkas_classes(java: Java) -> None:
-    source = Path(__file__).parent / "java" / "ConfigDefinitions.java"
+    source = JAVA_SOURCES / "ConfigDefinitions.java"
     done = subprocess.run(
         java.command("ConfigDefinitions", classes=java.compile(source), log_level="OFF"),
         capture_output=True,

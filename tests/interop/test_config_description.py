@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolResult, ToolRunner
-from tests.interop.kvorum_node import KvorumNode
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kvorum_node import KvorumNode
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.sample
+
 
 TOPIC = "described"
 # Some of each kind: plain, in hours, negative hours, a secret, of a listener, unknown to Kafka.

@@ -11,15 +11,15 @@ from random import Random
 from typing import Any, Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import TopicWish
 from tests.interop.data_plane_script import TOPICS, Script, Step
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
 from tests.interop.served_topics import wait_until_served
-from tests.unit.node.raw_client import RawClient
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+from tests.support.raw_client import RawClient
 
 from kvorum.storage.producer_snapshot import decode_producer_snapshot
 from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
@@ -41,7 +41,6 @@ from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import read_batches
 
-pytestmark = pytest.mark.interop
 RESPONSES: Final[dict[type[Message], type[Message]]] = {
     ProduceRequest: ProduceResponse,
     FetchRequest: FetchResponse,
@@ -159,6 +158,7 @@ def whole_batches(records: Any, topic: str) -> list[object]:
     return [bytes(batch.data) for batch in batches]
 
 
+@pytest.mark.slow
 def test_answers_and_files_are_those_of_kafka(nodes: tuple[RealKafka, KvorumNode]) -> None:
     real, ours = nodes
     script = Script(Random(SEED), int(time.time() * 1000))

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import TopicWish
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolResult, ToolRunner
-from tests.interop.kvorum_node import KvorumNode
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kvorum_node import KvorumNode
 from tests.support.waiting import PATIENCE_S
 
-pytestmark = pytest.mark.interop
 COUNT: Final = 1000
 PARTITIONS: Final = 3
 
@@ -82,6 +81,7 @@ def verifiably_produce(tools: Tools, topic: str) -> dict[tuple[int, int], str]:
     return {(one["partition"], one["offset"]): one["value"] for one in sent}
 
 
+@pytest.mark.slow
 def test_what_the_verifiable_producer_sent_the_verifiable_consumer_gets(
     tools: Tools, topic: str
 ) -> None:

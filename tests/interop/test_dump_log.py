@@ -7,19 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.tools import ToolRunner
-from tests.unit.cli_dump.dump import decoder_of, dump
+from tests.interop.log_files import log_files
+from tests.support.dumped_text import decoder_of, dump
+from tests.support.kafka.tools import ToolRunner
 
-pytestmark = pytest.mark.interop
-
-SUFFIXES = (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot")
 METADATA_LOG = "dynamic-4.3.1/metadata/controller-1/__cluster_metadata-0"
 DATA_LOG = "dynamic-4.3.1/data/emails-tx-0"
-
-
-def log_files(folder: Path) -> list[Path]:
-    """Every file the tool knows."""
-    return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
 
 
 def check(

@@ -8,10 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.tools import ToolRunner
-from tests.unit.cli_dump.dump import dump
-
-pytestmark = pytest.mark.interop
+from tests.support.dumped_text import dump
+from tests.support.kafka.tools import ToolRunner
 
 SUFFIXES = (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot")
 SEEDS = range(8)

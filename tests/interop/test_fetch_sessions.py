@@ -9,14 +9,14 @@ from random import Random
 from typing import Final, NamedTuple
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import TopicWish
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
 from tests.interop.served_topics import topic_id, wait_until_served
-from tests.unit.node.raw_client import RawClient
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+from tests.support.raw_client import RawClient
 
 from kvorum.wire.messages.delete_records import (
     DeleteRecordsRequest,
@@ -40,7 +40,6 @@ from kvorum.wire.messages.produce import (
 )
 from kvorum.wire.records import RecordData, build_batch, read_batches
 
-pytestmark = pytest.mark.interop
 STEPS: Final = int(os.environ.get("KVORUM_FETCH_SESSION_STEPS", "1500"))
 SEED: Final = int(os.environ.get("KVORUM_FETCH_SESSION_SEED", "1"))
 TOPICS: Final = ("one", "two", "three")
@@ -264,6 +263,7 @@ def change_log(random: Random, both: tuple[Server, Server]) -> None:
         assert answered.partition_responses[0].error_code == 0
 
 
+@pytest.mark.slow
 def test_answers_are_those_of_kafka(servers: tuple[Server, Server]) -> None:
     theirs, mine = servers
     random = Random(SEED)

@@ -4,15 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.clients.driver import TopicWish
-from tests.interop.clients.kafka_python import KafkaPythonDriver
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
 from tests.support.asking import asked_until
-
-pytestmark = pytest.mark.interop
+from tests.support.clients.driver import TopicWish
+from tests.support.clients.kafka_python import KafkaPythonDriver
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
 
 TOPICS = {"files-one", "files.two", "files-three"}
 LOG_DIRECTORY = "__cluster_metadata-0"

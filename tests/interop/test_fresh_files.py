@@ -8,19 +8,17 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, Producer
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
-from tests.interop.conftest import JarsOf
-from tests.interop.kafka.fetch_jars import OLDER_BROKER, REFERENCE_RELEASE
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.test_dump_log import log_files
+from tests.interop.log_files import log_files
+from tests.support.dumped_text import decoder_of, dump
+from tests.support.fixtures import JarsOf
+from tests.support.kafka.fetch_jars import OLDER_BROKER, REFERENCE_RELEASE
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
 from tests.support.waiting import PATIENCE_S
-from tests.unit.cli_dump.dump import decoder_of, dump
 
 from kvorum.inspection.decoding.files import file_objects, files_below
 from kvorum.inspection.log_check.check import check_paths
 from kvorum.inspection.log_check.findings import Verdict
-
-pytestmark = pytest.mark.interop
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 TOPIC: Final = "fresh"

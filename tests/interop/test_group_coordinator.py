@@ -7,19 +7,17 @@ import subprocess
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 from random import Random
 from typing import IO, Final
 
 import pytest
 from tests.interop.group_coordinator_driver import Driver
 from tests.interop.group_coordinator_script import Script, old_record
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import JAVA_SOURCES, Java
 
 from kvorum.groups.settings import GroupCoordinatorSettings
 
-pytestmark = pytest.mark.interop
-ORACLE: Final = Path(__file__).parent / "java" / "GroupCoordinatorOracle.java"
+ORACLE: Final = JAVA_SOURCES / "GroupCoordinatorOracle.java"
 ORACLE_CLASS: Final = "org.apache.kafka.coordinator.group.GroupCoordinatorOracle"
 SCRIPTS: Final = 60
 STEPS: Final = 250
@@ -129,6 +127,7 @@ class Comparison:
         self.kinds.update(re.findall(r"^error -?\d+", ours))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_each_step_gives_what_kafka_gives(java: Java, seed: int) -> None:
     random = Random(seed)

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import pytest
 from tests.interop.group_script import SUBSCRIPTION
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
-from tests.interop.test_group_requests import SETTINGS, Server, batches, coordinates
+from tests.interop.group_servers import SETTINGS, Server, batches, coordinates
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
-from tests.unit.node.raw_client import RawClient
 
 from kvorum.groups.coordinator_partition import coordinator_partition
 from kvorum.wire.headers import decode_response_frame
@@ -37,7 +37,6 @@ from kvorum.wire.messages.sync_group import (
     SyncGroupResponse,
 )
 
-pytestmark = pytest.mark.interop
 GROUP: Final = "waiting"
 JOIN, SYNC = 5, 3
 """The versions of the requests, in which members have instance ids."""

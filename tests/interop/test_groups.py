@@ -11,14 +11,13 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import TopicWish
-from tests.interop.clients.java_records import JavaClients, JavaMember
-from tests.interop.kafka.java import Java
-from tests.interop.kvorum_node import KvorumNode
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.clients.java_records import JavaClients, JavaMember
+from tests.support.kafka.java import Java
+from tests.support.kvorum_node import KvorumNode
 from tests.support.waiting import PATIENCE_S, wait_for
 
-pytestmark = pytest.mark.interop
 PARTITIONS: Final = 6
 COUNT: Final = 60
 VALUES: Final = [b"value-%d" % number for number in range(COUNT)]
@@ -202,6 +201,7 @@ def is_shared(*members: AnyMember) -> bool:
     return sorted(owned) == list(range(PARTITIONS)) and all(one.partitions for one in members)
 
 
+@pytest.mark.slow
 def test_members_share_the_partitions_and_go_on_from_what_is_committed(
     servers: str, topic: str, join: Join
 ) -> None:
@@ -220,6 +220,7 @@ def test_members_share_the_partitions_and_go_on_from_what_is_committed(
         assert sorted(again.values) == sorted(VALUES)
 
 
+@pytest.mark.slow
 def test_members_of_different_libraries_share_a_group(
     servers: str, topic: str, request: pytest.FixtureRequest
 ) -> None:
@@ -234,6 +235,7 @@ def test_members_of_different_libraries_share_a_group(
         wait_until_read(COUNT, *everyone)
 
 
+@pytest.mark.slow
 def test_kafkas_own_member_commits_by_time(
     servers: str, topic: str, request: pytest.FixtureRequest
 ) -> None:
@@ -244,6 +246,7 @@ def test_kafkas_own_member_commits_by_time(
         assert len(member.values) == COUNT - 3
 
 
+@pytest.mark.slow
 def test_members_by_aiokafka_share_and_commit(servers: str, topic: str) -> None:
     library: Any = importlib.import_module("aiokafka")
 
@@ -283,6 +286,7 @@ def test_members_by_aiokafka_share_and_commit(servers: str, topic: str) -> None:
     assert asyncio.run(story()) == [PARTITIONS // 2] * 2
 
 
+@pytest.mark.slow
 def test_a_static_member_comes_back_to_its_partitions(servers: str, topic: str) -> None:
     def member(name: str) -> Confluent:
         return Confluent(servers, topic, topic, **{"group.instance.id": name})

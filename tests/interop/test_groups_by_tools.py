@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import TopicWish
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolResult, ToolRunner
-from tests.interop.kvorum_node import KvorumNode
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kvorum_node import KvorumNode
 from tests.support.waiting import wait_for
 
-pytestmark = pytest.mark.interop
 COUNT: Final = 30
 LINES: Final = [f"value-{number}" for number in range(COUNT)]
 GROUP: Final = "by-tools"

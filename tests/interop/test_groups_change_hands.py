@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import TopicWish
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
 from tests.support.waiting import PATIENCE_S
 
-pytestmark = pytest.mark.interop
 TOPIC: Final = "handed-over"
 PARTITIONS: Final = 4
 GROUPS: Final = ("one", "two", "grp-é")
@@ -72,6 +71,7 @@ def use(servers: str, first: int) -> None:
         assert read(servers, group) == list(range(first, first + BATCH)), group
 
 
+@pytest.mark.slow
 def test_groups_go_from_a_real_node_to_ours_and_back(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner
 ) -> None:
@@ -102,6 +102,7 @@ def test_groups_go_from_a_real_node_to_ours_and_back(
     assert "grp-é" in dumped.stdout
 
 
+@pytest.mark.slow
 def test_what_a_group_has_committed_outlives_every_kill(tmp_path: Path) -> None:
     node = KvorumNode(
         tmp_path,

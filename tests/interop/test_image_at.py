@@ -9,16 +9,14 @@ from random import Random
 from typing import Final
 
 import pytest
-from tests.golden_data import metadata_directories
-from tests.interop.kafka.tools import ToolRunner
 from tests.interop.metadata_shell import Shell, history, tree_text
-from tests.unit.metadata.golden_logs import first_offset, snapshots
+from tests.support.golden_data import metadata_directories
+from tests.support.golden_logs import first_offset, snapshots
+from tests.support.kafka.tools import ToolRunner
 
 from kvorum.inspection.metadata_log.folded_log import FoldedLog
 from kvorum.inspection.metadata_log.moment import Moment, fold_until
 from kvorum.wire.records import BatchOptions, RecordBatch, RecordData, build_batch, read_batches
-
-pytestmark = pytest.mark.interop
 
 OFFSETS: Final = 200
 _CONFIG_INDENT: Final = " " * 4
@@ -96,6 +94,7 @@ def without_leftovers(tree: str, topics: Container[str]) -> list[str]:
     return kept
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_images_at_random_offsets(
     golden_sets: Path, kafka_tools: ToolRunner, tmp_path: Path

@@ -9,9 +9,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.interop.kafka.internal_topics import Answer, InternalTopics, TopicRecord
-from tests.interop.kafka.java import Java
-from tests.random_messages import random_message
+from tests.support.kafka.internal_topics import Answer, InternalTopics, TopicRecord
+from tests.support.kafka.java import Java
+from tests.support.random_messages import random_message
 
 from kvorum.internal_topics.coordinator_records import (
     CONSUMER_OFFSETS,
@@ -36,7 +36,8 @@ from kvorum.spark.functions.transaction_state import transaction_state_row
 from kvorum.wire.apis import message_class
 from kvorum.wire.uuid_text import uuid_to_text
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.sample
+
 
 COORDINATORS = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 REMOTE = "__remote_log_metadata"

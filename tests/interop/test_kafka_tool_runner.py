@@ -1,10 +1,7 @@
 """The runner of Kafka's tools tells how they ended and what they printed, as a shell would."""
 
-import pytest
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-
-pytestmark = pytest.mark.interop
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
 
 
 def test_output_and_exit_code_of_a_tool_that_succeeds(kafka_tools: ToolRunner) -> None:

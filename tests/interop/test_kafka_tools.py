@@ -4,13 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolResult, ToolRunner
-from tests.interop.kvorum_node import KvorumNode
 from tests.interop.tool_steps import STEPS, Step
 from tests.support.asking import are_alike, asked_until
-
-pytestmark = pytest.mark.interop
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kvorum_node import KvorumNode
 
 # What differs between two clusters that are the same: ids, offsets, times and counts of records.
 DIRECTORY_OR_TOPIC_ID = re.compile(r"\b[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])")

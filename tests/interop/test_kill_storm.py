@@ -9,10 +9,6 @@ from typing import Final
 
 import pytest
 from tests.interop.broker_cluster import OlderBrokers
-from tests.interop.conftest import JarsOf
-from tests.interop.kafka.fetch_jars import OLDER_BROKER
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
 from tests.interop.kill_storm import (
     EVERYBODY,
     OLDER_VERSION,
@@ -20,8 +16,11 @@ from tests.interop.kill_storm import (
     storm,
     stormy_cluster,
 )
+from tests.support.fixtures import JarsOf
+from tests.support.kafka.fetch_jars import OLDER_BROKER
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
 
-pytestmark = pytest.mark.interop
 KILLS: Final = 5
 OURS_BESIDE_ANOTHER: Final = frozenset({11, 12})
 StormIn = Callable[[Collection[int], OlderBrokers | None], None]
@@ -43,14 +42,17 @@ def storm_in(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> StormIn:
     return pass_over
 
 
+@pytest.mark.slow
 def test_ours_lose_double_and_reorder_nothing(storm_in: StormIn) -> None:
     storm_in(EVERYBODY, None)
 
 
+@pytest.mark.slow
 def test_ours_and_a_real_one_lose_double_and_reorder_nothing(storm_in: StormIn) -> None:
     storm_in(OURS_BESIDE_ANOTHER, None)
 
 
+@pytest.mark.slow
 def test_ours_and_one_of_an_older_release_do_neither(
     storm_in: StormIn, java: Java, kafka_jars: JarsOf
 ) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 from tests.interop.controller_quorum import NO_DIRECTORY, ControllerQuorum
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolResult, ToolRunner
-from tests.interop.node import Key, Kind
 from tests.interop.quorum_story import Story
 from tests.interop.quorum_tools import run_ours, run_real
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.node import Key, Kind
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 KINDS: tuple[Kind, ...] = ("kvorum", "kafka")
 VOTERS = (1, 2, 3)
 NEWCOMER = 4

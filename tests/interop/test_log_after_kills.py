@@ -3,15 +3,14 @@
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.tools import ToolRunner
-from tests.unit.node.test_kill import kill_again_and_again
-
-pytestmark = pytest.mark.interop
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kill_again import kill_again_and_again
 
 ROUNDS = 3
 LOG = Path("data", "__cluster_metadata-0", "00000000000000000000.log")
 
 
+@pytest.mark.slow
 def test_kafka_dump_log_reads_what_a_killed_node_wrote(
     tmp_path: Path, kafka_tools: ToolRunner
 ) -> None:

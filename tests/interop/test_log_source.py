@@ -19,16 +19,14 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.spark.log_source.options import parse_options
 from kvorum.spark.log_source.range_rows import Reading, range_rows
 from kvorum.spark.log_source.segments import planned_segments
-
-pytestmark = pytest.mark.interop
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TRANSACTIONS = "payments"
@@ -53,6 +51,7 @@ class Received(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...]
 
 
+@pytest.mark.slow
 def test_rows_of_a_running_broker_are_what_consumers_receive(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner
 ) -> None:

@@ -6,12 +6,11 @@ import struct
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
 import pytest
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import JAVA_SOURCES, Java
 
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.log_validator import (
@@ -38,8 +37,7 @@ from kvorum.wire.records.batch import (
 )
 from kvorum.wire.records.compression import compress, decompress
 
-pytestmark = pytest.mark.interop
-ORACLE: Final = Path(__file__).parent / "java" / "LogValidatorOracle.java"
+ORACLE: Final = JAVA_SOURCES / "LogValidatorOracle.java"
 NOW_MS: Final = 1_700_000_000_000
 HOUR_MS: Final = 3_600_000
 BATCHES: Final = 6_000
@@ -251,6 +249,7 @@ def agree(found: Verdict, theirs: Verdict, question: Question) -> bool:
     return found == theirs or (question.is_damaged_inside and found.kind == "error")
 
 
+@pytest.mark.slow
 def test_each_batch_is_appended_or_refused_as_by_kafka(java: Java) -> None:
     asked = list(questions())
     done = subprocess.run(

@@ -3,22 +3,14 @@
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.java import Java
-from tests.interop.test_mixed_processes import (
-    Addresses,
-    format_nodes,
-    running,
-    write_settings,
-)
-from tests.process.combined_node import CombinedNode
-from tests.process.test_full_disk import disk
-from tests.process.test_lost_log_dir import leaders, lose_the_disk
+from tests.interop.mixed_processes import Addresses, format_nodes, running, write_settings
+from tests.support.combined_node import CombinedNode
+from tests.support.kafka.java import Java
+from tests.support.lost_disk import leaders, lose_the_disk
 from tests.support.ports import free_ports
 
-__all__ = ["disk"]
-pytestmark = pytest.mark.interop
 
-
+@pytest.mark.slow
 def test_a_real_controller_elects_nobody_in_a_lost_directory(
     tmp_path: Path, java: Java, disk: Path
 ) -> None:

@@ -6,9 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.golden_data import metadata_directories
 from tests.interop.every_record import SHA_512, every_batch, log_of
-from tests.interop.kafka.tools import ToolRunner
 from tests.interop.metadata_shell import (
     Shell,
     has_records,
@@ -19,7 +17,9 @@ from tests.interop.metadata_shell import (
     without_provenance,
 )
 from tests.interop.random_log import RandomLog
-from tests.unit.cli_dump.dump import dump
+from tests.support.dumped_text import dump
+from tests.support.golden_data import metadata_directories
+from tests.support.kafka.tools import ToolRunner
 
 from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.record_types import RecordAndVersion, record_type_name
@@ -30,8 +30,6 @@ from kvorum.wire.messages.remove_user_scram_credential_record import (
 )
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kvorum.wire.records import read_batches
-
-pytestmark = pytest.mark.interop
 
 PREFIXES_PER_LOG = 16
 SEEDS = 8
@@ -52,6 +50,7 @@ def test_every_golden_snapshot(golden_sets: Path, shell: Shell) -> None:
     assert len(shown) > 15
 
 
+@pytest.mark.slow
 def test_every_golden_log_at_many_offsets(golden_sets: Path, shell: Shell) -> None:
     compared = [
         shell.check(part, (directory, number))

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import TopicWish
-from tests.interop.clients.metadata_readers import (
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.clients.metadata_readers import (
     READERS,
     ConfluentReader,
     KafkaPythonReader,
@@ -18,15 +18,13 @@ from tests.interop.clients.metadata_readers import (
     read_all,
     records_on_disk,
 )
-from tests.interop.conftest import JarsOf
-from tests.interop.kafka.fetch_jars import SPARK_CONNECTOR
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
-from tests.interop.spark_programs import run_spark_program
+from tests.support.fixtures import JarsOf
+from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+from tests.support.spark.spark_programs import run_spark_program
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
-
-pytestmark = pytest.mark.interop
 
 SETTINGS = {
     "kvorum.metadata.topic.readable": "true",
@@ -122,6 +120,7 @@ def test_other_clients_read_the_bytes_of_the_log(
     assert read_all(kind, node.bootstrap_servers, on_disk[-1].offset) == on_disk
 
 
+@pytest.mark.slow
 def test_sparks_connector_reads_the_bytes_of_the_log(
     node: KvorumNode, on_disk: list[Read], kafka_jars: JarsOf, tmp_path: Path
 ) -> None:

@@ -6,7 +6,8 @@ import asyncio
 from contextlib import closing
 
 import pytest
-from tests.interop.clients.metadata_readers import (
+from tests.interop.moved_start import SETTINGS, move_start
+from tests.support.clients.metadata_readers import (
     EARLIEST,
     LATEST,
     READERS,
@@ -16,30 +17,19 @@ from tests.interop.clients.metadata_readers import (
     read_all,
     records_on_disk,
 )
-from tests.support.waiting import wait_for, wait_for_async
-from tests.unit.node.metadata_consumer import (
+from tests.support.metadata_consumer import (
     create_topic,
     fetch,
     fetch_request,
     list_offsets,
 )
-from tests.unit.node.raw_client import RawClient
+from tests.support.raw_client import RawClient
+from tests.support.waiting import wait_for
 
-from kvorum.node.kafka_raft_server import KafkaRaftServer
 from kvorum.testing import AsyncCluster
 from kvorum.wire.error_codes import ErrorCode
 
-pytestmark = [pytest.mark.interop, pytest.mark.asyncio]
-
-SETTINGS = {
-    "kvorum.metadata.topic.readable": "true",
-    "metadata.max.idle.interval.ms": "0",
-    "metadata.log.max.record.bytes.between.snapshots": "2000",
-    # Nothing is kept that a snapshot contains, and files go at once.
-    "metadata.max.retention.bytes": "1",
-    "internal.metadata.delete.delay.millis": "0",
-    "internal.metadata.log.segment.bytes": "4000",
-}
+pytestmark = pytest.mark.asyncio
 
 
 def fill(controller_servers: str, prefix: str) -> None:
@@ -47,19 +37,6 @@ def fill(controller_servers: str, prefix: str) -> None:
     with RawClient(controller_servers) as controller:
         for number in range(80):
             create_topic(controller, f"{prefix}-{number}")
-
-
-async def move_start(node: KafkaRaftServer) -> int:
-    """Have the node clean its log as it does once a minute; return where the log starts then."""
-    raft = node.shared_server.raft
-    before = raft.log.start_offset
-
-    def cleaned() -> int | None:
-        raft.clean()
-        return raft.log.start_offset if raft.log.start_offset > before else None
-
-    # A snapshot is being written in another thread.
-    return await wait_for_async(cleaned, "a snapshot lets the log's start move")
 
 
 def reset_reads(
@@ -76,6 +53,7 @@ def reset_reads(
         return reader.records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", READERS)
 async def test_what_is_gone_is_out_of_range_and_the_client_starts_anew(
     kind: type[ConfluentReader | KafkaPythonReader],
@@ -111,6 +89,7 @@ async def test_what_is_gone_is_out_of_range_and_the_client_starts_anew(
         assert newest[0].offset > on_disk[-1].offset
 
 
+@pytest.mark.slow
 async def test_a_consumer_reads_on_while_files_behind_it_go() -> None:
     async with AsyncCluster(overrides=SETTINGS) as cluster:
         (node_id,) = cluster.node_ids

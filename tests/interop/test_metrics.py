@@ -6,24 +6,23 @@ import math
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import HEAP_MB, NodeFiles, write_settings
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
-from tests.interop.metrics_scrape import Page, scrape
-from tests.process.played_broker import (
+from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.server import HEAP_MB, NodeFiles, write_settings
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+from tests.support.metrics_scrape import Page, scrape
+from tests.support.played_broker import (
     HEARTBEAT_VERSION,
     REGISTRATION_VERSION,
     heartbeat,
     registration,
 )
 from tests.support.ports import free_ports
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, fetch, produce, values
 from tests.support.waiting import PATIENCE_S, wait_for
-from tests.unit.node.raw_client import RawClient
-from tests.unit.node.record_requests import batch, fetch, produce, values
 
 from kvorum.node.metrics.absent import ABSENT
 from kvorum.node.metrics.catalogue import KIP_853, all_metrics
@@ -52,8 +51,9 @@ from kvorum.wire.messages.list_offsets import (
 )
 from kvorum.wire.records import RecordData, build_batch
 
-pytestmark = pytest.mark.interop
-SOURCE = Path(__file__).parent / "java" / "MetricNames.java"
+pytestmark = pytest.mark.sample
+
+SOURCE = JAVA_SOURCES / "MetricNames.java"
 SETTLING_MS = 1_000
 READY = "ready"
 TOPIC = "lone"

@@ -1,40 +1,18 @@
 """Two static voters, one ours and one real Kafka's: they elect each other and keep one log."""
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.java import Java
-from tests.interop.node import Node
+from tests.interop.mixed_voters import LOG, OURS, REAL, both_kinds, described, last_words
+from tests.support.kafka.java import Java
+from tests.support.node import Node
 from tests.support.node_process import run_kvorum, write_properties
-from tests.support.ports import free_ports
 from tests.support.waiting import wait_for
 
-from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-)
 from kvorum.wire.records import read_batches
 
-pytestmark = pytest.mark.interop
-
-OURS, REAL = 1, 2
 ROUNDS_MAX = 6
-LOG = Path("__cluster_metadata-0", "00000000000000000000.log")
-
-
-def both_kinds(folder: Path, java: Java) -> dict[int, Node]:
-    """Return a controller of ours and a real one, neither formatted nor started."""
-    ours, real = free_ports(2)
-    return {
-        OURS: Node("kvorum", OURS, ours, folder / str(OURS), java),
-        REAL: Node("kafka", REAL, real, folder / str(REAL), java),
-    }
 
 
 @pytest.fixture
@@ -64,30 +42,6 @@ def write_settings(voter: Node, quorum: str) -> None:
     write_properties(voter.properties, settings)
 
 
-def described(port: int) -> DescribeQuorumResponsePartitionData | None:
-    """Ask a controller about the quorum; None where nobody answers."""
-    topic = DescribeQuorumRequestTopicData(
-        "__cluster_metadata", [DescribeQuorumRequestPartitionData()]
-    )
-
-    async def ask() -> DescribeQuorumResponsePartitionData:
-        connection = await ClientConnection.open(
-            host="127.0.0.1", port=port, client_id="test", timeout_ms=5000
-        )
-        try:
-            response = await connection.request(
-                DescribeQuorumRequest([topic]), DescribeQuorumResponse, timeout_ms=5000
-            )
-            return response.topics[0].partitions[0]
-        finally:
-            await connection.close()
-
-    try:
-        return asyncio.run(ask())
-    except ClientConnectionError:
-        return None
-
-
 def leader_with_a_follower(voters: dict[int, Node]) -> Node | None:
     """Return who leads, once the other has all that is committed."""
     for voter in voters.values():
@@ -99,11 +53,6 @@ def leader_with_a_follower(voters: dict[int, Node]) -> Node | None:
     return None
 
 
-def last_words(voters: dict[int, Node]) -> str:
-    """Return the end of what each has said: what a failure shows."""
-    return "\n".join(voter.process.last_words() for voter in voters.values())
-
-
 def leader_of(voters: dict[int, Node]) -> Node:
     """Wait until one leads and the other has all that is committed; return who leads."""
     return wait_for(
@@ -113,6 +62,7 @@ def leader_of(voters: dict[int, Node]) -> Node:
     )
 
 
+@pytest.mark.slow
 def test_leadership_goes_back_and_forth_and_the_logs_are_the_same(
     voters: dict[int, Node],
 ) -> None:

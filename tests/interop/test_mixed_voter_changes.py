@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.interop.kafka.java import Java
-from tests.interop.node import Node
-from tests.interop.test_mixed_quorum import (
+from tests.interop.mixed_voters import (
     LOG,
     OURS,
     REAL,
+    Described,
     both_kinds,
-    described,
     last_words,
+    until,
+    voter_ids,
 )
+from tests.support.kafka.java import Java
+from tests.support.node import Node
 from tests.support.node_process import run_kvorum, write_properties
 from tests.support.waiting import wait_for
 
 from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.messages.update_features import (
     UpdateFeaturesRequest,
@@ -33,11 +34,10 @@ from kvorum.wire.messages.update_features import (
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import ZERO_UUID
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 NOT_YET = ("because not all of the voters support it", "has not registered")
 NEVER_MS = 600_000
 _Response = TypeVar("_Response", bound=Message)
-Described = DescribeQuorumResponsePartitionData
 
 
 @pytest.fixture
@@ -104,25 +104,8 @@ def ask(voter: Node, request: Message, kind: type[_Response]) -> _Response:
     return asyncio.run(exchange())
 
 
-def until(voters: dict[int, Node], state: str, holds: Callable[[Described], bool]) -> Described:
-    """Return what a leader says of the quorum once that `holds`."""
-
-    def look() -> Described | None:
-        for voter in voters.values():
-            found = described(voter.port)
-            if found is not None and found.error_code == ErrorCode.NONE and holds(found):
-                return found
-        return None
-
-    return wait_for(look, state, otherwise=lambda: last_words(voters))
-
-
 def until_complete(voters: dict[int, Node]) -> Described:
     return until(voters, "both vote and have all that is committed", is_complete)
-
-
-def voter_ids(found: Described) -> set[int]:
-    return {state.replica_id for state in found.current_voters}
 
 
 def is_complete(found: Described) -> bool:

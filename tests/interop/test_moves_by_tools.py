@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.tools import ToolRunner
-from tests.support.waiting import wait_for
-from tests.unit.node.log_dir_requests import Replica, replicas
-from tests.unit.node.raw_client import RawClient
-from tests.unit.node.record_requests import batch, fetch, produce, values
-from tests.unit.node.replicated import (
+from tests.support.kafka.tools import ToolRunner
+from tests.support.log_dir_moves import NODE, hosted, the_other, two_directories, wait_until_moved
+from tests.support.log_dir_requests import Replica, replicas
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, fetch, produce, values
+from tests.support.replicated import (
     BROKERS,
     CONTROLLER,
     OVERRIDES,
@@ -20,13 +20,7 @@ from tests.unit.node.replicated import (
     state_of,
     wait_for_isr,
 )
-from tests.unit.node.test_alter_replica_log_dirs import (
-    NODE,
-    hosted,
-    the_other,
-    two_directories,
-    wait_until_moved,
-)
+from tests.support.waiting import wait_for
 
 from kvorum.broker.quota.replication_quota_manager import (
     ALTER_LOG_DIRS_RATE,
@@ -39,7 +33,6 @@ from kvorum.metadata.configs_image import ResourceType
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 
-pytestmark = pytest.mark.interop
 RATE = 1_000_000
 
 
@@ -102,6 +95,7 @@ def test_a_replica_moves_to_another_log_directory(kafka_tools: ToolRunner, tmp_p
         assert len(values(fetch(broker, "moving", 0))) == 5
 
 
+@pytest.mark.slow
 def test_a_throttled_replica_moves_to_another_broker(
     kafka_tools: ToolRunner, tmp_path: Path
 ) -> None:

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from tests.interop.config_judge import ConfigJudge
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import Java
 
 from kvorum.node.config import ConfigError, Listener, NodeConfig
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.sample
+
 
 BOTH = {
     "process.roles": "broker,controller",

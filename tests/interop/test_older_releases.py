@@ -10,8 +10,8 @@ from random import Random
 from types import ModuleType
 
 import pytest
-from tests.golden_data import read_json_lines
-from tests.random_messages import random_message
+from tests.support.golden_data import read_json_lines
+from tests.support.random_messages import random_message
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.codegen.model import MessageSpec
@@ -23,7 +23,7 @@ from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.messages.response_header import ResponseHeader
 from kvorum.wire.primitives import Message
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 RELEASES = ("4.0.0", "3.9.1")
 MESSAGES_MIN = {"4.0.0": 240, "3.9.1": 230}

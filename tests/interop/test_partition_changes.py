@@ -9,13 +9,12 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from random import Random
 
 import pytest
-from tests.interop.kafka.java import Java
-from tests.properties.partitions.explore import explore
-from tests.properties.partitions.space import Space
+from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.partitions.explore import explore
+from tests.support.partitions.space import Space
 
 from kvorum.controller.election import Election
 from kvorum.controller.partition_change_builder import PartitionChangeBuilder, PartitionRules
@@ -24,9 +23,10 @@ from kvorum.metadata.partition import RECOVERED, RECOVERING, PartitionRegistrati
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.json_form import to_json
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.sample
 
-SOURCE = Path(__file__).parent / "java" / "PartitionChanges.java"
+
+SOURCE = JAVA_SOURCES / "PartitionChanges.java"
 CASES = 20_000
 BROKERS = range(6)
 TOPIC_ID = bytes([0] * 7 + [1] + [0] * 7 + [1])

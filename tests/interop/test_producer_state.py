@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
-from pathlib import Path
 from random import Random
 from typing import Final
 
 import pytest
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import JAVA_SOURCES, Java
 
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.producer_state import ProducerError, ProducerState
@@ -28,8 +27,7 @@ from kvorum.wire.records import (
 )
 from kvorum.wire.records.batch import INT32_MAX
 
-pytestmark = pytest.mark.interop
-ORACLE: Final = Path(__file__).parent / "java" / "ProducerStateOracle.java"
+ORACLE: Final = JAVA_SOURCES / "ProducerStateOracle.java"
 ORACLE_CLASS: Final = "org.apache.kafka.storage.internals.log.ProducerStateOracle"
 EXPIRATION_MS: Final = 1000
 LOGS: Final = 300
@@ -172,6 +170,7 @@ class Fold:
         return text
 
 
+@pytest.mark.slow
 def test_each_log_leads_to_the_state_that_kafka_has(java: Java) -> None:
     random = Random(98)
     lines = [line for _ in range(LOGS) for line in Script(random).steps()]

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from tests.interop.broker_settings import write_settings_with_a_broker
 from tests.interop.controller_quorum import ControllerQuorum
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolResult, ToolRunner
-from tests.interop.kvorum_node import listens
-from tests.interop.node import Kind
 from tests.interop.quorum_story import Story, Tool
 from tests.interop.quorum_tools import run_ours, run_real
-from tests.support.ports import free_ports
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kvorum_node import listens
+from tests.support.node import Kind
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 KINDS: tuple[Kind, ...] = ("kvorum", "kafka")
 WRONG_DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
 
@@ -180,24 +180,6 @@ def test_a_quorum_grows_from_one_as_a_real_one(
             quorum.format(3, "--no-initial-controllers")
             told[kind] = tell_of_growing_from_one(quorum, real, run_ours)
     assert told["kvorum"] == told["kafka"]
-
-
-def write_settings_with_a_broker(quorum: ControllerQuorum) -> str:
-    """Make the first node a broker as well, and return where it listens as one."""
-    (port,) = free_ports(1)
-    broker, controller = f"127.0.0.1:{port}", quorum.controllers[1].address
-    listeners = f"PLAINTEXT://{broker},CONTROLLER://{controller}"
-    quorum.write_dynamic_settings()
-    quorum.write_settings(
-        {
-            "controller.quorum.bootstrap.servers": quorum.addresses,
-            "process.roles": "broker,controller",
-            "listeners": listeners,
-            "advertised.listeners": listeners,
-        },
-        1,
-    )
-    return broker
 
 
 def tell_through_a_broker(quorum: ControllerQuorum, real: Tool, broker: str) -> list[str]:

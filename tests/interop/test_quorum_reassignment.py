@@ -10,8 +10,6 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
 from tests.interop.metadata_shell import Shell
 from tests.interop.mixed_controllers import (
     KEY,
@@ -24,13 +22,14 @@ from tests.interop.mixed_controllers import (
     start,
     whole_log,
 )
-from tests.interop.test_mixed_quorum import described
-from tests.interop.test_mixed_voter_changes import until
-from tests.process.quorum.reassigning import alter
+from tests.interop.mixed_voters import described, until
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.quorum.reassigning import alter
 
 from kvorum.wire.error_codes import ErrorCode
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 OURS: Collection[int] = (1, 4)
 REAL: Collection[int] = (2, 3)
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from tests.interop.controller_quorum import ControllerQuorum
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.node import Kind
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.node import Kind
 from tests.support.node_process import run_kvorum
 from tests.support.waiting import wait_for
 
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 VOTERS = (1, 2, 3)
 NEWCOMERS = (4, 5)
 TO_DYNAMIC = ("upgrade", "--feature", "kraft.version=1")

@@ -10,9 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.interop.controller_quorum import ControllerQuorum
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.node import Kind
 from tests.interop.stream_rows import (
     COLUMNS,
     MORE,
@@ -23,14 +20,17 @@ from tests.interop.stream_rows import (
     stream_over,
     writing,
 )
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.node import Kind
+from tests.support.spark.patience import start_patiently
 from tests.support.waiting import wait_for
-from tests.unit.spark.streaming.patience import start_patiently
 
 from kvorum.spark import KvorumMetadataSource
 from kvorum.spark.session import build_session
 
 # pyspark leaves sockets to the garbage collector.
-pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 KILLS = 3
 RESTARTS = 2
@@ -128,6 +128,7 @@ def named(quorum: ControllerQuorum) -> str:
     return ",".join(quorum.controllers[node_id].address for node_id in (1, 2))
 
 
+@pytest.mark.slow
 def test_every_committed_record_is_read_once(quorum: ControllerQuorum) -> None:
     stream = stream_over({"controllers": named(quorum)})
     with writing(quorum) as writer:
@@ -148,6 +149,7 @@ def test_every_committed_record_is_read_once(quorum: ControllerQuorum) -> None:
     check(rows_of(stream), quorum, writer, epochs_min=KILLS + 1)
 
 
+@pytest.mark.slow
 def test_every_committed_record_is_a_row_once(
     quorum: ControllerQuorum, spark: SparkSession, tmp_path: Path
 ) -> None:

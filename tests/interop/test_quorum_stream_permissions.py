@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.interop.controller_quorum import ControllerQuorum
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import listens
-from tests.interop.node import Kind
 from tests.interop.stream_rows import stream_over
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import listens
+from tests.support.node import Kind
+from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
-from tests.unit.node.raw_client import RawClient
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.spark.errors import QuorumError
@@ -23,7 +23,7 @@ from kvorum.wire.messages.create_acls import (
     CreateAclsResponse,
 )
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 from tests.interop.controller_quorum import ControllerQuorum
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import listens
 from tests.interop.stream_rows import stream_over
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import listens
 from tests.support.waiting import wait_for
 
 from kvorum.spark.errors import QuorumError
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 PASSWORD = 'pass"word, and = more'
 QUOTED = PASSWORD.replace('"', '\\"')
 MODULES = "org.apache.kafka.common.security"

@@ -10,20 +10,19 @@ from typing import Any
 
 import pytest
 from tests.interop.controller_quorum import ControllerQuorum
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
+from tests.interop.moved_start import SETTINGS, move_start
 from tests.interop.quota_writer import QuotaWriter
 from tests.interop.stream_rows import records_of, stream_over, users_in
-from tests.interop.test_metadata_topic_start import SETTINGS, move_start
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.spark.micro_batches import MicroBatches
+from tests.support.spark.small_logs import LOG_FOLDER
 from tests.support.waiting import wait_for
-from tests.unit.spark.small_logs import LOG_FOLDER
-from tests.unit.spark.streaming.micro_batches import MicroBatches
 
 from kvorum.spark.errors import DamagedFileError
 from kvorum.testing import AsyncCluster
 from kvorum.wire.records import RecordBatch, read_batches
 
-pytestmark = pytest.mark.interop
 COLUMNS = ("path", "file_kind", "offset", "epoch", "json", "damage")
 SNAPSHOT_BYTES = "metadata.log.max.record.bytes.between.snapshots"
 NO_RECORDS = "the controllers have no records before {start} any more"

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 from tests.interop.controller_quorum import ControllerQuorum
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolResult, ToolRunner
-from tests.interop.node import Kind
 from tests.interop.quorum_tools import run_ours, run_real
+from tests.interop.registered_controllers import registered_controllers
 from tests.interop.stream_rows import check, read_on, rows_of, stream_over, writing
-from tests.interop.test_quorum_tool_during_reassignment import registered_controllers
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.node import Kind
 from tests.support.waiting import wait_for
 
 from kvorum.spark.errors import QuorumError
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 FIRST = 1
 LATER: dict[str, tuple[int, ...]] = {"kvorum": (2, 3, 4), "kafka": (2,)}
 

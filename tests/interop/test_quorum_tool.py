@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolResult, ToolRunner
-from tests.interop.kvorum_node import KvorumNode
 from tests.interop.quorum_tools import comparable, logged, run_ours, run_real, without_progress
+from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kvorum_node import KvorumNode
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli.admin.client import AdminClient
@@ -25,8 +25,6 @@ from kvorum.cli.admin.reassignment_calls import fetch_timeout_call
 from kvorum.cli.admin.settings import CONTROLLERS, admin_settings
 from kvorum.storage.java_properties import load_java_properties
 from kvorum.wire.error_codes import ErrorCode
-
-pytestmark = pytest.mark.interop
 
 NOBODY = "127.0.0.1:1"
 SERVER = ("--bootstrap-server", NOBODY)
@@ -390,7 +388,7 @@ def without_ids(text: str, node: KvorumNode | RealKafka) -> str:
     return re.sub(r"(?<=LeaderEpoch: )\d+", "N", text)
 
 
-ERROR_NAMES = Path(__file__).parent / "java" / "ErrorNames.java"
+ERROR_NAMES = JAVA_SOURCES / "ErrorNames.java"
 
 
 def test_error_codes_have_the_classes_of_kafkas_clients(java: Java) -> None:

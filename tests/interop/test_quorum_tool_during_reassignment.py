@@ -9,29 +9,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.interop.broker_settings import write_settings_with_a_broker
 from tests.interop.controller_quorum import ControllerQuorum
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolResult, ToolRunner
-from tests.interop.kvorum_node import listens
 from tests.interop.quorum_tools import run_ours, run_real, without_progress
-from tests.interop.test_quorum_by_kafka_tool import write_settings_with_a_broker
-from tests.process.quorum.reassigning import alter
+from tests.interop.registered_controllers import registered_controllers
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kvorum_node import listens
+from tests.support.quorum.reassigning import alter
 from tests.support.waiting import wait_for
-from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.quorum_reassignment_tag import reassignment_in
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 STATUS = ("describe", "--status")
 REPLICATION = ("describe", "--replication")
-
-
-def registered_controllers(address: str) -> set[int]:
-    with RawClient(address) as client:
-        response = client.ask(DescribeClusterRequest(endpoint_type=2), DescribeClusterResponse, 1)
-    return {one.broker_id for one in response.brokers}
 
 
 @pytest.fixture(name="addresses", scope="module")

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.tools import ToolResult, ToolRunner
 from tests.interop.quorum_tools import comparable, run_ours, run_real
-from tests.unit.cli_quorum.fake_node import SILENCE, Answer, FakeNode
+from tests.support.fake_node import SILENCE, Answer, FakeNode
+from tests.support.kafka.tools import ToolResult, ToolRunner
 
 from kvorum.cli.admin.error_classes import is_retriable
 from kvorum.wire.error_codes import ErrorCode
@@ -26,7 +26,6 @@ from kvorum.wire.messages.describe_quorum import (
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 from kvorum.wire.primitives import Message
 
-pytestmark = pytest.mark.interop
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
 DESCRIBE = ("describe", "--replication")
 STATUS = ("describe", "--status")

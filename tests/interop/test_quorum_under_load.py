@@ -11,16 +11,15 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, Producer
 from tests.interop.controller_quorum import ControllerQuorum
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import listens
-from tests.process.topics import create
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import listens
 from tests.support.ports import free_ports
+from tests.support.topics import create
 from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.wire.error_codes import ErrorCode
 
-pytestmark = pytest.mark.interop
 BROKER: Final = 1
 TOPIC: Final = "of-much"
 VALUE: Final = bytes(1024)
@@ -36,6 +35,7 @@ def quorum(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> Iterator[Cont
         yield made
 
 
+@pytest.mark.slow
 def test_neither_large_nor_small_batches_cost_the_leader_its_epoch(
     quorum: ControllerQuorum,
 ) -> None:

@@ -8,15 +8,15 @@ from itertools import count
 from typing import Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import TopicWish
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, fetch_request
 from tests.support.waiting import wait_for
-from tests.unit.node.raw_client import RawClient
-from tests.unit.node.record_requests import batch, fetch_request
 
 from kvorum.wire.messages.fetch import FetchResponse
 from kvorum.wire.messages.produce import (
@@ -26,7 +26,6 @@ from kvorum.wire.messages.produce import (
     ProduceResponse,
 )
 
-pytestmark = pytest.mark.interop
 TOPIC: Final = "throttled"
 PRODUCE_VERSION: Final = 9
 FETCH_VERSION: Final = 12
@@ -161,6 +160,7 @@ def test_a_users_quota_counts_before_a_client_ids(
     assert waits == [0, 0]
 
 
+@pytest.mark.slow
 def test_the_perf_tool_is_held_to_the_quota(
     nodes: tuple[Node, Node], kafka_tools: ToolRunner
 ) -> None:
@@ -180,6 +180,7 @@ def test_the_perf_tool_is_held_to_the_quota(
     assert max(speeds) < RATE * 1.8
 
 
+@pytest.mark.slow
 def test_requests_that_take_too_much_time_wait(
     nodes: tuple[Node, Node], kafka_tools: ToolRunner
 ) -> None:

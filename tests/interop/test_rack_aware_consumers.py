@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from tests.interop.broker_cluster import BrokerCluster
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, produce
 from tests.support.waiting import wait_for
-from tests.unit.node.raw_client import RawClient
-from tests.unit.node.record_requests import batch, produce
 
 from kvorum.broker.replica_selector import RACK_AWARE
 from kvorum.wire.error_codes import ErrorCode
@@ -33,7 +33,6 @@ from kvorum.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
 )
 
-pytestmark = pytest.mark.interop
 TOPIC: Final = "read"
 RECORDS: Final = 20
 LEADER, FOLLOWER, STRANGER = 11, 12, 13
@@ -136,6 +135,7 @@ def ask(client: RawClient, version: int, rack: str, offset: int) -> Answer:
     )
 
 
+@pytest.mark.slow
 def test_brokers_answer_as_real_ones_and_a_consumer_reads_from_the_follower(
     java: Java, kafka_tools: ToolRunner, tmp_path: Path
 ) -> None:

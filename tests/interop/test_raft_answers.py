@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
-from tests.interop.protocol.building import build, comparable
-from tests.interop.protocol.raft_requests import Quorum, requests_for, steps_of_giving_way
+from tests.interop.protocol.building import build
+from tests.interop.protocol.raft_requests import requests_for, steps_of_giving_way
 from tests.interop.protocol.requests import Fields
-from tests.support.waiting import PATIENCE_S, wait_for
-from tests.unit.node.raw_client import RawClient
+from tests.interop.raft_answers import answer, quorum_of
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+from tests.support.waiting import wait_for
 
 from kvorum.node.handlers.registry import controller_apis
 from kvorum.wire.api_keys import ApiKey
-from kvorum.wire.apis import API_SPECS, request_class, response_class
+from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.errors import EncodeError
-from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.json_form import Json
-from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-)
-from kvorum.wire.primitives import Message
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.sample
 
-CONTROLLERS_ENDPOINTS = 2
+
 KEYS = (
     ApiKey.FETCH,
     ApiKey.VOTE,
@@ -44,8 +35,6 @@ KEYS = (
     ApiKey.REMOVE_RAFT_VOTER,
     ApiKey.UPDATE_RAFT_VOTER,
 )
-# How far the two logs reach is their own affair, and so is what is in them.
-OWN = frozenset({"records", "endOffset", "highWatermark", "logStartOffset"})
 
 
 @pytest.fixture(scope="module")
@@ -58,49 +47,6 @@ def addresses(
     real_kafka = RealKafka(java=java, tools=kafka_tools, folder=folder / "real")
     with KvorumNode(folder / "ours") as ours, real_kafka as real:
         yield ours.controller_servers, real.controller_servers
-
-
-def quorum_of(address: str) -> Quorum:
-    """Return what requests to a lone leader have to name."""
-    partition = DescribeQuorumRequestPartitionData(0)
-    topic = DescribeQuorumRequestTopicData("__cluster_metadata", [partition])
-    with RawClient(address) as client:
-        cluster = client.ask(
-            DescribeClusterRequest(endpoint_type=CONTROLLERS_ENDPOINTS), DescribeClusterResponse, 2
-        )
-        described = client.ask(DescribeQuorumRequest([topic]), DescribeQuorumResponse, 2)
-    found = described.topics[0].partitions[0]
-    host, _, port = address.partition(":")
-    return Quorum(
-        cluster_id=cluster.cluster_id,
-        directory_id=found.current_voters[0].replica_directory_id,
-        epoch=found.leader_epoch,
-        host=host,
-        port=int(port),
-    )
-
-
-def without_own(value: Json) -> Json:
-    """Return an answer without what the two nodes cannot have in common."""
-    if isinstance(value, Mapping):
-        fields = cast("Mapping[str, Json]", value)
-        return {name: None if name in OWN else without_own(each) for name, each in fields.items()}
-    if isinstance(value, list):
-        return [without_own(each) for each in cast("list[Fields]", value)]
-    return value
-
-
-def answer(address: str, request: Message, version: int, *, patience_s: float = PATIENCE_S) -> Json:
-    """Return what a node says to a request."""
-    with RawClient(address) as client:
-        client.socket.settimeout(patience_s)
-        correlation_id = client.send(request, version)
-        frame = client.read_frame()
-    assert frame is not None, "the connection was closed without an answer"
-    kind = response_class(request.API_KEY or 0)
-    header, response = decode_response_frame(frame, response_class=kind, version=version)
-    assert header.correlation_id == correlation_id
-    return without_own(comparable(response, version))
 
 
 def answers(address: str, fields: Fields, *, key: int, version: int) -> Json:

@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
-from tests.differential.failures import is_failure, is_met_otherwise
-from tests.differential.limits import changed_bodies
-from tests.differential.messages import message_of
-from tests.differential.sides import NO_ANSWER
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
+from tests.interop.differential.failures import is_failure, is_met_otherwise
+from tests.interop.differential.limits import changed_bodies
+from tests.interop.differential.messages import message_of
+from tests.interop.differential.sides import NO_ANSWER
 from tests.interop.protocol.building import build
 from tests.interop.protocol.raft_requests import OTHER, Quorum, requests_for
 from tests.interop.protocol.requests import Fields
-from tests.interop.test_raft_answers import answer, quorum_of
+from tests.interop.raft_answers import answer, quorum_of
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.node.handlers.registry import controller_apis
@@ -35,8 +35,6 @@ from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.errors import EncodeError
 from kvorum.wire.json_form import Json, to_json
 from kvorum.wire.primitives import Message
-
-pytestmark = pytest.mark.interop
 
 IS_WHOLE: Final = os.environ.get("KVORUM_BAD_INPUT") == "all"
 KEYS: Final = (
@@ -175,6 +173,7 @@ def requests_to_both(
             return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [pytest.param(key, id=API_SPECS[key].name) for key in KEYS])
 def test_no_value_of_a_field_is_met_otherwise_than_by_kafka(leaders: LoneLeaders, key: int) -> None:
     served = controller_apis()[key]

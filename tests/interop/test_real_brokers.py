@@ -16,8 +16,6 @@ from typing import NamedTuple
 import pytest
 from confluent_kafka import Producer
 from tests.interop.broker_cluster import BrokerCluster
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
 from tests.interop.metadata_shell import (
     Shell,
     history,
@@ -26,10 +24,12 @@ from tests.interop.metadata_shell import (
     tree_text,
     without_provenance,
 )
-from tests.interop.node import ORDERLY_END, Kind
 from tests.interop.traffic import Traffic, read_all
+from tests.support.golden_logs import snapshots
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.node import ORDERLY_END, Kind
 from tests.support.waiting import wait_for
-from tests.unit.metadata.golden_logs import snapshots
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -37,8 +37,6 @@ from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import read_batches
-
-pytestmark = pytest.mark.interop
 
 FIRST, SECOND = 11, 12
 BOTH = {FIRST, SECOND}
@@ -137,6 +135,7 @@ def falls_after(cluster: BrokerCluster, offset: int) -> list[Message]:
     ]
 
 
+@pytest.mark.slow
 def test_a_broker_is_killed_and_comes_back(cluster: BrokerCluster) -> None:
     with traffic_to(cluster, "killed") as traffic:
         traffic.wait_for_acknowledged(20)
@@ -162,6 +161,7 @@ def elect_preferred_leaders(cluster: BrokerCluster, topic: str) -> None:
     assert {partition.leader for partition in cluster.partitions(topic).values()} == BOTH
 
 
+@pytest.mark.slow
 def test_a_broker_leaves_in_a_controlled_way(cluster: BrokerCluster) -> None:
     leaving = cluster.brokers[FIRST]
     with traffic_to(cluster, "controlled") as traffic:
@@ -189,6 +189,7 @@ def steps_of_leaving(records: Sequence[Message]) -> list[str]:
     return list(dict.fromkeys(steps))
 
 
+@pytest.mark.slow
 def test_who_comes_back_after_a_crash_may_not_lead(cluster: BrokerCluster) -> None:
     """Of those outside the ISR, who stopped in order stays eligible, who crashed does not."""
     options = ("--partitions", "1", "--replication-factor", "2")

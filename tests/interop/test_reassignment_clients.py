@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.clients.kafka_python import KafkaPythonDriver
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
+from tests.support.clients.kafka_python import KafkaPythonDriver
+from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.tools import ToolRunner
 from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.testing import Cluster
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
-PROGRAM: Final = Path(__file__).parent / "java" / "QuorumReassignment.java"
+pytestmark = pytest.mark.slow
+PROGRAM: Final = JAVA_SOURCES / "QuorumReassignment.java"
 METADATA: Final = "__cluster_metadata"
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.java import Java
 from tests.interop.mixed_controllers import (
     CLUSTER_WIDE,
     KEY,
@@ -24,15 +23,16 @@ from tests.interop.mixed_controllers import (
     start,
     whole_log,
 )
-from tests.interop.node import Node
-from tests.interop.test_mixed_voter_changes import Described, until, voter_ids
-from tests.process.combined_node import CLUSTER_ID
-from tests.process.quorum.broker import try_to_register
-from tests.process.quorum.writers import Writers
+from tests.interop.mixed_voters import Described, until, voter_ids
+from tests.support.combined_node import CLUSTER_ID
+from tests.support.kafka.java import Java
+from tests.support.node import Node
 from tests.support.node_process import run_kvorum
 from tests.support.ports import free_ports
-from tests.unit.node.raw_client import RawClient
-from tests.unit.node.test_described_reassignment import figures
+from tests.support.quorum.broker import try_to_register
+from tests.support.quorum.writers import Writers
+from tests.support.raw_client import RawClient
+from tests.support.reassignment_figures import figures
 
 from kvorum.metadata.record_frame import decode_record
 from kvorum.wire.error_codes import ErrorCode
@@ -45,7 +45,7 @@ from kvorum.wire.messages.incremental_alter_configs import (
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.records import read_batches
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 UNKNOWN_TARGET = 3
 OURS, REAL = (1, 4, 6), (2, 3, 5)
 STEP = re.compile(r"Reassigning the quorum in place of its leader .*step=\"(\w+ voter \d+|clear)")

@@ -11,15 +11,14 @@ from contextlib import closing
 from typing import Any, Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import TopicWish
-from tests.interop.clients.java_records import JavaClients, JavaMember
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.clients.java_records import JavaClients, JavaMember
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
 from tests.support.waiting import PATIENCE_S, wait_for
 
-pytestmark = pytest.mark.interop
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 EVERYWHERE: Final = ("none", "gzip")
 """The codecs that kafka-python and aiokafka know without further libraries."""
@@ -133,6 +132,7 @@ def test_what_a_stock_producer_writes_stock_consumers_read(
         assert read_by_kafka_python(servers, topic) == VALUES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", CODECS)
 def test_what_kafkas_own_producer_writes_every_consumer_reads(
     servers: str, topic: str, java: Java, codec: str

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
 from tests.interop.metadata_shell import (
     Shell,
     history,
@@ -16,11 +14,11 @@ from tests.interop.metadata_shell import (
     tree_text,
     without_provenance,
 )
-from tests.unit.metadata.golden_logs import snapshots
+from tests.support.golden_logs import snapshots
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
 
 from kvorum.wire.records import read_batches
-
-pytestmark = pytest.mark.interop
 
 SNAPSHOT_AFTER_BYTES = 500
 NODE_SETTINGS = {

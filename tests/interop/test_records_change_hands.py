@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import TopicWish
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, fetch, produce, values
 from tests.support.waiting import wait_for
-from tests.unit.node.raw_client import RawClient
-from tests.unit.node.record_requests import batch, fetch, produce, values
 
-pytestmark = pytest.mark.interop
 TOPIC: Final = "handed-over"
 KILLS: Final = 5
 
@@ -48,6 +47,7 @@ def create(servers: str) -> None:
         assert driver.create_topics(wishes)[TOPIC].code == 0
 
 
+@pytest.mark.slow
 def test_records_go_from_ours_to_a_real_node_and_back(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner
 ) -> None:
@@ -76,6 +76,7 @@ def test_records_go_from_ours_to_a_real_node_and_back(
     assert (dumped.exit_code, "isvalid: false" in dumped.stdout) == (0, False)
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_is_there_after_every_kill(tmp_path: Path) -> None:
     node = KvorumNode(
         tmp_path, {"broker.session.timeout.ms": "300", "broker.heartbeat.interval.ms": "100"}

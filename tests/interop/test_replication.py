@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 from tests.interop.broker_cluster import BrokerCluster
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.node import Kind
 from tests.interop.replicated_records import Writer, check
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.node import Kind
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch
 from tests.support.waiting import wait_for
-from tests.unit.node.raw_client import RawClient
-from tests.unit.node.record_requests import batch
 
 from kvorum.wire.messages.fetch import (
     FetchRequest,
@@ -34,8 +34,6 @@ from kvorum.wire.messages.produce import (
     ProduceRequestTopicProduceData,
 )
 from kvorum.wire.primitives import Message
-
-pytestmark = pytest.mark.interop
 
 OURS, REAL, OTHER = 11, 12, 13
 EVERYBODY = {OURS, REAL, OTHER}
@@ -96,6 +94,7 @@ def reassign(cluster: BrokerCluster, topic: str, folder: Path, *replicas: int) -
     )
 
 
+@pytest.mark.slow
 def test_the_leader_moves_between_the_kinds(cluster: BrokerCluster, tmp_path: Path) -> None:
     topic = "moved"
     make_topic(cluster, topic, OURS, REAL, OTHER)
@@ -114,6 +113,7 @@ def test_the_leader_moves_between_the_kinds(cluster: BrokerCluster, tmp_path: Pa
     assert topic not in under
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", [OURS, REAL])
 def test_a_killed_leader_loses_nothing(cluster: BrokerCluster, victim: int, tmp_path: Path) -> None:
     topic = f"killed-{victim}"
@@ -153,6 +153,7 @@ def test_a_replica_of_ours_is_added_and_taken_away(cluster: BrokerCluster, tmp_p
     )
 
 
+@pytest.mark.slow
 def test_a_clean_stop_hands_the_leadership_over(cluster: BrokerCluster, tmp_path: Path) -> None:
     topic = "stopped"
     make_topic(cluster, topic, OURS, REAL, OTHER)

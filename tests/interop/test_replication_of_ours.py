@@ -7,12 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 from tests.interop.broker_cluster import BrokerCluster
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
 from tests.interop.replicated_records import Writer, check
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
 from tests.support.waiting import wait_for
-
-pytestmark = pytest.mark.interop
 
 EVERYBODY = {11, 12, 13}
 ROUNDS = 5
@@ -59,6 +57,7 @@ def wait_for_isr_at(cluster: BrokerCluster, node_id: int, topic: str, isr: set[i
     wait_for(look, f"broker {node_id} shows {isr} in sync")
 
 
+@pytest.mark.slow
 def test_leaders_that_are_killed_lose_nothing(cluster: BrokerCluster) -> None:
     topic = "killed"
     make_topic(cluster, topic)
@@ -75,6 +74,7 @@ def test_leaders_that_are_killed_lose_nothing(cluster: BrokerCluster) -> None:
     check(cluster, writer, EVERYBODY)
 
 
+@pytest.mark.slow
 def test_a_leader_that_sleeps_is_replaced(cluster: BrokerCluster) -> None:
     """It wakes up as a leader that does not know better, with records that nobody else has."""
     topic = "slept"

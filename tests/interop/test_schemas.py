@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.schema_facts import (
+from tests.support.kafka.java import Java
+from tests.support.kafka.schema_facts import (
     Facts,
     KafkasFacts,
     facts_of_kafka,
@@ -19,6 +19,7 @@ from tests.interop.kafka.schema_facts import (
     our_structs,
     plain_schema,
 )
+from tests.support.source_tree import ROOT
 
 from kvorum.codegen.model import FieldType, MessageSpec
 from kvorum.codegen.parse import read_schemas
@@ -29,9 +30,10 @@ from kvorum.wire.headers import request_header_version, response_header_version
 from kvorum.wire.json_form import FieldFacts, element_class, fields_of
 from kvorum.wire.primitives import Message, Struct
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.sample
 
-SCHEMAS = Path(__file__).parents[2] / "json-schemas"
+
+SCHEMAS = ROOT / "json-schemas"
 PROSE = frozenset({"about", "license", "comment"})
 SCHEMA_PLACES = re.compile(r"(common/)?(message|metadata)/\w+\.json")
 COMMENT_OUTSIDE_STRINGS = re.compile(r'("(?:[^"\\]|\\.)*")|//.*|/\*[\s\S]*?\*/')

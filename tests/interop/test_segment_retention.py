@@ -10,11 +10,10 @@ from typing import Final
 
 import pytest
 from tests.interop.cleaned_logs import SETTINGS, START_MS, OurLog, asked
-from tests.interop.kafka.java import Java
+from tests.support.kafka.java import Java
 
 from kvorum.wire.records import BatchOptions, RecordData, build_batch
 
-pytestmark = pytest.mark.interop
 LOGS: Final = 80
 STEPS: Final = 60
 HOUR_MS: Final = 3_600_000
@@ -59,6 +58,7 @@ def steps(random: Random) -> Iterator[str]:
             yield f"watermark {watermark}"
 
 
+@pytest.mark.slow
 def test_old_segments_go_as_with_kafka(java: Java, tmp_path: Path) -> None:
     random = Random(12)
     lines = [line for _ in range(LOGS) for line in steps(random)]

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from tests.interop.clients.driver import TopicWish
-from tests.interop.clients.kafka_python import KafkaPythonDriver
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.node import ORDERLY_END, Kind, process_of
+from tests.support.clients.driver import TopicWish
+from tests.support.clients.kafka_python import KafkaPythonDriver
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.node import ORDERLY_END, Kind, process_of
 from tests.support.node_process import run_kvorum, write_properties
 from tests.support.ports import free_ports
 from tests.support.waiting import PATIENCE_S, wait_for
-
-pytestmark = pytest.mark.interop
 
 CONTROLLER_ID = 3000
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.golden_data import metadata_directories
 from tests.interop.every_record import every_batch, log_of
 from tests.interop.java_judge import JavaJudge
-from tests.interop.kafka.java import Java
 from tests.interop.metadata_shell import REFERENCE_SOFTWARE, history, load, snapshot_of
 from tests.interop.random_log import RandomLog
+from tests.support.golden_data import metadata_directories
+from tests.support.kafka.java import Java
 
 from kvorum.inspection.shell.columns import column_lines
 from kvorum.inspection.shell.commands import COMMANDS, Surroundings, read_step
@@ -24,7 +24,8 @@ from kvorum.inspection.shell.line_words import split_line
 from kvorum.inspection.shell.node import DanglingNameError, Directory, Node
 from kvorum.metadata.image import MetadataImage
 
-pytestmark = pytest.mark.interop
+pytestmark = pytest.mark.sample
+
 
 LINES = 3000
 WALKS = 400

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 from tests.interop.every_record import every_batch, log_of
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
 from tests.interop.metadata_shell import (
     REFERENCE_SOFTWARE,
     load,
@@ -18,11 +16,11 @@ from tests.interop.metadata_shell import (
     without_last_controls,
 )
 from tests.support.asking import asked_until
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli.shell_tool.source import SOFTWARE
-
-pytestmark = pytest.mark.interop
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.golden_data import metadata_directories
-from tests.interop.clients.driver import TopicWish
-from tests.interop.clients.kafka_python import KafkaPythonDriver
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolResult, ToolRunner
-from tests.interop.kvorum_node import KvorumNode
 from tests.interop.metadata_shell import (
     REFERENCE_SOFTWARE,
     Shell,
@@ -22,13 +15,18 @@ from tests.interop.metadata_shell import (
     without_provenance,
 )
 from tests.support.asking import asked_until
-from tests.unit.metadata.golden_logs import snapshots
+from tests.support.clients.driver import TopicWish
+from tests.support.clients.kafka_python import KafkaPythonDriver
+from tests.support.golden_data import metadata_directories
+from tests.support.golden_logs import snapshots
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kvorum_node import KvorumNode
 
 from kvorum.cli.shell import main
 from kvorum.cli.shell_tool.source import SOFTWARE
 from kvorum.wire.records import read_batches
-
-pytestmark = pytest.mark.interop
 
 LOG_DIRECTORY = "__cluster_metadata-0"
 SETTINGS = {

@@ -7,21 +7,20 @@ from typing import Final, cast
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import TopicWish
-from tests.interop.conftest import JarsOf
-from tests.interop.kafka.fetch_jars import SPARK_CONNECTOR
-from tests.interop.kvorum_node import KvorumNode
-from tests.interop.spark_programs import run_spark_program
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.fixtures import JarsOf
+from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
+from tests.support.kvorum_node import KvorumNode
+from tests.support.spark.spark_programs import run_spark_program
 from tests.support.waiting import PATIENCE_S
-
-pytestmark = pytest.mark.interop
 
 PARTITIONS: Final = 3
 COUNT: Final = 500
 FIRST, SECOND = "from-spark", "copied-by-spark"
 
 
+@pytest.mark.slow
 def test_it_writes_and_copies_each_record_once(
     kvorum_node: KvorumNode, kafka_jars: JarsOf, tmp_path: Path
 ) -> None:

@@ -12,16 +12,14 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.interop.conftest import JarsOf
-from tests.interop.kafka.fetch_jars import SPARK_CONNECTOR
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.spark_programs import run_spark_program
-from tests.meta.source_tree import ROOT
+from tests.support.fixtures import JarsOf
+from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.source_tree import ROOT
+from tests.support.spark.spark_programs import run_spark_program
 from tests.support.waiting import PATIENCE_S
-
-pytestmark = pytest.mark.interop
 
 OPEN_MS = 600_000
 TOPICS = {"orders": 3, "payments": 1}
@@ -34,6 +32,7 @@ FEW_PARTITIONS = {
 }
 
 
+@pytest.mark.slow
 def test_the_pages_example_shows_what_the_admin_client_says(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner, kafka_jars: JarsOf
 ) -> None:

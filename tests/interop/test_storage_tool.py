@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolResult, ToolRunner
 
 from kvorum.cli.storage import main
 from kvorum.storage.java_properties import load_java_properties
 from kvorum.wire.uuid_text import uuid_from_text
-
-pytestmark = pytest.mark.interop
 
 CLUSTER = "3Db5QLSqSZieL3rJBUUegA"
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.golden_data import metadata_directories
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
 from tests.interop.metadata_shell import without_last_controls
+from tests.support.golden_data import metadata_directories
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
 
 from kvorum.storage.batch_header import split_batches
 from kvorum.storage.bootstrap_checkpoint import write_bootstrap_checkpoint
@@ -23,8 +23,6 @@ from kvorum.storage.meta_properties import MetaProperties, write_meta_properties
 from kvorum.storage.snapshot_writer import SnapshotWriter
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import read_batches
-
-pytestmark = pytest.mark.interop
 
 FILES = RealFileSystem()
 SEGMENT_BYTES = 20_000

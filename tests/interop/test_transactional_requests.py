@@ -14,13 +14,13 @@ from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.clients.driver import TopicWish
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.server import RealKafka
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.kvorum_node import KvorumNode
-from tests.unit.node.raw_client import RawClient
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
@@ -56,7 +56,6 @@ from kvorum.wire.messages.write_txn_markers import (
 )
 from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
 
-pytestmark = pytest.mark.interop
 STEPS: Final = int(os.environ.get("KVORUM_TRANSACTION_STEPS", "1500"))
 SEED: Final = int(os.environ.get("KVORUM_TRANSACTION_SEED", "1"))
 TOPIC: Final = "data"
@@ -293,6 +292,7 @@ def prepare(node: RealKafka | KvorumNode) -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_same_requests_have_the_same_answers(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner
 ) -> None:

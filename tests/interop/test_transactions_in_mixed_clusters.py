@@ -20,15 +20,14 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.interop.broker_cluster import BrokerCluster
-from tests.interop.kafka.java import Java
-from tests.interop.kafka.tools import ToolRunner
-from tests.interop.node import Kind
+from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.node import Kind
 from tests.support.waiting import PATIENCE_S, wait_for
 
-pytestmark = pytest.mark.interop
 REAL, OURS = 11, 12
 OFFSETS: Final = "__consumer_offsets"
-COPY: Final = Path(__file__).parent / "java" / "ExactlyOnceCopy.java"
+COPY: Final = JAVA_SOURCES / "ExactlyOnceCopy.java"
 COUNT: Final = 40
 
 
@@ -230,6 +229,7 @@ def test_a_producer_that_another_one_replaces_is_fenced(cluster: BrokerCluster) 
     assert read(cluster, topic) == ["new"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [2, 1], ids=["epochs of their own", "first version"])
 def test_kafkas_clients_copy_records_exactly_once(
     cluster: BrokerCluster, java: Java, tmp_path: Path, version: int
@@ -340,6 +340,7 @@ def test_an_open_transaction_goes_on_under_another_leader(
     assert written[OURS] == written[REAL] != b""
 
 
+@pytest.mark.slow
 def test_a_transaction_outlives_the_broker_that_led(cluster: BrokerCluster) -> None:
     topic, group = "outlived", "outliving"
     make_topic(cluster, topic, f"{OURS}:{REAL}")

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import subprocess
 from itertools import product
-from pathlib import Path
 from random import Random
 from typing import Final
 
-import pytest
-from tests.interop.kafka.java import Java
-from tests.unit.wire.test_replacement import READ_BY_JAVA
+from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.replaced_text import READ_BY_JAVA
 
 from kvorum.wire.primitives import decode_with_replacement
 
-pytestmark = pytest.mark.interop
-READER: Final = Path(__file__).parent / "java" / "Utf8Replacement.java"
+READER: Final = JAVA_SOURCES / "Utf8Replacement.java"
 # One of each class of bytes that a reader tells apart, at its borders.
 BORDERS: Final = bytes.fromhex(
     "41 80 8f 90 9f a0 bf c0 c1 c2 df e0 e1 ec ed ee ef f0 f1 f3 f4 f5 ff"

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from tests.process.processor_time import processor_seconds
+from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
-from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

@@ -1,30 +1,14 @@
-"""Nodes for the tests of this folder, and Kafka's tools to look at what they wrote."""
+"""Nodes for the tests of this folder."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.conftest import java, kafka_jars, kafka_tools
-from tests.process.combined_node import CombinedNode, format_node
+from tests.process.open_connections import connection_count
+from tests.support.combined_node import CombinedNode, format_node
 from tests.support.node_process import NodeProcess
 
-__all__ = ["java", "kafka_jars", "kafka_tools"]
-Report = Callable[[str], None]
-_MEASURED = pytest.StashKey[list[str]]()
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """Print what was measured, also where all went well."""
-    for line in config.stash.get(_MEASURED, list[str]()):
-        terminalreporter.write_line(f"MEASURED {line}")
-
-
-@pytest.fixture(scope="session")
-def report(pytestconfig: pytest.Config) -> Report:
-    """Return a function that takes a line about something measured."""
-    return pytestconfig.stash.setdefault(_MEASURED, list[str]()).append
+__all__ = ["connection_count"]
 
 
 @pytest.fixture(scope="session", autouse=True)

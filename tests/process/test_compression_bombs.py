@@ -8,9 +8,6 @@ from typing import Final
 
 import pytest
 from tests.process.bystander import WORK_MAX_S, Bystander
-from tests.process.combined_node import PATIENT, CombinedNode
-from tests.process.conftest import Report
-from tests.process.memory import Memory
 from tests.process.produce_bombs import (
     MIB,
     PACKED,
@@ -22,10 +19,13 @@ from tests.process.produce_bombs import (
     packed_batch,
     tiny_records,
 )
-from tests.process.topics import create_request, wait_until_written
+from tests.support.combined_node import PATIENT, CombinedNode
+from tests.support.fixtures import Report
+from tests.support.memory import Memory
 from tests.support.node_process import NodeProcess
-from tests.unit.node.raw_client import RawClient
-from tests.unit.node.record_requests import batch, produce
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, produce
+from tests.support.topics import create_request, wait_until_written
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.process.combined_node import LOG_DIRECTORY, CombinedNode
-from tests.process.test_bad_start import refused
-from tests.process.topics import create, read_topics
+from tests.process.bad_starts import refused
+from tests.support.combined_node import LOG_DIRECTORY, CombinedNode
+from tests.support.topics import create, read_topics
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import read_batches

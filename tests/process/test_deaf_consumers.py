@@ -10,14 +10,14 @@ from typing import Final
 
 import pytest
 from tests.process.bystander import WORK_MAX_S, Bystander
-from tests.process.combined_node import PATIENT, CombinedNode
-from tests.process.conftest import Report
-from tests.process.memory import Memory
 from tests.process.processor_time import wait_until_quiet
-from tests.process.topics import create, wait_until_written
+from tests.support.combined_node import PATIENT, CombinedNode
+from tests.support.fixtures import Report
+from tests.support.memory import Memory
 from tests.support.node_process import NodeProcess
-from tests.unit.node.raw_client import RawClient
-from tests.unit.node.record_requests import FETCH_VERSION, batch, produce
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import FETCH_VERSION, batch, produce
+from tests.support.topics import create, wait_until_written
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import encode_request_frame, with_size
@@ -67,6 +67,7 @@ def _fill(address: str, records: int, record_bytes: int) -> None:
             assert produce(client, TOPIC, batch(bytes(record_bytes))).error_code == ErrorCode.NONE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_bytes", [50 * MIB, SMALL_BYTES])
 def test_consumers_that_never_read(
     report: Report, node: CombinedNode, running: NodeProcess, max_bytes: int

@@ -11,24 +11,24 @@ from typing import Final
 
 import pytest
 from tests.process.bystander import WORK_MAX_S, Bystander
-from tests.process.conftest import Report
-from tests.process.memory import Memory
+from tests.process.full_disk import assert_stopped_loudly
 from tests.process.processor_time import wait_until_quiet
-from tests.process.test_full_disk import DISK_BYTES, assert_stopped_loudly, disk, mount
-from tests.process.test_lost_log_dir import (
+from tests.support.fixtures import Report
+from tests.support.lost_disk import (
     TOPICS,
     described,
     read_all,
     two_directories,
     wait_until_described,
 )
-from tests.process.topics import create, wait_until_written
-from tests.unit.node.raw_client import RawClient
-from tests.unit.node.record_requests import batch, produce
+from tests.support.memory import Memory
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, produce
+from tests.support.small_disk import DISK_BYTES, mount
+from tests.support.topics import create, wait_until_written
 
 from kvorum.wire.error_codes import ErrorCode
 
-__all__ = ["disk"]
 REFUSALS_EACH: Final = 500
 RECORD_BYTES: Final = 10_000
 MIB: Final = 2**20
@@ -71,6 +71,7 @@ class Producer:
                     self.acknowledged.append(value)
 
 
+@pytest.mark.slow
 def test_producers_that_never_stop(report: Report, tmp_path: Path, disk: Path) -> None:
     if sys.platform != "linux":
         pytest.skip("memory of another process is read from Linux' /proc")
@@ -123,6 +124,7 @@ def test_producers_that_never_stop(report: Report, tmp_path: Path, disk: Path) -
             assert len(found) <= len(producer.acknowledged) + 1
 
 
+@pytest.mark.slow
 def test_the_only_log_directory_is_full(tmp_path: Path, disk: Path) -> None:
     """The node ends, as Kafka does, though its metadata log is on another disk."""
     node = two_directories(tmp_path / "node", disk, has_records_in_both=False)

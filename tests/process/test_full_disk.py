@@ -1,46 +1,18 @@
 """Disks that are full, may not be written, or cannot be read: the node says so, keeps all."""
 
 import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.process.combined_node import CombinedNode
-from tests.process.test_bad_start import assert_one_line
-from tests.process.topics import create, read_topics
-from tests.support.node_process import Ended
+from tests.process.bad_starts import assert_one_line
+from tests.process.full_disk import LONG, assert_stopped_loudly
+from tests.support.combined_node import CombinedNode
+from tests.support.small_disk import DISK_BYTES, mount
+from tests.support.topics import create, read_topics
 
 from kvorum.wire.error_codes import ErrorCode
 
-DISK_BYTES = 1_000_000
 TOPICS_EACH = 20
-LONG = "x" * 200
-
-
-def mount(target: Path, *options: str) -> None:
-    """Mount, or skip the test where that is not allowed."""
-    if shutil.which("mount") is None:
-        pytest.skip("this machine has no mount command")
-    done = subprocess.run(
-        ["mount", *options, str(target)], capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A small file system of its own."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        pytest.skip("mounting a small file system takes root on Linux")
-    target = tmp_path / "disk"
-    target.mkdir()
-    mount(target, "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs")
-    yield target
-    subprocess.run(["umount", "--lazy", str(target)], check=True)
 
 
 def fill(node: CombinedNode) -> set[str]:
@@ -57,13 +29,6 @@ def fill(node: CombinedNode) -> set[str]:
             return acknowledged
         acknowledged.update(names)
     raise AssertionError("the disk was never full")
-
-
-def assert_stopped_loudly(ended: Ended, directory: Path, words: str) -> None:
-    """It ended with an error code and a last line that says what failed, and where."""
-    assert ended.exit_code == 1
-    assert words in ended.last_line
-    assert str(directory) in ended.last_line
 
 
 def test_a_full_disk(formatted: CombinedNode, disk: Path) -> None:

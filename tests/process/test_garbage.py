@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
-from tests.process.combined_node import OTHER_CLUSTER_ID, CombinedNode
-from tests.process.memory import Memory
-from tests.process.topics import create, create_request, read_topics, wait_until_served
+from tests.process.garbage import CUT_OFF
+from tests.support.combined_node import OTHER_CLUSTER_ID, CombinedNode
+from tests.support.memory import Memory
 from tests.support.node_process import NodeProcess
-from tests.unit.node.raw_client import RawClient
+from tests.support.raw_client import RawClient
+from tests.support.topics import create, create_request, read_topics, wait_until_served
 
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
@@ -28,22 +29,6 @@ from kvorum.wire.messages.metadata import MetadataRequest
 pytestmark = pytest.mark.usefixtures("shared_process")
 
 MIB = 1024 * 1024
-CUT_OFF = {
-    "HTTP": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    "TLS hello": bytes.fromhex("1603010200010001fc0303") + bytes(506),
-    "SSH": b"SSH-2.0-OpenSSH_9.6\r\n",
-    "negative size": struct.pack(">i", -1),
-    "lowest size": struct.pack(">i", -(2**31)),
-    "highest size": struct.pack(">i", 2**31 - 1),
-    "no header": struct.pack(">i", 0),
-    "unknown key": struct.pack(">ihhih", 10, 4711, 0, 1, -1),
-    "unknown version": struct.pack(">ihhih", 10, ApiKey.CREATE_TOPICS, 99, 1, -1),
-    "body cut short": struct.pack(">ihhihih", 16, ApiKey.CREATE_TOPICS, 2, 1, -1, 3, 9),
-    "array of 2^31-1": struct.pack(">ihhihi", 14, ApiKey.CREATE_TOPICS, 2, 1, -1, 2**31 - 1),
-    "array below null": struct.pack(">ihhihi", 14, ApiKey.CREATE_TOPICS, 2, 1, -1, -7),
-    "client id beyond the end": struct.pack(">ihhih", 10, ApiKey.API_VERSIONS, 0, 1, 32767),
-    "endless varint": struct.pack(">ihhihB", 21, ApiKey.CREATE_TOPICS, 7, 1, -1, 0) + b"\xff" * 10,
-}
 
 
 @pytest.fixture

@@ -1,36 +1,23 @@
 """10,000 connections that say nothing: they cost a little memory, and nobody notices."""
 
-import resource
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from socket import create_connection, socket
 
 import pytest
-from tests.process.combined_node import PATIENT, CombinedNode
-from tests.process.conftest import Report
-from tests.process.memory import Memory
-from tests.process.topics import create, wait_until_served
+from tests.support.combined_node import PATIENT, CombinedNode
+from tests.support.fixtures import Report
+from tests.support.memory import Memory
 from tests.support.node_process import NodeProcess
+from tests.support.raw_client import RawClient
+from tests.support.topics import create, wait_until_served
 from tests.support.waiting import PATIENCE_S
-from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
 
-WANTED = 10_000
-DESCRIPTORS_FOR_THE_REST = 300
 BYTES_EACH_MAX = 8 * 1024
-
-
-@pytest.fixture
-def connection_count() -> Iterator[int]:
-    """As many connections as this process may have, up to the wanted ones."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    yield min(WANTED, hard - DESCRIPTORS_FOR_THE_REST)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture

@@ -12,22 +12,20 @@ from typing import Final
 
 import pytest
 from tests.process.bystander import WORK_MAX_S, Bystander
-from tests.process.combined_node import PATIENT, CombinedNode
-from tests.process.conftest import Report
-from tests.process.memory import Memory
 from tests.process.processor_time import wait_until_quiet
-from tests.process.test_idle_connections import connection_count
-from tests.process.topics import create, wait_until_written
+from tests.support.combined_node import PATIENT, CombinedNode
+from tests.support.fixtures import Report
+from tests.support.memory import Memory
 from tests.support.node_process import NodeProcess
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import FETCH_VERSION, batch, fetch_request, produce, values
+from tests.support.topics import create, wait_until_written
 from tests.support.waiting import PATIENCE_S
-from tests.unit.node.raw_client import RawClient
-from tests.unit.node.record_requests import FETCH_VERSION, batch, fetch_request, produce, values
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
 from kvorum.wire.messages.fetch import FetchResponse
 
-__all__ = ["connection_count"]
 WAIT_MS: Final = 300_000
 IDLE_S: Final = 3.0
 TOPIC: Final = "quiet"
@@ -60,6 +58,7 @@ def _answers(consumers: list[socket.socket]) -> Iterator[FetchResponse]:
         ]
 
 
+@pytest.mark.slow
 def test_idle_consumers(
     report: Report, node: CombinedNode, running: NodeProcess, connection_count: int
 ) -> None:

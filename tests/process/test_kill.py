@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.interop.kafka.tools import ToolRunner
-from tests.process.combined_node import CombinedNode, format_node
-from tests.process.conftest import Report
-from tests.process.topics import TopicFacts, create, read_topics
 from tests.process.workload import Ledger, Stream
+from tests.support.combined_node import CombinedNode, format_node
+from tests.support.fixtures import Report
+from tests.support.kafka.tools import ToolRunner
+from tests.support.topics import TopicFacts, create, read_topics
 
 from kvorum.cli import main
 from kvorum.wire.error_codes import ErrorCode
@@ -110,7 +110,6 @@ def test_our_dump_has_each_topic_once(killed: Killing, capsys: pytest.CaptureFix
     assert sorted(names) == sorted(killed.seen)
 
 
-@pytest.mark.interop
 def test_kafkas_dump_has_each_topic_once(killed: Killing, kafka_tools: ToolRunner) -> None:
     names: list[str] = []
     for file in _log_files(killed.node):
@@ -122,7 +121,6 @@ def test_kafkas_dump_has_each_topic_once(killed: Killing, kafka_tools: ToolRunne
     assert sorted(names) == sorted(killed.seen)
 
 
-@pytest.mark.interop
 def test_kafkas_dump_reads_every_snapshot(killed: Killing, kafka_tools: ToolRunner) -> None:
     snapshots = sorted(killed.node.log.parent.glob("*.checkpoint"))
     assert len(snapshots) > 1, "no snapshot was ever made"
@@ -135,6 +133,7 @@ def test_kafkas_dump_reads_every_snapshot(killed: Killing, kafka_tools: ToolRunn
         assert killed.seen.keys() >= set(names)
 
 
+@pytest.mark.slow
 def test_kills_while_it_starts(formatted: CombinedNode, tmp_path: Path) -> None:
     """Wherever a start is cut off, the next one goes on from there."""
     node = formatted.copy_to(tmp_path / "node", OVERRIDES)

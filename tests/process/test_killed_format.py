@@ -5,9 +5,10 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.process.combined_node import CLUSTER_ID, CombinedNode
-from tests.process.topics import create
+import pytest
+from tests.support.combined_node import CLUSTER_ID, CombinedNode
 from tests.support.node_process import KVORUM
+from tests.support.topics import create
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.wire.error_codes import ErrorCode
@@ -29,6 +30,7 @@ def _kill_while_it_writes(command: list[str], data: Path, *, delay_s: float) -> 
     process.wait()
 
 
+@pytest.mark.slow
 def test_a_format_that_was_killed_is_run_again(formatted: CombinedNode, tmp_path: Path) -> None:
     dice = random.Random(5)
     for number in range(ROUNDS):

@@ -11,15 +11,15 @@ from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from tests.interop.metrics_scrape import Page, Probe, probe, scrape
-from tests.process.combined_node import PATIENT, CombinedNode, format_node
-from tests.process.played_broker import BROKER_ID
-from tests.process.quorum.broker import register_broker
-from tests.process.quorum.members import Member, Quorum
-from tests.process.test_separate import Pair, make_pair
-from tests.process.topics import create, create_request
+from tests.process.separate_pair import Pair, make_pair
+from tests.support.combined_node import PATIENT, CombinedNode, format_node
+from tests.support.metrics_scrape import Page, Probe, probe, scrape
 from tests.support.node_process import RUNS, NodeProcess
-from tests.unit.node.raw_client import RawClient
+from tests.support.played_broker import BROKER_ID
+from tests.support.quorum.broker import register_broker
+from tests.support.quorum.members import Member, Quorum
+from tests.support.raw_client import RawClient
+from tests.support.topics import create, create_request
 
 from kvorum.wire.messages.create_topics import CreateTopicsResponse
 

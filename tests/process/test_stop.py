@@ -4,8 +4,8 @@ import re
 import signal
 
 import pytest
-from tests.process.combined_node import CombinedNode
-from tests.process.topics import create, read_topics
+from tests.support.combined_node import CombinedNode
+from tests.support.topics import create, read_topics
 
 from kvorum.wire.error_codes import ErrorCode
 

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tests.process.topics import TopicFacts, create_request
+from tests.support.raw_client import RawClient
+from tests.support.topics import TopicFacts, create_request
 from tests.support.waiting import PATIENCE_S, wait_for_change
-from tests.unit.node.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsResponse

@@ -1,6 +1,6 @@
 """The generator of the tables of configuration keys, from the definitions in Kafka's classes.
 
-``java -cp 'libs/*' tests/interop/java/ConfigDefinitions.java | python -m
+``java -cp 'libs/*' tests/support/java/ConfigDefinitions.java | python -m
 kvorum.codegen.config_tables server/kvorum/metadata/config_definitions`` rewrites the modules
 ``*_rows.py`` there. A test compares them with Kafka's classes key by key.
 """

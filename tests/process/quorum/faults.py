@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from random import Random
 
 from tests.process.quorum.joining import wait_until_it_is_a_voter
-from tests.process.quorum.members import Member, Quorum
-from tests.process.quorum.writers import Writers
 from tests.support.node_process import RUNS
+from tests.support.quorum.members import Member, Quorum
+from tests.support.quorum.writers import Writers
 
 DELAY_S_MAX = 0.15
 LEADER_SHARE = 0.6

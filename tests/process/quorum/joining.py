@@ -1,7 +1,7 @@
 """When a controller counts as a voter."""
 
-from tests.process.quorum.members import Member, Quorum
-from tests.process.quorum.writers import Writers
+from tests.support.quorum.members import Member, Quorum
+from tests.support.quorum.writers import Writers
 
 
 def wait_until_it_is_a_voter(quorum: Quorum, member: Member, writers: Writers) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from uuid import uuid4
 
-from tests.process.quorum.members import Member, Quorum
-from tests.process.topics import create_request
-from tests.unit.node.raw_client import RawClient
+from tests.support.quorum.members import Member, Quorum
+from tests.support.raw_client import RawClient
+from tests.support.topics import create_request
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsResponse

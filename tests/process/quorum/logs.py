@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.interop.kafka.tools import ToolRunner
-from tests.process.quorum.members import Member
-from tests.process.quorum.writers import Writers
+from tests.support.kafka.tools import ToolRunner
+from tests.support.quorum.members import Member
+from tests.support.quorum.writers import Writers
 
 from kvorum.wire.records import read_batches
 from kvorum.wire.uuid_text import uuid_to_text

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from tests.process.combined_node import CLUSTER_ID
-from tests.process.quorum.members import Member, Quorum
+from tests.support.combined_node import CLUSTER_ID
+from tests.support.quorum.members import Member, Quorum
 
 from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest

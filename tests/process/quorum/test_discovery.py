@@ -5,15 +5,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.process.combined_node import CLUSTER_ID
 from tests.process.quorum.balancer import Balancer
-from tests.process.quorum.broker import register_broker
 from tests.process.quorum.life import commit_topic
-from tests.process.quorum.members import Quorum, describe
-from tests.process.quorum.reassigning import wait_until_all_have_all, wait_until_reached, want
-from tests.process.topics import create, read_topics
+from tests.support.combined_node import CLUSTER_ID
 from tests.support.node_process import kvorum_server, run_kvorum, write_properties
 from tests.support.ports import free_ports
+from tests.support.quorum.broker import register_broker
+from tests.support.quorum.members import Quorum, describe
+from tests.support.quorum.reassigning import wait_until_all_have_all, wait_until_reached, want
+from tests.support.topics import create, read_topics
 
 from kvorum.wire.error_codes import ErrorCode
 

@@ -8,21 +8,19 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from tests.interop.kafka.tools import ToolRunner
-from tests.process.quorum.broker import register_broker
+from tests.process.full_disk import LONG
 from tests.process.quorum.joining import wait_until_it_is_a_voter
 from tests.process.quorum.life import create_at_leader
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
-from tests.process.quorum.members import Member, Quorum
-from tests.process.quorum.writers import Writers
-from tests.process.test_full_disk import DISK_BYTES, LONG, disk, mount
+from tests.support.kafka.tools import ToolRunner
 from tests.support.node_process import KVORUM, Ended
+from tests.support.quorum.broker import register_broker
+from tests.support.quorum.members import Member, Quorum
+from tests.support.quorum.writers import Writers
+from tests.support.small_disk import DISK_BYTES, mount
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.wire.uuid_text import uuid_to_text
-
-__all__ = ["disk"]
-pytestmark = pytest.mark.interop
 
 TOPICS_EACH = 100
 ROOM_BYTES = 20_000
@@ -93,6 +91,7 @@ def test_no_file_may_grow(quorum: Quorum, kafka_tools: ToolRunner, *, leads: boo
     _assert_all_is_there(quorum, kafka_tools, writers)
 
 
+@pytest.mark.slow
 def test_a_small_disk(tmp_path: Path, disk: Path, kafka_tools: ToolRunner) -> None:
     """One member has a disk of its own, which is full before those of the others are."""
     (tmp_path / "controller-2").symlink_to(disk)
@@ -142,6 +141,7 @@ def _is_caught_up(quorum: Quorum, member: Member) -> bool | None:
     return ends >= [answer.high_watermark] or None
 
 
+@pytest.mark.slow
 @ROLES
 def test_a_lost_disk_is_replaced(quorum: Quorum, kafka_tools: ToolRunner, *, leads: bool) -> None:
     """As KIP-853 describes it: the old voter is removed, and the new directory added."""
@@ -165,6 +165,7 @@ def test_a_lost_disk_is_replaced(quorum: Quorum, kafka_tools: ToolRunner, *, lea
     _assert_all_is_there(quorum, kafka_tools, writers)
 
 
+@pytest.mark.slow
 def test_a_lost_disk_joins_by_itself(tmp_path: Path, kafka_tools: ToolRunner) -> None:
     settings = {"controller.quorum.auto.join.enable": "true"}
     with Quorum(tmp_path, 3, is_dynamic=True, settings=settings) as quorum:

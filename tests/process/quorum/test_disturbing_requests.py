@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.process.quorum.broker import register_broker
+from tests.process.garbage import CUT_OFF
 from tests.process.quorum.life import assert_no_bugs, assert_unharmed, commit_topic
-from tests.process.quorum.members import Quorum
 from tests.process.quorum.peer_requests import Setting, now_in
-from tests.process.test_garbage import CUT_OFF
-from tests.random_messages import random_message
-from tests.unit.node.raw_client import RawClient
+from tests.support.quorum.broker import register_broker
+from tests.support.quorum.members import Quorum
+from tests.support.random_messages import random_message
+from tests.support.raw_client import RawClient
 
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import request_class, response_class

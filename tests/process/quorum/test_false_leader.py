@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pytest
-from tests.process.quorum.broker import register_broker
 from tests.process.quorum.fake_peer import FakePeer, Spoil
 from tests.process.quorum.lies import (
     FALSE_ID,
@@ -21,10 +20,11 @@ from tests.process.quorum.lies import (
 )
 from tests.process.quorum.life import assert_unharmed
 from tests.process.quorum.logs import committed_bytes
-from tests.process.quorum.members import Member, Quorum
 from tests.process.quorum.peer_requests import TOPIC, TOPIC_ID, Setting, now_in
 from tests.process.quorum.spoiling import Spoilt, name_of, spoil
-from tests.unit.node.raw_client import RawClient
+from tests.support.quorum.broker import register_broker
+from tests.support.quorum.members import Member, Quorum
+from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.begin_quorum_epoch import (

@@ -12,23 +12,23 @@ from types import TracebackType
 from typing import Self
 
 import pytest
-from tests.interop.clients.metadata_readers import (
+from tests.support.clients.metadata_readers import (
     READERS,
     ConfluentReader,
     KafkaPythonReader,
     Read,
     records_on_disk,
 )
-from tests.process.combined_node import CLUSTER_ID, LOG_DIRECTORY
-from tests.process.quorum.members import TIMES, Quorum
-from tests.process.topics import create
+from tests.support.combined_node import CLUSTER_ID, LOG_DIRECTORY
+from tests.support.metadata_consumer import LATEST, offset_for
 from tests.support.node_process import NodeProcess, kvorum_server, run_kvorum, write_properties
 from tests.support.ports import free_ports
+from tests.support.quorum.members import TIMES, Quorum
+from tests.support.raw_client import RawClient
+from tests.support.topics import create
 from tests.support.waiting import PATIENCE_S, wait_for
-from tests.unit.node.metadata_consumer import LATEST, offset_for
-from tests.unit.node.raw_client import RawClient
 
-pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 BROKERS = (11, 12)
 SETTINGS = {"broker.session.timeout.ms": "3000"}
@@ -198,6 +198,7 @@ def test_consumers_read_all_and_nothing_twice_whoever_leads(
         assert read == on_disk, type(reader).__name__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
 def test_a_broker_without_a_quorum_sends_nobody_back_who_is_ahead_of_it(

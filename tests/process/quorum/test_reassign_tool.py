@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.process.quorum.members import Quorum
-from tests.unit.node.raw_client import RawClient
+from tests.support.quorum.members import Quorum
+from tests.support.raw_client import RawClient
 
 from kvorum.cli import main
 from kvorum.storage.java_properties import load_java_properties

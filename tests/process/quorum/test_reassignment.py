@@ -6,13 +6,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.interop.kafka.tools import ToolRunner
-from tests.process.conftest import Report
-from tests.process.quorum.broker import register_broker
 from tests.process.quorum.life import assert_no_bugs
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
-from tests.process.quorum.members import Quorum
-from tests.process.quorum.reassigning import (
+from tests.support.fixtures import Report
+from tests.support.kafka.tools import ToolRunner
+from tests.support.quorum.broker import register_broker
+from tests.support.quorum.members import Quorum
+from tests.support.quorum.reassigning import (
     alter,
     alter_at_controller,
     kill_the_leader_of_each_step,
@@ -21,11 +21,11 @@ from tests.process.quorum.reassigning import (
     wait_until_reached,
     want,
 )
-from tests.process.quorum.writers import Writers
+from tests.support.quorum.writers import Writers
 
 from kvorum.wire.error_codes import ErrorCode
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 ROUNDS = int(os.environ.get("KVORUM_REASSIGNMENT_ROUNDS", "2"))

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pytest
-from tests.process.combined_node import OTHER_CLUSTER_ID
-from tests.process.quorum.broker import register_broker
 from tests.process.quorum.life import assert_unharmed
-from tests.process.quorum.members import Member, Quorum
 from tests.process.quorum.peer_requests import Setting, now_in
 from tests.process.quorum.spoiling import Spoilt, name_of, spoil
-from tests.unit.node.raw_client import RawClient
+from tests.support.combined_node import OTHER_CLUSTER_ID
+from tests.support.quorum.broker import register_broker
+from tests.support.quorum.members import Member, Quorum
+from tests.support.raw_client import RawClient
 
 from kvorum.wire.apis import response_class
 from kvorum.wire.error_codes import ErrorCode

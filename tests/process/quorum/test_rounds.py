@@ -7,15 +7,13 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 import pytest
-from tests.interop.kafka.tools import ToolRunner
-from tests.process.conftest import Report
-from tests.process.quorum.broker import register_broker
 from tests.process.quorum.faults import Chaos
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
-from tests.process.quorum.members import Quorum
-from tests.process.quorum.writers import Writers
-
-pytestmark = pytest.mark.interop
+from tests.support.fixtures import Report
+from tests.support.kafka.tools import ToolRunner
+from tests.support.quorum.broker import register_broker
+from tests.support.quorum.members import Quorum
+from tests.support.quorum.writers import Writers
 
 WRITERS = 3
 ENDS = ("kill", "kill", "stop")
@@ -34,6 +32,7 @@ def seed() -> int:
     return int(os.environ.get("KVORUM_SEED", SystemRandom().randrange(2**32)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "is_dynamic", "names", "rounds"),
     [

@@ -3,15 +3,16 @@
 from pathlib import Path
 
 import pytest
-from tests.process.quorum.broker import register_broker
 from tests.process.quorum.logs import assert_same_batches
-from tests.process.quorum.members import Quorum
-from tests.process.quorum.writers import Writers
+from tests.support.quorum.broker import register_broker
+from tests.support.quorum.members import Quorum
+from tests.support.quorum.writers import Writers
 
 # Whoever waited for this would still do so when the writers lose their patience.
 SETTINGS = {"controller.quorum.fetch.timeout.ms": "600000"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "is_dynamic"), [(1, True), (3, False), (5, True), (7, True)])
 def test_a_quorum_forms_and_leaders_that_are_killed_are_replaced_at_once(
     tmp_path: Path, count: int, *, is_dynamic: bool

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.golden_data import read_json_lines
+from tests.support.golden_data import read_json_lines
 
 from kvorum.broker.broker_view import BrokerView
 from kvorum.broker.views.describe_configs import describe_configs

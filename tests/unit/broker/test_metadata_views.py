@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
+from tests.support.controller_under_test import ControllerUnderTest, started_cluster
 
 from kvorum.broker.broker_view import BrokerView
 from kvorum.broker.views.describe_cluster import describe_cluster

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.source_tree import ROOT
 from tests.unit.codegen.schemas import field, schema, write_folder
 
 from kvorum.codegen.__main__ import generate
 from kvorum.codegen.errors import CodegenError
 from kvorum.codegen.generate import differences, generated_files, write
 
-ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "json-schemas"
 WIRE = ROOT / "wire" / "kvorum" / "wire"
 
@@ -26,6 +26,7 @@ def test_the_committed_code_is_current(files: dict[Path, str]) -> None:
     assert differences(files, WIRE) == []
 
 
+@pytest.mark.process
 def test_two_runs_give_the_same_bytes_whatever_the_hash_seed(files: dict[Path, str]) -> None:
     program = (
         "import hashlib, pathlib, sys\n"

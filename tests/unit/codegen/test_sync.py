@@ -162,6 +162,7 @@ def test_what_is_no_class_file(data: bytes) -> None:
         ClassFile(data)
 
 
+@pytest.mark.process
 def test_the_command_fails_in_one_line(tmp_path: Path) -> None:
     no_jar = tmp_path / "no.jar"
     no_jar.write_bytes(b"not a zip file")

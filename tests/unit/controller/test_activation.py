@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.controller.cluster import SETTINGS, ControllerUnderTest, with_static_configs
+from tests.support.controller_under_test import SETTINGS, ControllerUnderTest, with_static_configs
 
 from kvorum.controller.activation_records_generator import activation_records
 from kvorum.metadata.bootstrap import BootstrapMetadata, bootstrap_from_features

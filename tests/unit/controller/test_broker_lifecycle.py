@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from tests.unit.controller.cluster import (
+from tests.support.controller_under_test import (
     ControllerUnderTest,
     directory_of,
     started_cluster,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import pytest
-from tests.unit.controller.cluster import (
+from tests.support.controller_under_test import (
     CLUSTER_ID,
     ControllerUnderTest,
     directory_of,

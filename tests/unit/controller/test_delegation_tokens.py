@@ -7,7 +7,7 @@ import hmac
 from dataclasses import replace
 
 import pytest
-from tests.unit.controller.cluster import SETTINGS, ControllerUnderTest, started_cluster
+from tests.support.controller_under_test import SETTINGS, ControllerUnderTest, started_cluster
 
 from kvorum.broker.broker_view import BrokerView
 from kvorum.broker.views.describe_delegation_token import describe_delegation_token

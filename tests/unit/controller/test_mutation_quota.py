@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from immutables import Map
-from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
+from tests.support.controller_under_test import ControllerUnderTest, started_cluster
 
 from kvorum.controller.controller_mutation_quota import (
     CONTROLLER_MUTATION_RATE,

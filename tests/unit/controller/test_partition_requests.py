@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
-from tests.unit.controller.cluster import (
+from tests.support.controller_under_test import (
     ControllerUnderTest,
     directory_of,
     started_cluster,

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.controller.cluster import started_cluster
+from tests.support.controller_under_test import started_cluster
 
 from kvorum.controller.striped_replica_placer import Racks, UsableBroker, usable_brokers
 from kvorum.metadata.request_error import RequestError

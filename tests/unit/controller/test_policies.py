@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.unit.controller.cluster import SETTINGS, ControllerUnderTest
+from tests.support.controller_under_test import SETTINGS, ControllerUnderTest
 
 from kvorum.controller.policies import (
     AlterConfigRequest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
+from tests.support.controller_under_test import ControllerUnderTest, started_cluster
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.wish import clear_reached_targets

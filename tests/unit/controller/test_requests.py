@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.unit.controller.cluster import CLUSTER_ID, ControllerUnderTest, started_cluster
+from tests.support.controller_under_test import CLUSTER_ID, ControllerUnderTest, started_cluster
 
 from kvorum.controller.requests import controller_api, controller_apis
 from kvorum.metadata.metadata_version import MetadataVersion

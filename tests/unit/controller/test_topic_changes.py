@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
-from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
+from tests.support.controller_under_test import ControllerUnderTest, started_cluster
 
 from kvorum.controller.apis.create_partitions import model_partition
 from kvorum.wire.error_codes import ErrorCode

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.golden_data import METADATA_NODES
+from tests.support.golden_data import METADATA_NODES
 
 from kvorum.cli import main
 from kvorum.inspection.image_difference import image_changes

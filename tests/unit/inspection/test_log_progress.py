@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
-from tests.golden_data import METADATA_NODES
+from tests.support.golden_data import METADATA_NODES
 
 from kvorum.cli.log_tool.progress import FIRST_S, PAUSE_S, Progress, progress
 from kvorum.inspection.log_check.check import check_paths

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from tests.golden_data import metadata_directories
-from tests.unit.metadata.golden_logs import (
+from tests.support.golden_data import metadata_directories
+from tests.support.golden_logs import (
     first_offset,
     log_records,
     raw_records,

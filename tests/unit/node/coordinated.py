@@ -10,8 +10,8 @@ from random import Random
 from typing import Any, Final, TypeVar, cast
 
 from immutables import Map
+from tests.support.faulty_files import FaultyFiles
 from tests.support.waiting import PATIENCE_S, wait_for_event
-from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.topic_logs import flush, managed
 
 from kvorum.broker.partition import Partition, PartitionContext

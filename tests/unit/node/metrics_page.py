@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
+
+from tests.support.source_tree import ROOT
 
 from kvorum.node.metrics.absent import ABSENT
 from kvorum.node.metrics.catalogue import KIP_853, all_metrics
 from kvorum.node.metrics.names import OWN_DOMAIN, Kind, Metric, exported_name
 
-PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+PAGE = ROOT / "docs" / "metrics.md"
 HEAD = """\
 # Metrics and health
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.support.faulty_files import FaultyFiles
 from tests.support.waiting import wait_for_async
-from tests.unit.storage.faulty_files import FaultyFiles
 
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.serving.frame_writer import SENDFILE_BYTES_MIN, FramePart, FrameWriter

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Final, cast
 
 import pytest
-from tests.random_messages import fields_with_classes
+from tests.support.random_messages import fields_with_classes
 
 from kvorum.controller.api import ControllerApi
 from kvorum.metadata import api_modules

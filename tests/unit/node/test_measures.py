@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 
 import pytest
-from tests.unit.node.test_metadata_loader import batch
+from tests.unit.node.committed_batches import batch
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.controller.quorum_controller_metrics import QuorumControllerMetrics

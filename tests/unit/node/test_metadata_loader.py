@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.unit.node.committed_batches import batch
+
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import encode_record
 from kvorum.node.metadata_loader import PIECE_RECORDS, MetadataLoader
@@ -10,21 +12,8 @@ from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.end_transaction_record import EndTransactionRecord
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
 from kvorum.wire.messages.topic_record import TopicRecord
-from kvorum.wire.primitives import Message
 
 TOPIC = TopicRecord(name="a", topic_id=b"\x01" * 16)
-
-
-def batch(offset: int, record: Message) -> CommittedBatch:
-    return CommittedBatch(
-        base_offset=offset,
-        last_offset=offset,
-        epoch=1,
-        append_timestamp_ms=0,
-        values=(encode_record(record, 0),),
-        is_control=False,
-        size_bytes=1,
-    )
 
 
 def test_a_snapshot_ends_before_its_end_offset() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.node.test_metadata_loader import batch
+from tests.unit.node.committed_batches import batch
 
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.metadata_log_listener import MetadataLogListener

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import asyncio, sys
 from kvorum.controller.requests import controller_apis as decided_apis
@@ -28,6 +30,7 @@ print(sorted(set(sys.modules) - before))
 """
 
 
+@pytest.mark.process
 def test_the_first_requests_have_nothing_left_to_import() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True

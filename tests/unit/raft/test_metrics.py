@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.unit.raft.driven_leader import CAN_ALL, CONFIG, DrivenLeader, key_of
-from tests.unit.raft.test_reporting import RECORDED, STATIC, DrivenFollower
+from tests.unit.raft.reporting import RECORDED, STATIC, DrivenFollower
 
 ONLY_LEADERS = {
     "duplicate-voter-ids",

@@ -10,7 +10,7 @@ from random import Random
 from typing import NoReturn
 
 import pytest
-from tests.unit.storage.batch_maker import make_batch, make_snapshot
+from tests.support.batch_maker import make_batch, make_snapshot
 
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_faults import CrashedError, FileKind

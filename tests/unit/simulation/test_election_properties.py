@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.simulation.observed import (
+from tests.support.observed import (
     CLUSTER_ID,
     HERE,
     Quorum,

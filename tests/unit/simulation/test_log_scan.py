@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.unit.storage.batch_maker import make_batch, make_snapshot
+from tests.support.batch_maker import make_batch, make_snapshot
 
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.properties.log_scan import LogScan

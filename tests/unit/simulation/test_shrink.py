@@ -127,6 +127,7 @@ def test_the_plan_can_be_replaced() -> None:
     assert result.plan == tuple(fault.told() for fault in whole[:2])
 
 
+@pytest.mark.process
 def test_the_command_reports_and_writes_the_trace(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -143,6 +144,7 @@ def test_the_command_prints_the_hash_alone(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out.strip() == run_seed(7, duration_ms=SHORT_MS).digest
 
 
+@pytest.mark.process
 def test_the_command_tells_of_failures_and_of_runs_that_differ(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +158,7 @@ def test_the_command_tells_of_failures_and_of_runs_that_differ(
     assert "check failed: seed 7 gave trace d, and then" in out
 
 
+@pytest.mark.process
 def test_seeds_run_in_several_processes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--seed", "7", "--duration", "60", "--seeds", "3", "--jobs", "2"]) == 0
     assert "3 seeds, 0 failed" in capsys.readouterr().out

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.unit.storage.batch_maker import make_batches
-from tests.unit.storage.faulty_files import FaultyFiles
+from tests.support.batch_maker import make_batches
+from tests.support.faulty_files import FaultyFiles
 
 from kvorum.storage.batch_header import split_batches
 from kvorum.storage.log_config import LogConfig

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tests.peak_memory import peak_memory_below
-from tests.unit.storage.faulty_files import FaultyFiles
+import pytest
+from tests.support.faulty_files import FaultyFiles
+from tests.support.peak_memory import peak_memory_below
 from tests.unit.storage.partition_logs import CONFIG, loaded
 
 from kvorum.storage.append_origin import AppendOrigin
@@ -278,6 +279,7 @@ def test_a_cleaned_segment_is_as_old_as_the_last_of_its_sources() -> None:
     assert [one.modified_ms for one in world.log.segments] == [200, 0]
 
 
+@pytest.mark.slow
 def test_the_records_of_a_large_batch_are_not_all_objects_at_once() -> None:
     """A few KiB of packed bytes may be hundreds of thousands of records."""
     count = 100_000

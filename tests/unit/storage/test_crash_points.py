@@ -9,8 +9,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.unit.storage.batch_maker import make_batch, make_snapshot
-from tests.unit.storage.faulty_files import FaultyFiles, PowerCutError
+from tests.support.batch_maker import make_batch, make_snapshot
+from tests.support.faulty_files import FaultyFiles, PowerCutError
 
 from kvorum.storage.batch_header import split_batches
 from kvorum.storage.log import MetadataLog

@@ -6,8 +6,8 @@ import errno
 from pathlib import Path
 
 import pytest
-from tests.unit.storage.batch_maker import make_batch, make_batches, make_snapshot
-from tests.unit.storage.faulty_files import Fault, FaultyFiles
+from tests.support.batch_maker import make_batch, make_batches, make_snapshot
+from tests.support.faulty_files import Fault, FaultyFiles
 
 from kvorum.storage.batch_header import split_batches
 from kvorum.storage.errors import DiskError, DiskFullError, PoisonedError

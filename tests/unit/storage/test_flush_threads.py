@@ -6,9 +6,9 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.batch_maker import make_batch, make_batches
+from tests.support.faulty_files import FaultyFiles, FaultyOpenFile
 from tests.support.waiting import PATIENCE_S
-from tests.unit.storage.batch_maker import make_batch, make_batches
-from tests.unit.storage.faulty_files import FaultyFiles, FaultyOpenFile
 
 from kvorum.storage.files import OpenFile, RealFileSystem
 from kvorum.storage.log import MetadataLog

@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.unit.storage.faulty_files import FaultyFiles, PowerCutError
+from tests.support.faulty_files import FaultyFiles, PowerCutError
 from tests.unit.storage.topic_logs import (
     NOW_MS,
     PARTITION,

@@ -6,8 +6,8 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from tests.unit.storage.batch_maker import make_batch
-from tests.unit.storage.faulty_files import FaultyFiles
+from tests.support.batch_maker import make_batch
+from tests.support.faulty_files import FaultyFiles
 from tests.unit.storage.partition_logs import CONFIG, HERE, clean, crashed, loaded
 
 from kvorum.storage.batch_header import read_header

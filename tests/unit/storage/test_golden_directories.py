@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.golden_data import metadata_directories
+from tests.support.golden_data import metadata_directories
 
 from kvorum.storage.batch_header import split_batches
 from kvorum.storage.clean_shutdown import take_clean_shutdown, write_clean_shutdown

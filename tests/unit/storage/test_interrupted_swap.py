@@ -8,7 +8,7 @@ from random import Random
 from typing import Final
 
 import pytest
-from tests.unit.storage.faulty_files import FaultyFiles, MemoryFile, PowerCutError
+from tests.support.faulty_files import FaultyFiles, MemoryFile, PowerCutError
 from tests.unit.storage.partition_logs import CONFIG, HERE, clean, content, loaded
 
 from kvorum.storage.cleaner import Cleaner, Pass

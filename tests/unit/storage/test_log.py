@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.storage.batch_maker import make_batch, make_batches, make_snapshot
+from tests.support.batch_maker import make_batch, make_batches, make_snapshot
 
 from kvorum.storage.batch_header import split_batches
 from kvorum.storage.errors import (

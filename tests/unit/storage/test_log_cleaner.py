@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.unit.storage.faulty_files import FaultyFiles, MemoryFile
+from tests.support.faulty_files import FaultyFiles, MemoryFile
 from tests.unit.storage.partition_logs import CONFIG, NEW, Keeper
 
 from kvorum.storage.batch_filter import LastRecord

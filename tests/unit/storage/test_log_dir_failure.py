@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.storage.faulty_files import FaultyFiles
+from tests.support.faulty_files import FaultyFiles
 from tests.unit.storage.topic_logs import NOW_MS, TOPIC_ID, append, managed, sent, values_in
 
 from kvorum.storage.errors import DiskError, StorageError

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.unit.storage.faulty_files import FaultyFiles
+from tests.support.faulty_files import FaultyFiles
 from tests.unit.storage.topic_logs import (
     NOW_MS,
     PARTITION,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.peak_memory import peak_memory_below
+from tests.support.peak_memory import peak_memory_below
 
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.log_validator import (
@@ -119,6 +119,7 @@ def many_records(count: int, *, key: bytes | None = None) -> RecordBatch:
     return batch(*records, compression=Compression.ZSTD)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", [None, Compression.GZIP])
 def test_the_records_of_a_large_batch_are_not_all_objects_at_once(
     wanted: Compression | None,
@@ -130,6 +131,7 @@ def test_the_records_of_a_large_batch_are_not_all_objects_at_once(
     assert read(found).record_count == 100_000
 
 
+@pytest.mark.slow
 def test_very_many_wrong_records_are_not_all_named() -> None:
     sent = many_records(100_000)
     with peak_memory_below(8_000_000):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from tests.unit.storage.batch_maker import make_batch
-from tests.unit.storage.faulty_files import FaultyFiles
+from tests.support.batch_maker import make_batch
+from tests.support.faulty_files import FaultyFiles
 from tests.unit.storage.partition_logs import loaded
 
 from kvorum.storage.partition_log import PartitionLog

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.storage.batch_maker import make_batch
-from tests.unit.storage.faulty_files import Fault, FaultyFiles
+from tests.support.batch_maker import make_batch
+from tests.support.faulty_files import Fault, FaultyFiles
 from tests.unit.storage.partition_logs import (
     BASES,
     BATCHES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.storage.faulty_files import FaultyFiles
+from tests.support.faulty_files import FaultyFiles
 from tests.unit.storage.partition_logs import BASES, BATCHES, HERE, filled
 
 from kvorum.storage.batch_header import read_header

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.storage.batch_maker import make_batch, make_batches
-from tests.unit.storage.faulty_files import FaultyFiles, MemoryFile
+from tests.support.batch_maker import make_batch, make_batches
+from tests.support.faulty_files import FaultyFiles, MemoryFile
 
 from kvorum.storage.batch_header import split_batches
 from kvorum.storage.errors import CorruptFileError, CorruptLogError, UnknownVersionError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.storage.batch_maker import make_batch
-from tests.unit.storage.faulty_files import FaultyFiles
+from tests.support.batch_maker import make_batch
+from tests.support.faulty_files import FaultyFiles
 
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.log import MetadataLog

@@ -286,6 +286,7 @@ def test_a_directory_has_one_owner_in_this_process(tmp_path: Path) -> None:
     lock_directory(tmp_path, FILES).release()
 
 
+@pytest.mark.process
 def test_a_directory_has_one_owner_among_processes(tmp_path: Path) -> None:
     program = (
         "import fcntl, sys\n"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.unit.storage.faulty_files import FaultyFiles
+from tests.support.faulty_files import FaultyFiles
 
 from kvorum.storage.bootstrap_checkpoint import (
     read_bootstrap_checkpoint,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.storage.batch_maker import make_batch, make_batches, make_snapshot
-from tests.unit.storage.faulty_files import FaultyFiles, MemoryFile
+from tests.support.batch_maker import make_batch, make_batches, make_snapshot
+from tests.support.faulty_files import FaultyFiles, MemoryFile
 
 from kvorum.storage.errors import (
     CorruptSnapshotError,

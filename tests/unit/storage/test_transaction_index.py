@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.storage.faulty_files import FaultyFiles, MemoryFile
+from tests.support.faulty_files import FaultyFiles, MemoryFile
 
 from kvorum.storage.errors import CorruptFileError, DiskError
 from kvorum.storage.transaction_index import AbortedTransaction, TransactionIndex

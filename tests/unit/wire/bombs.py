@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tests.random_messages import fields_with_classes
+from tests.support.random_messages import fields_with_classes
 
 from kvorum.wire.api_table import MODULES
 from kvorum.wire.apis import message_class

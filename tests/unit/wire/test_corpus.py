@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from tests.golden_data import GOLDEN, read_json_lines
+from tests.support.golden_data import GOLDEN, read_json_lines
 
 from kvorum.wire.api_table import MODULES
 from kvorum.wire.apis import message_class

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.golden_data import read_json_lines
+from tests.support.golden_data import read_json_lines
 
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class, response_class

@@ -6,8 +6,8 @@ import tracemalloc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.golden_data import GOLDEN, read_json_lines
-from tests.peak_memory import peak_memory_below
+from tests.support.golden_data import GOLDEN, read_json_lines
+from tests.support.peak_memory import peak_memory_below
 from tests.unit.wire.bombs import Bomb, all_bombs
 
 from kvorum.wire.apis import message_class

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.random_messages import random_message
+from tests.support.random_messages import random_message
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.wire.api_table import MODULES
@@ -267,6 +267,7 @@ def test_tagged_fields_at_their_default_take_no_room() -> None:
 # -- imports -----------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_one_message_brings_no_other_with_it() -> None:
     program = (
         "import sys; import kvorum.wire.messages.fetch\n"

@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.replaced_text import READ_BY_JAVA
 
 from kvorum.wire.headers import decode_request_header
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
 from kvorum.wire.messages.list_groups import ListGroupsRequest
 from kvorum.wire.primitives import decode_with_replacement
-
-# What Java makes of them: tests/interop/test_utf8_replacement.py asks Kafka's own reader.
-READ_BY_JAVA = {
-    b"\xff": "\ufffd",
-    b"a\xffb": "a\ufffdb",
-    b"\xc3\x28": "\ufffd(",
-    b"\xc0\x80": "\ufffd\ufffd",
-    b"\xe1\x80": "\ufffd",
-    b"\xe0\x80\x80": "\ufffd\ufffd\ufffd",
-    b"\xf1\x80\x80a": "\ufffda",
-    b"\xf4\x90\x80\x80": "\ufffd\ufffd\ufffd\ufffd",
-    b"\xed\xa0\x80": "\ufffd",
-    b"\xed\xa0": "\ufffd",
-    b"\xed": "\ufffd",
-    b"\xed\xa0a": "\ufffda",
-    b"\xed\xed\xbf\xbf\xbf": "\ufffd\ufffd\ufffd",
-    b"\xe1\x80\xed\xa0\x80\xc3\xa9": "\ufffd\ufffd\u00e9",
-}
 
 
 @pytest.mark.parametrize("raw", READ_BY_JAVA, ids=bytes.hex)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.support.controller_under_test import started_cluster
+from tests.support.faulty_files import FaultyFiles
 from tests.unit.broker.fetcher.replicas import WALL_MS
-from tests.unit.controller.cluster import started_cluster
-from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.topic_logs import (
     PARTITION,
     TOPIC_ID,

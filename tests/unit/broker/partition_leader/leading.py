@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tests.unit.controller.cluster import ControllerUnderTest, started_cluster
+from tests.support.controller_under_test import ControllerUnderTest, started_cluster
 
 from kvorum.broker.partition_leader.leader import LeaderSettings, PartitionLeader
 from kvorum.broker.partition_leader.outcomes import Accepted, Answer

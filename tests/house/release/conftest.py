@@ -1,0 +1,12 @@
+"""The archives of a release, built once for the tests of a file."""
+
+from __future__ import annotations
+
+import pytest
+from tests.house.release.building import Archives, build
+
+
+@pytest.fixture(scope="session")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Archives:
+    """What `make dist` builds from this tree."""
+    return build(tmp_path_factory.mktemp("dist"))

@@ -1,0 +1,141 @@
+"""What docs/ARCHITECTURE.md names is there: files, folders, modules, what stands for Kafka's."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tests.support.source_tree import ROOT, SOURCE_ROOTS, SourceFile
+
+CHAPTER = "## From Kafka's source to ours"
+IN_QUOTES = re.compile(r"`([^`\n]+)`")
+# A folder in bold begins a section: its table names files from there on.
+SECTION = re.compile(r"^\*\*`([^`]+/)`\*\*")
+PYTHON_FILE = re.compile(r"[\w./*<>-]+\.py")
+FOLDER = re.compile(r"[\w.-]+(?:/[\w.-]+)*/")
+MODULE = re.compile(
+    r"(?:kvorum\.)?((?:codegen|wire|storage|raft|metadata|controller|broker|node|testing|simulation"
+    r"|internal_topics|spark|inspection|cli)(?:\.[a-z_]+)+)"
+)
+MUST_NOT_BE_THERE = frozenset({"kvorum/__init__.py"})
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """A row of the table: what Kafka has, and one file of ours with what it defines of that."""
+
+    kafka: str
+    path: str
+    symbols: tuple[str, ...]
+
+
+def text() -> str:
+    return (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
+
+def files_named_in(cell: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each file of a cell with the symbols that stand behind it."""
+    path, symbols = "", list[str]()
+    for token in IN_QUOTES.findall(cell):
+        if not token.endswith(".py"):
+            symbols.append(token)
+            continue
+        if path:
+            yield path, tuple(symbols)
+        path, symbols = token, []
+    yield path, tuple(symbols)
+
+
+@cache
+def counterparts() -> list[Counterpart]:
+    """Everything that the table of the chapter names."""
+    chapter = text().partition(f"\n{CHAPTER}\n")[2].partition("\n## ")[0]
+    found: list[Counterpart] = []
+    for line in chapter.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("| `"):
+            continue
+        assert len(cells) == 3, line
+        found += [Counterpart(cells[0], *named) for named in files_named_in(cells[1])]
+    return found
+
+
+@cache
+def symbols_of(path: Path) -> frozenset[str]:
+    """The classes, functions and methods that a module defines; methods as Class.method."""
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    found: set[str] = set()
+    for node in SourceFile(path).tree.body:
+        if isinstance(node, definitions):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            methods = [each for each in node.body if isinstance(each, definitions)]
+            found |= {f"{node.name}.{method.name}" for method in methods}
+    return frozenset(found)
+
+
+def places_of(pattern: str, folders: tuple[str, ...]) -> list[Path]:
+    """What a path means that is named from the root, from `kvorum`, or from one of `folders`."""
+    starts = ("", *(f"{root}/kvorum" for root in SOURCE_ROOTS), *folders)
+    glob = re.sub(r"<\w+>", "*", pattern.rstrip("/"))
+    places = [ROOT / start / glob for start in starts]
+    return [path for place in places for path in place.parent.glob(place.name)]
+
+
+def test_the_table_of_kafkas_source_is_read() -> None:
+    names = {row.kafka for row in counterparts()}
+    assert len(names) >= 35
+    assert "`KafkaRaftClient.handleFetchRequest`" in names
+
+
+@pytest.mark.parametrize("row", counterparts(), ids=lambda row: f"{row.kafka} in {row.path}")
+def test_what_stands_for_a_class_of_kafkas_is_there(row: Counterpart) -> None:
+    (path,) = places_of(row.path, ())
+    assert row.symbols, "no symbol is named"
+    assert set(row.symbols) - symbols_of(path) == set()
+
+
+def passages() -> Iterator[tuple[str, str]]:
+    """Yield each paragraph, and each line of a table, with the folder that its section names."""
+    section = ""
+    for paragraph in text().split("\n\n"):
+        if paragraph.startswith("## "):
+            section = ""
+        if paragraph.startswith("**"):
+            found = SECTION.match(paragraph)
+            section = found.group(1) if found else ""
+        for passage in paragraph.splitlines() if paragraph.startswith("|") else [paragraph]:
+            yield section, passage
+
+
+def missing_in(section: str, passage: str) -> Iterator[str]:
+    """Yield the files and folders that a passage names and that are not there."""
+    tokens = IN_QUOTES.findall(passage)
+    folders = [token for token in tokens if FOLDER.fullmatch(token)]
+    starts = (section, *folders, *(f"{section}{folder}" for folder in folders))
+    for token in tokens:
+        is_path = PYTHON_FILE.fullmatch(token) or FOLDER.fullmatch(token)
+        if is_path and token not in MUST_NOT_BE_THERE and not places_of(token, starts):
+            yield token
+
+
+def test_every_file_and_folder_that_is_named_exists() -> None:
+    assert [token for passage in passages() for token in missing_in(*passage)] == []
+
+
+def test_every_module_that_is_named_exists() -> None:
+    tokens = [token for token in IN_QUOTES.findall(text()) if not token.endswith(".py")]
+    named = [found.group(1) for token in tokens if (found := MODULE.fullmatch(token))]
+    assert named
+    missing = [
+        name
+        for name in named
+        if not places_of(name.replace(".", "/"), ())
+        and not places_of(f"{name.replace('.', '/')}.py", ())
+    ]
+    assert missing == []

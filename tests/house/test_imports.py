@@ -1,0 +1,91 @@
+"""Who imports whom inside of a room, module by module; import-linter looks at whole rooms."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+import grimp
+import pytest
+from tests.support.source_tree import SourceFile, python_files
+
+ROOMS = (
+    *("codegen", "wire", "storage", "raft", "metadata", "controller", "broker", "node"),
+    *("groups", "internal_topics", "testing", "cli", "spark", "simulation"),
+)
+PURE_FOLDERS = (
+    "wire/kvorum/wire",
+    *(f"server/kvorum/{room}" for room in ("raft", "metadata", "controller", "broker")),
+    "server/kvorum/groups",
+    "server/kvorum/internal_topics",
+)
+
+
+@cache
+def import_graph() -> grimp.ImportGraph:
+    """Everything that is imported, inside of functions and for type checkers too."""
+    return grimp.build_graph(*(f"kvorum.{room}" for room in ROOMS), cache_dir=None)
+
+
+def circles(imports: Mapping[str, set[str]]) -> Iterator[list[str]]:
+    """Yield every largest set of modules that all reach each other (Tarjan)."""
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    open_modules: list[str] = []
+
+    def visit(module: str) -> Iterator[list[str]]:
+        order[module] = lowest[module] = len(order)
+        open_modules.append(module)
+        for imported in sorted(imports[module]):
+            if imported not in order:
+                yield from visit(imported)
+            if imported in open_modules:
+                lowest[module] = min(lowest[module], lowest[imported])
+        if lowest[module] == order[module]:
+            start = open_modules.index(module)
+            circle = sorted(open_modules[start:])
+            del open_modules[start:]
+            if len(circle) > 1:
+                yield circle
+
+    for module in sorted(imports):
+        if module not in order:
+            yield from visit(module)
+
+
+def test_circles_are_found() -> None:
+    imports = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set[str](), "e": {"a"}}
+    assert list(circles(imports)) == [["a", "b", "c"]]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_modules_of_a_room_do_not_import_each_other_in_a_circle(room: str) -> None:
+    package = f"kvorum.{room}"
+    graph = import_graph()
+    modules = {name for name in graph.modules if name == package or name.startswith(f"{package}.")}
+    imports = {name: graph.find_modules_directly_imported_by(name) & modules for name in modules}
+    found = [[name.removeprefix(f"{package}.") for name in circle] for circle in circles(imports)]
+    assert found == []
+
+
+def random_imports(file: SourceFile) -> Iterator[str]:
+    """Yield where `random` is imported for anything but the type of what is handed in."""
+    allowed = {
+        statement
+        for node in file.tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+    }
+    for node in ast.walk(file.tree):
+        is_random = (isinstance(node, ast.ImportFrom) and node.module == "random") or (
+            isinstance(node, ast.Import) and any(each.name == "random" for each in node.names)
+        )
+        if is_random and (node not in allowed or ast.unparse(node) != "from random import Random"):
+            assert isinstance(node, ast.stmt)
+            yield f"{file.name}:{node.lineno}: {ast.unparse(node)}"
+
+
+def test_the_core_knows_of_random_only_the_type_of_what_is_handed_in() -> None:
+    found = [problem for file in python_files(*PURE_FOLDERS) for problem in random_imports(file)]
+    assert found == []

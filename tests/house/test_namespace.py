@@ -1,0 +1,22 @@
+"""The four source roots make one namespace package, and each part says that it is typed."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.source_tree import ROOT, SOURCE_ROOTS
+
+
+def test_no_source_root_closes_the_namespace() -> None:
+    closing = [root for root in SOURCE_ROOTS if (ROOT / root / "kvorum" / "__init__.py").exists()]
+    assert closing == [], "a kvorum/__init__.py hides the other source roots; remove it"
+
+
+@pytest.mark.parametrize("root", SOURCE_ROOTS)
+def test_each_part_is_marked_as_typed(root: str) -> None:
+    parts = [path for path in (ROOT / root / "kvorum").iterdir() if path.is_dir()]
+    untyped = [
+        part.name
+        for part in parts
+        if part.name != "__pycache__" and not (part / "py.typed").exists()
+    ]
+    assert untyped == []

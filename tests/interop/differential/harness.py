@@ -1,0 +1,307 @@
+"""Scripts of requests, run on a real 4.3.1 controller and on ours, compared step by step.
+
+How to use it::
+
+    with Pair(java, folder) as pair:            # starts both controllers, alike and empty
+        outcome = pair.run(script)              # a Script: kind, seed, steps
+        assert not outcome.findings, outcome.report()
+
+A step is an API's name, a version, and a body in Kafka's JSON names: what the body leaves out is
+at its default, what the version cannot carry is left out, "$..." is looked up on each side (see
+`view`). After each step the answers are compared field by field, and so are the records that came
+into the two logs meanwhile. Ids that a side makes up, broker epochs and times are given names
+first (see `comparing`). When a script is over, or failed, `reset` puts both sides back to a cluster
+without topics and brokers; whoever changes more has to take it back in `RESETS`.
+
+`dumped_logs` compares the whole of both logs once more, as the real kafka-dump-log shows them.
+What is known to differ is listed in `deviations`. `shrink` makes a failing script small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from tests.interop.differential.comparing import (
+    ANY_API,
+    Difference,
+    Names,
+    differences,
+    known_uuids,
+)
+from tests.interop.differential.failures import is_failure
+from tests.interop.differential.metadata_log import LogRecord
+from tests.interop.differential.resets import RESETS
+from tests.interop.differential.script import AnyStep, Script, Silence, Step
+from tests.interop.differential.sides import Side, start_sides, without_own_registration
+from tests.support.asking import asked_until
+from tests.support.kafka.java import Java
+from tests.support.waiting import NeverCameAboutError, wait_for
+
+from kvorum.wire.json_form import Json
+
+FENCE: Final = 1
+OUR_OWN_WORDS: Final = ".documentation"
+"""Where a text is ours, and differs for good."""
+LATE_ANSWERS: Final = frozenset(
+    {"DescribeAcls", "DescribeConfigs", "DescribeCluster", "DescribeUserScramCredentials"}
+)
+"""What a controller answers from its published image, which comes after the answer to a write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A step after which the two sides differ."""
+
+    step_index: int
+    step: AnyStep
+    differences: tuple[Difference, ...]
+
+    def __str__(self) -> str:
+        shown = "\n    ".join(str(difference) for difference in self.differences[:12])
+        return f"  step {self.step_index}: {self.step.as_json()}\n    {shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a step has written: up to which offset of either log, the real one first."""
+
+    api: str
+    is_placed: bool
+    end_offsets: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a script went: what differs, the uuids it named itself, and where its records are."""
+
+    script: Script
+    findings: tuple[Finding, ...]
+    known_uuids: AbstractSet[str]
+    start_offsets: tuple[int, int]
+    spans: tuple[Span, ...]
+
+    @property
+    def record_count(self) -> int:
+        """How many records the real side wrote."""
+        return self.spans[-1].end_offsets[0] - self.start_offsets[0] if self.spans else 0
+
+    def report(self) -> str:
+        """Say what differs."""
+        found = "\n".join(str(finding) for finding in self.findings)
+        return f"{self.script.name}\n{found}"
+
+
+@dataclass
+class Pair:
+    """A real controller and one of ours; use as a context.
+
+    `overrides` are settings of both; `release` is the release that the directory is formatted for;
+    `prepare` puts more into the formatted directory.
+    """
+
+    java: Java
+    folder: Path
+    overrides: Mapping[str, str] = field(default_factory=dict[str, str])
+    release: str | None = None
+    prepare: Callable[[Path], None] | None = None
+
+    def __enter__(self) -> Self:
+        self.real, self.ours = start_sides(
+            self.folder,
+            self.java,
+            overrides=self.overrides,
+            release=self.release,
+            prepare=self.prepare,
+        )
+        try:
+            for side in self.sides:
+                side.wait_until_active()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Both, the real one first."""
+        return self.real, self.ours
+
+    def stop(self) -> None:
+        """Stop both."""
+        for side in self.sides:
+            side.stop()
+
+    def run(self, script: Script, *, is_stopped_by_findings: bool = True) -> Outcome:
+        """Run a script from an empty cluster on, and empty the cluster again."""
+        for side in self.sides:
+            side.wait_until_leading()
+            side.take_records()
+            side.view.begin_script()
+        known: set[str] = set()
+        start = self._end_offsets()
+        findings: list[Finding] = []
+        spans: list[Span] = []
+        for index, step in enumerate(script.steps):
+            found = self._run_step(step, known)
+            api, is_placed = _facts(step)
+            spans.append(Span(api, is_placed, self._end_offsets()))
+            if found:
+                findings.append(Finding(index, step, tuple(found)))
+                if is_stopped_by_findings:
+                    break
+        self.reset()
+        return Outcome(script, tuple(findings), known, start, tuple(spans))
+
+    def _end_offsets(self) -> tuple[int, int]:
+        return self.real.log.end_offset, self.ours.log.end_offset
+
+    def reset(self) -> None:
+        """Take topics, brokers and whatever else a script may leave behind away."""
+        for side in self.sides:
+            side.wait_until_leading()
+            for take_back in RESETS:
+                take_back(side)
+                side.take_records()
+
+    def _run_step(self, step: AnyStep, known: set[str]) -> list[Difference]:
+        api, is_placed = _facts(step)
+        if isinstance(step, Silence):
+            answers: tuple[Json, Json] = (None, None)
+            records = self._keep_silent(step)
+        else:
+            for side in self.sides:
+                known |= known_uuids(side.send(step))
+            answers = (self.real.receive(step), self.ours.receive(step))
+            records = (taken(self.real, step.awaited), taken(self.ours, step.awaited))
+            if step.api in LATE_ANSWERS:
+                answers = self._settled_answers(step, answers, known)
+        real, ours = (names_of(side, known) for side in self.sides)
+        found = list(
+            differences(real.answer(api, answers[0]), ours.answer(api, answers[1]), "answer")
+        )
+        found.extend(
+            differences(
+                real.records(api, records[0], is_placed=is_placed),
+                ours.records(api, records[1], is_placed=is_placed),
+                "records",
+            )
+        )
+        return found
+
+    def _settled_answers(
+        self, step: Step, answers: tuple[Json, Json], known: set[str]
+    ) -> tuple[Json, Json]:
+        """Ask again while the answers differ: real Kafka may not have published the last write.
+
+        Who failed over the question does so again.
+        """
+        real, ours = (names_of(side, known) for side in self.sides)
+
+        def are_alike(said: tuple[Json, Json]) -> bool:
+            shown = real.answer(step.api, said[0]), ours.answer(step.api, said[1])
+            return all(one.where.endswith(OUR_OWN_WORDS) for one in differences(*shown, ""))
+
+        def ask() -> tuple[Json, Json]:
+            for side in self.sides:
+                side.send(step)
+            return self.real.receive(step), self.ours.receive(step)
+
+        if are_alike(answers) or any(is_failure(answer) for answer in answers):
+            return answers
+        return asked_until(ask, are_alike, f"both answer {step.api} alike")
+
+    def _keep_silent(self, step: Silence) -> tuple[Sequence[LogRecord], Sequence[LogRecord]]:
+        """Wait until both sides write that the silent brokers are fenced; return what they wrote.
+
+        A broker that is fenced already is fenced again when its session ends.
+        """
+        made: tuple[list[LogRecord], list[LogRecord]] = ([], [])
+
+        def are_fenced() -> bool:
+            for side, records in zip(self.sides, made, strict=True):
+                for broker in step.alive:
+                    side.ask("BrokerHeartbeat", alive(broker))
+                records.extend(side.take_records())
+            return all(fenced_in(records).issuperset(step.silent) for records in made)
+
+        # What one side never writes is a finding.
+        with suppress(NeverCameAboutError):
+            wait_for(are_fenced, f"both have fenced {step.silent}")
+        return made
+
+
+def taken(side: Side, awaited: int) -> list[LogRecord]:
+    """Return what a side has written, at least so many records, if they come."""
+    records = without_own_registration(side.take_records())
+
+    def have_come() -> bool:
+        records.extend(without_own_registration(side.take_records()))
+        return len(records) >= awaited
+
+    if len(records) < awaited:
+        # Records that never come are a finding.
+        with suppress(NeverCameAboutError):
+            wait_for(have_come, f"{side.name} writes {awaited} records")
+    return records
+
+
+def fenced_in(records: Sequence[LogRecord]) -> set[int]:
+    """Return the brokers that records fence."""
+    return {
+        record.data["brokerId"]
+        for record in records
+        if record.type == "BrokerRegistrationChangeRecord" and record.data.get("fenced") == FENCE
+    }
+
+
+def alive(broker: int) -> Mapping[str, Json]:
+    """Return the body of a heartbeat of a broker that wants nothing."""
+    return {
+        "brokerId": broker,
+        "brokerEpoch": f"$epoch:{broker}",
+        "currentMetadataOffset": "$end",
+        "wantFence": False,
+        "wantShutDown": False,
+    }
+
+
+def _facts(step: AnyStep) -> tuple[str, bool]:
+    return (step.api, step.is_placed) if isinstance(step, Step) else (ANY_API, False)
+
+
+def names_of(side: Side, known: AbstractSet[str]) -> Names:
+    """Return how a side's own values are called."""
+    return Names(side.view, known, side.own_names)
+
+
+def shrink(script: Script, still_fails: Callable[[Script], bool]) -> Script:
+    """Return a script that still fails, with as many steps dropped as can be."""
+    size = max(1, len(script.steps) // 2)
+    while True:
+        for smaller in _without_parts(script, size):
+            if still_fails(smaller):
+                script = smaller
+                break
+        else:
+            if size == 1:
+                return script
+            size //= 2
+
+
+def _without_parts(script: Script, size: int) -> Iterator[Script]:
+    for start in range(len(script.steps) - size, -1, -1):
+        yield replace(script, steps=script.steps[:start] + script.steps[start + size :])

@@ -1,0 +1,233 @@
+"""The two controllers: one process each, alike in everything but whose they are."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+from tests.interop.differential.messages import message_of
+from tests.interop.differential.metadata_log import LogRecord, LogTail
+from tests.interop.differential.script import API_KEYS, Body, Step
+from tests.interop.differential.users import UserStep, in_envelope, opened
+from tests.interop.differential.view import ClusterView
+from tests.support.kafka.java import Java
+from tests.support.node import Kind, process_of
+from tests.support.node_process import run_kvorum, write_properties
+from tests.support.ports import free_ports
+from tests.support.raw_client import RawClient
+from tests.support.waiting import Errors, wait_for
+
+from kvorum.wire.apis import request_class, response_class
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import decode_response_frame
+from kvorum.wire.json_form import Json, to_json
+
+NODE_ID: Final = 3000
+REGISTRATIONS_SINCE_LEVEL: Final = 15
+NO_ANSWER: Final = "the connection was closed without an answer"
+# Nothing may be written but what a script asks for, and nobody waits to write more at once.
+SETTINGS: Final[Mapping[str, str]] = {
+    "process.roles": "controller",
+    "node.id": str(NODE_ID),
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.append.linger.ms": "0",
+    "metadata.max.idle.interval.ms": "0",
+    "broker.session.timeout.ms": "120000",
+    "broker.heartbeat.interval.ms": "30000",
+    "auto.leader.rebalance.enable": "false",
+    "unclean.leader.election.interval.ms": "36000000",
+    "num.partitions": "2",
+}
+
+
+_Found = TypeVar("_Found")
+
+
+class Side:
+    """One of the two controllers: its process, a connection to it, and what its log says."""
+
+    def __init__(self, name: str, kind: Kind, folder: Path, java: Java) -> None:
+        self.name = name
+        self.folder = folder
+        (self.port,) = free_ports(1)
+        self.view = ClusterView()
+        self.log = LogTail(folder / "data")
+        self._process = process_of(kind, java, self.properties)
+        self._client: RawClient | None = None
+        self._source_host = ""
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def properties(self) -> Path:
+        """Its configuration."""
+        return self.folder / "server.properties"
+
+    @property
+    def own_names(self) -> Mapping[str, str]:
+        """Texts that only this side has, and how they are called."""
+        return {self.address: "<address>", str(self.folder): "<folder>"}
+
+    def write_settings(self, overrides: Mapping[str, str]) -> None:
+        """Write its server.properties."""
+        settings = {
+            **SETTINGS,
+            "listeners": f"CONTROLLER://{self.address}",
+            "advertised.listeners": f"CONTROLLER://{self.address}",
+            "controller.quorum.bootstrap.servers": self.address,
+            "log.dirs": str(self.folder / "data"),
+            **overrides,
+        }
+        write_properties(self.properties, settings)
+
+    def start(self) -> None:
+        """Start the process."""
+        self._process.launch()
+
+    def wait_until_active(self) -> None:
+        """Return once the controller has written its own registration, or cannot write one."""
+        self._process.come_up()
+
+        def is_active() -> bool:
+            records = self.take_records() if self.log.path.exists() else []
+            level = self.view.settings.features.get("metadata.version", 0)
+            return 0 < level < REGISTRATIONS_SINCE_LEVEL or any(
+                record.type == "RegisterControllerRecord" for record in records
+            )
+
+        self._process.wait_until(is_active, f"{self.name} has registered itself")
+
+    def wait_until_leading(self) -> None:
+        """Return once the controller takes requests: an error may have made it start again."""
+        stranger = {"brokerId": 2**31 - 1, "brokerEpoch": -1}
+
+        def leads() -> bool:
+            answer = self.ask("BrokerHeartbeat", stranger)
+            if not isinstance(answer, Mapping):
+                raise ConnectionResetError(f"{self.name}: {NO_ANSWER}")
+            return bool(answer["errorCode"] == ErrorCode.STALE_BROKER_EPOCH)
+
+        self.wait_until(leads, "it leads")
+
+    def wait_until(
+        self, look: Callable[[], _Found | None], state: str, *, not_yet: Errors = ()
+    ) -> _Found:
+        """Wait for a state of this side; a failure shows what it said last."""
+        words = f"{self.name}: {state}"
+        return wait_for(look, words, not_yet=not_yet, otherwise=self.last_words)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.is_running
+
+    def last_words(self) -> str:
+        """Return the end of what the process said."""
+        return self._process.last_words()
+
+    def lines(self) -> tuple[str, ...]:
+        """Return what the process has said."""
+        return self._process.lines()
+
+    def stop(self) -> None:
+        """Stop the process in order."""
+        self.hang_up()
+        if self._process.is_launched:
+            self._process.terminate()
+
+    def connect_from(self, source_host: str) -> None:
+        """Go on by a new connection, from another address of this machine."""
+        self._source_host = source_host
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close the connection, so that the next request comes on a new one."""
+        if self._client is not None:
+            self._client.socket.close()
+            self._client = None
+
+    def send(self, step: Step) -> Body:
+        """Send the request of a step and return its body with this side's values in it."""
+        if self._client is None:
+            self._client = RawClient(self.address, source_host=self._source_host)
+        body: Body = self.view.resolve(step.body)
+        request = message_of(request_class(step.key), body, step.version)
+        if isinstance(step, UserStep):
+            self._client.send(in_envelope(step, request), 0)
+        else:
+            self._client.send(request, step.version)
+        return body
+
+    def receive(self, step: Step) -> Json:
+        """Return the answer to what was sent last."""
+        assert self._client is not None
+        frame = self._client.read_frame()
+        if frame is None:
+            self._client.socket.close()
+            self._client = None
+            return NO_ANSWER
+        if isinstance(step, UserStep):
+            return opened(step, frame)
+        kind = response_class(step.key)
+        _, response = decode_response_frame(frame, response_class=kind, version=step.version)
+        return to_json(response, step.version)
+
+    def ask(self, api: str, body: Body) -> Json:
+        """Send a request of the newest version and return the answer."""
+        step = Step(api, request_class(API_KEYS[api]).MAX_VERSION, body)
+        self.send(step)
+        return self.receive(step)
+
+    def take_records(self) -> list[LogRecord]:
+        """Return what was written since the last call, and take it into the view."""
+        records = self.log.read()
+        self.view.fold(records)
+        others = without_own_registration(records)
+        if others:
+            self.view.end_offset = others[-1].offset + 1
+        return records
+
+
+def without_own_registration(records: Sequence[LogRecord]) -> list[LogRecord]:
+    """Leave out the controller's registration of itself, which comes when it comes."""
+    return [
+        record
+        for record in records
+        if not (
+            record.type == "RegisterControllerRecord" and record.data["controllerId"] == NODE_ID
+        )
+    ]
+
+
+def start_sides(
+    folder: Path,
+    java: Java,
+    *,
+    overrides: Mapping[str, str],
+    release: str | None,
+    prepare: Callable[[Path], None] | None = None,
+) -> tuple[Side, Side]:
+    """Format one directory, start both controllers on a copy of it each; the real one first.
+
+    `prepare` is called with the formatted directory before it is copied.
+    """
+    real = Side("real", "kafka", folder / "real", java)
+    ours = Side("ours", "kvorum", folder / "ours", java)
+    for side in (real, ours):
+        side.write_settings(overrides)
+    cluster_id = run_kvorum("storage", "random-uuid").strip()
+    level = () if release is None else ("--release-version", release)
+    properties = str(real.properties)
+    run_kvorum("storage", "format", "-t", cluster_id, "--standalone", "-c", properties, *level)
+    if prepare is not None:
+        prepare(real.folder / "data")
+    shutil.copytree(real.folder / "data", ours.folder / "data")
+    for side in (real, ours):
+        side.view.cluster_id = cluster_id
+        side.start()
+    return real, ours

@@ -1,0 +1,65 @@
+"""Voter changes: one voter at a time, in force as soon as the record is appended (KIP-853)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tests.model.exploration.design import Design
+from tests.model.exploration.state import (
+    LEADER,
+    Entry,
+    Node,
+    bit,
+    members,
+    node_of,
+    replica_of,
+    voters_of,
+)
+
+
+def may_change(design: Design, node: Node) -> bool:
+    """Tell whether a leader may begin a voter change.
+
+    It must have committed a record of its own epoch, and the last voter record must be committed.
+    """
+    if node.role != LEADER:
+        return False
+    if node.watermark == 0 and not design.changes_voters_before_own_commit:
+        return False
+    uncommitted = node.log[max(node.watermark, node.start) :]
+    if design.changes_voters_before_own_commit:
+        uncommitted = tuple(entry for entry in uncommitted if entry.epoch == node.epoch)
+    return design.changes_voters_twice or not any(entry.voters for entry in uncommitted)
+
+
+def changes(design: Design, voters: int, *, replicas: Iterable[int]) -> Iterator[int]:
+    """Yield the voter sets that may follow one: with one voter more or less, but never none.
+
+    Any of the `replicas` may be added, unless its node is a voter already with another directory.
+    """
+    known = {node_of(voter) for voter in members(voters)}
+    new = {replica for replica in replicas if node_of(replica) not in known}
+    changing = sorted({*members(voters), *new})
+    for index, replica in enumerate(changing):
+        changed = voters ^ bit(replica)
+        if changed:
+            yield changed
+        if design.changes_many_voters:
+            for other in changing[:index]:
+                if changed ^ bit(other):
+                    yield changed ^ bit(other)
+
+
+def with_change(own: int, node: Node, *, voters: int, syncs: bool) -> Node:
+    """Return a leader that has appended a voter record."""
+    log = (*node.log, Entry(node.epoch, replica_of(own, node), 0, voters))
+    return node._replace(log=log, durable=len(log) if syncs else node.durable)
+
+
+def is_removed(own: int, node: Node, *, first_voters: int) -> bool:
+    """Tell whether a leader's removal from the voters is committed, so that it has to go."""
+    is_voter = voters_of(node.log, first_voters) & bit(replica_of(own, node))
+    uncommitted = node.log[node.watermark :]
+    if node.role != LEADER or is_voter or not node.watermark:
+        return False
+    return not any(entry.voters for entry in uncommitted)

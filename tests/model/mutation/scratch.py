@@ -1,0 +1,106 @@
+"""A copy of the project to put bugs into, and the tests run in it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.model.mutation.mutant import Mutant
+from tests.model.mutation.sources import SOURCE_ROOTS, Sources
+from tests.support.source_tree import ROOT
+
+COPIED = (*SOURCE_ROOTS, "tests", "json-schemas", "pyproject.toml")
+TEST_TIMEOUT_SECONDS = 60
+FAILED = re.compile(r"^FAILED (?P<test>\S+?::.*?)(?: - (?P<why>.*))?$", re.MULTILINE)
+SOME_FAILED = 1
+"""pytest's exit code where tests ran and some failed; anything above is no verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a run of tests showed: whether all passed, or the first that failed, and why."""
+
+    has_passed: bool
+    test: str = ""
+    why: str = ""
+
+
+class NoVerdictError(Exception):
+    """The tests did not run: they could not be found or imported."""
+
+
+class Scratch:
+    """The copy, in a folder that is empty before."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._healthy: set[str] = set()
+        self._deselected: list[str] = []
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+                shutil.copytree(source, folder / name, ignore=ignored)
+            else:
+                shutil.copy(source, folder / name)
+        self.sources = Sources(folder)
+
+    @contextmanager
+    def mutated(self, mutant: Mutant) -> Generator[None]:
+        """Hold the copy with a bug in it."""
+        changed = mutant.mutated(self.sources)
+        try:
+            for name, text in changed.items():
+                self._write(name, text)
+            yield
+        finally:
+            for name in changed:
+                self._write(name, self.sources.texts[name])
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+            compiled.unlink()
+
+    def run(self, tests: Sequence[str]) -> Verdict:
+        """Run tests up to the first that fails; raises NoVerdictError."""
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "-q", "-x", "-rf", "--no-header"),
+                *("--timeout", str(TEST_TIMEOUT_SECONDS), "-p", "no:cacheprovider"),
+                *(f"--deselect={test}" for test in self._deselected),
+                *tests,
+            ],
+            cwd=self.folder,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            return Verdict(has_passed=True)
+        found = FAILED.search(done.stdout)
+        if done.returncode != SOME_FAILED or found is None:
+            raise NoVerdictError(f"{' '.join(tests)}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return Verdict(has_passed=False, test=found["test"], why=found["why"] or "")
+
+    def is_healthy(self, test: str) -> bool:
+        """Tell whether a test passes without any bug; one that does not is never run again."""
+        if test not in self._healthy:
+            if not self.run([test]).has_passed:
+                self._deselected.append(test)
+                return False
+            self._healthy.add(test)
+        return True
+
+    def _environment(self) -> dict[str, str]:
+        roots = os.pathsep.join(str(self.folder / name) for name in SOURCE_ROOTS)
+        return os.environ | {"PYTHONPATH": roots, "COLUMNS": "400"}

@@ -1,0 +1,253 @@
+"""Where an edit finds what it replaces, and what becomes of the rest of the file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from tests.model.mutation.ledger import Entry, renamed_entries
+from tests.model.mutation.mutant import Edit, EditError, Kind, Mutant
+from tests.model.mutation.sources import Sources
+
+POLLING = "server/kvorum/raft/poll.py"
+DRIVER = "server/kvorum/node/raft/driver.py"
+LEADER = '''
+    class Leader:
+        """It leads, "é"."""
+
+        def tick(self, now):
+            # The quorum is asked first.
+            if self.is_removed or (
+                others  # all but this one
+                and self.deadline <= now
+            ):
+                self.resign()
+                return None
+            try:
+                self.send("é", self.deadline)
+            except OSError as error:
+                self.fail(error)
+            except ValueError:
+                raise
+            return self.deadline
+'''
+
+
+def _sources(root: Path, files: Mapping[str, str]) -> Sources:
+    for file, text in files.items():
+        path = root / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text), encoding="utf-8")
+    return Sources(root)
+
+
+def _edit(old: str, new: str = "", *, within: str = "Leader.tick", room: str = "") -> Edit:
+    return Edit(within=within, old=old, new=new, room=room)
+
+
+def _mutant(*edits: Edit) -> Mutant:
+    return Mutant(id="a bug", cause="it was so", breaks="P1", kind=Kind.SAFETY, edits=edits)
+
+
+def _entry(mutant: Mutant) -> Entry:
+    return Entry(
+        cause="it was so", breaks="P1", kind="safety", digest=mutant.digest, caught_by="a::test"
+    )
+
+
+def _normal(text: str) -> str:
+    return ast.unparse(ast.parse(dedent(text)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "before", "after"),
+    [
+        pytest.param(
+            "others and self.deadline <= now",
+            "others or now",
+            "others and self.deadline <= now",
+            "others or now",
+            id="an expression within another",
+        ),
+        pytest.param(
+            "self.is_removed",
+            "a if b else c",
+            "if self.is_removed or",
+            "if (a if b else c) or",
+            id="an expression by one that binds less",
+        ),
+        pytest.param(
+            "(self.is_removed or\n (others and (self.deadline <= now)))",
+            "True",
+            "self.is_removed or (others and self.deadline <= now)",
+            "True",
+            id="formatted otherwise",
+        ),
+        pytest.param(
+            "  self.resign()\n  return None",
+            "return 0",
+            "self.resign()\n            return None",
+            "return 0",
+            id="two statements by one",
+        ),
+        pytest.param(
+            "return self.deadline",
+            "if now:\n    return 0\nreturn 1",
+            "        return self.deadline",
+            "        if now:\n            return 0\n        return 1",
+            id="a statement by several",
+        ),
+        pytest.param("self.resign()", "", "            self.resign()\n", "", id="a statement goes"),
+        pytest.param(
+            "self.resign()\nreturn None",
+            "",
+            "self.resign()\n            return None",
+            "pass",
+            id="all that a block holds goes",
+        ),
+        pytest.param(
+            "except OSError as error:\n    self.fail(error)",
+            "",
+            "        except OSError as error:\n            self.fail(error)\n",
+            "",
+            id="an except clause goes",
+        ),
+    ],
+)
+def test_an_edit_replaces_what_it_names_and_nothing_else(
+    tmp_path: Path, old: str, new: str, before: str, after: str
+) -> None:
+    sources = _sources(tmp_path, {POLLING: LEADER})
+    texts = _mutant(_edit(old, new)).mutated(sources)
+    assert _normal(LEADER).count(before) == 1
+    assert _normal(texts[POLLING]) == _normal(LEADER).replace(before, after)
+
+
+def test_what_is_not_replaced_keeps_its_text(tmp_path: Path) -> None:
+    sources = _sources(tmp_path, {POLLING: LEADER})
+    text = _mutant(_edit("return None", "return 0")).mutated(sources)[POLLING]
+    assert text == dedent(LEADER).replace("return None", "return 0")
+
+
+def test_several_edits_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
+    sources = _sources(tmp_path, {POLLING: LEADER})
+    edits = (_edit("return self.deadline", "a = 1\nreturn a"), _edit("self.is_removed", "removed"))
+    text = _mutant(*edits).mutated(sources)[POLLING]
+    expected = LEADER.replace("self.is_removed", "removed").replace(
+        "return self.deadline", "a = 1\n            return a"
+    )
+    assert _normal(text) == _normal(expected)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param({"storage/kvorum/storage/leader.py": LEADER}, id="another file"),
+        pytest.param({POLLING: f"if True:{LEADER}"}, id="another block"),
+        pytest.param(
+            {POLLING: LEADER, DRIVER: "def tick():\n    return None\n"}, id="another tick"
+        ),
+    ],
+)
+def test_a_function_is_found_wherever_it_is(tmp_path: Path, files: dict[str, str]) -> None:
+    place, _ = _edit("return None", "return 0").found_in(_sources(tmp_path, files))
+    assert place.file == next(iter(files))
+
+
+def test_a_room_decides_between_functions_of_one_name(tmp_path: Path) -> None:
+    sources = _sources(tmp_path, {POLLING: LEADER, DRIVER: LEADER})
+    with pytest.raises(EditError, match=r"2 times.*\(node\.raft\.driver\).*\(raft\.poll\)"):
+        _edit("return None").found_in(sources)
+    for room, file in (("raft", POLLING), ("node", DRIVER), ("node.raft", DRIVER)):
+        assert _edit("return None", room=room).found_in(sources)[0].file == file
+    with pytest.raises(EditError, match=r"no function or class of that name; .*raft\.poll"):
+        _edit("return None", room="storage").found_in(sources)
+
+
+@pytest.mark.parametrize(
+    ("edit", "problem"),
+    [
+        pytest.param(_edit("return 7"), "is not in Leader.tick", id="not there"),
+        pytest.param(_edit("self.deadline", "0"), "is there 3 times", id="several times"),
+        pytest.param(_edit("return None", within="tick"), "stands in Leader.tick", id="renamed"),
+        pytest.param(_edit("self.is_removed", ""), "is an expression", id="no expression"),
+        pytest.param(_edit("return return"), "is not Python", id="not Python"),
+        pytest.param(_edit(" "), "is nothing", id="nothing"),
+    ],
+)
+def test_an_edit_that_does_not_apply_says_why(tmp_path: Path, edit: Edit, problem: str) -> None:
+    sources = _sources(tmp_path, {POLLING: LEADER})
+    with pytest.raises(EditError, match=problem):
+        edit.found_in(sources)
+
+
+def test_a_digest_is_of_the_code_that_changes_not_of_its_form_or_place() -> None:
+    digest = _mutant(_edit("a.b(1, 2)", "pass")).digest
+    assert _mutant(_edit("  a.b(  # so\n 1, (2))", "pass\n", room="raft")).digest == digest
+    for other in (
+        _edit("a.b(1, 3)", "pass"),
+        _edit("a.b(1, 2)"),
+        _edit("a.b(1, 2)", "pass", within="Leader.poll"),
+    ):
+        assert _mutant(other).digest != digest
+
+
+RECORDED = _edit("return None", "return self.send(self.deadline)")
+
+
+@pytest.mark.parametrize(
+    ("edit", "names", "is_kept"),
+    [
+        pytest.param(RECORDED, {"post": "send"}, True, id="as it was recorded"),
+        pytest.param(
+            _edit("return None", "return self.post(self.deadline)"),
+            {"send": "post"},
+            True,
+            id="a name was replaced",
+        ),
+        pytest.param(
+            _edit("return None", "return self.post(self.deadline)"),
+            {"send": "put"},
+            False,
+            id="by another than was given",
+        ),
+        pytest.param(
+            _edit("return None", "return self.post(self.deadline + 1)"),
+            {"send": "post"},
+            False,
+            id="and something else",
+        ),
+        pytest.param(
+            _edit("return None", "return self.at(self.at)"),
+            {"send": "at", "deadline": "at"},
+            False,
+            id="two names became one",
+        ),
+        pytest.param(
+            _edit("return 7", "return self.post(self.deadline)"),
+            {"send": "post"},
+            False,
+            id="that does not apply",
+        ),
+    ],
+)
+def test_a_result_is_kept_where_names_are_all_that_differs(
+    tmp_path: Path, edit: Edit, names: dict[str, str], is_kept: bool
+) -> None:
+    sources = _sources(tmp_path, {POLLING: LEADER})
+    ledger, mutant = {"a bug": _entry(_mutant(RECORDED))}, _mutant(edit)
+    entries, outdated = renamed_entries(ledger, [mutant], names=names, sources=sources)
+    assert outdated == ([] if is_kept else ["a bug"])
+    assert (entries["a bug"].digest == mutant.digest) is is_kept
+    assert entries["a bug"].caught_by == "a::test"
+
+
+def test_a_name_that_was_replaced_in_part_is_measured_anew(tmp_path: Path) -> None:
+    sources = _sources(tmp_path, {POLLING: LEADER})
+    ledger = {"a bug": _entry(_mutant(_edit("return None", "return self.send(self.send)")))}
+    in_part = _mutant(_edit("return None", "return self.send(self.post)"))
+    names = {"send": "post"}
+    assert renamed_entries(ledger, [in_part], names=names, sources=sources)[1] == ["a bug"]

@@ -1,0 +1,65 @@
+"""A few worlds on every test run: some that are always the same, and some that never were."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.properties.catalogue import ALL
+from kvorum.simulation.run import run_seed
+
+FIXED_SEEDS = range(1, 16)
+FRESH_SEEDS = 15
+DURATION_MS = 120_000
+WITH_WISHES = 101
+"""A world in which voters are removed because of a wish: its removals are what P32 is about."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", FIXED_SEEDS)
+def test_a_world_known_for_long_keeps_its_properties(seed: int) -> None:
+    result = run_seed(seed, duration_ms=DURATION_MS)
+    assert result.failure is None, f"{result.failure}; again: {result.rerun}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(FRESH_SEEDS))
+def test_a_world_that_nobody_has_seen_keeps_its_properties(number: int) -> None:
+    seed = secrets.randbelow(2**40)
+    result = run_seed(seed, duration_ms=DURATION_MS)
+    assert result.failure is None, f"{result.failure}; again: {result.rerun}"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_world_repeats_itself_in_another_process(seed: int) -> None:
+    """Strings hash differently there, so an order that hangs on a set would show."""
+    here = run_seed(seed, duration_ms=60_000)
+    command = [sys.executable, "-m", "kvorum.cli", "simulate", "--digest", "--duration", "60"]
+    done = subprocess.run(
+        [*command, "--seed", str(seed)],
+        env={**os.environ, "PYTHONHASHSEED": "42"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == here.digest
+
+
+@pytest.mark.slow
+def test_a_few_worlds_are_enough_to_look_at_every_property() -> None:
+    """A property that nothing exercises would hold whatever happens."""
+    checks: Counter[str] = Counter()
+    faults: Counter[FaultKind] = Counter()
+    for seed in (*range(20, 28), WITH_WISHES):
+        result = run_seed(seed, duration_ms=60_000)
+        checks.update(result.checks)
+        faults.update(kind for kind, count in result.faults.items() if count)
+    assert [one.id for one in ALL if not checks[one.id]] == []
+    assert len(faults) >= 16

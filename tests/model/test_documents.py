@@ -1,0 +1,32 @@
+"""Numbers in the documents are those of the things that they count."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from tests.model.exploration.invariants import STATE_INVARIANTS, STEP_INVARIANTS
+from tests.model.exploration.topics import LARGE, MISTAKES, QUICK
+from tests.model.mutation.catalog import MUTANTS
+from tests.model.mutation.mutant import Kind
+from tests.support.source_tree import ROOT
+
+MISTAKES_OF_THE_MODEL = re.compile(r"(\d+) mistakes in it, each with a counterexample")
+TOPICS_OF_THE_MODEL = re.compile(r"exhausts (\d+) topics .*?in a test run, (\d+) larger", re.DOTALL)
+INVARIANTS_OF_THE_MODEL = re.compile(r"checks (\d+) invariants")
+BUGS = re.compile(r"(\d+) bugs, .*?\((\d+) against safety, (\d+) against liveness\)")
+
+
+def test_the_bugs_that_are_put_in_are_as_many_as_is_written() -> None:
+    counts = Counter(mutant.kind for mutant in MUTANTS)
+    text = (ROOT / "docs" / "verification.md").read_text(encoding="utf-8")
+    found = [tuple(map(int, match.groups())) for match in BUGS.finditer(text)]
+    assert found == [(len(MUTANTS), counts[Kind.SAFETY], counts[Kind.LIVENESS])]
+
+
+def test_the_model_is_as_large_as_is_written() -> None:
+    text = (ROOT / "docs" / "verification.md").read_text(encoding="utf-8")
+    assert MISTAKES_OF_THE_MODEL.findall(text) == [str(len(MISTAKES))]
+    assert TOPICS_OF_THE_MODEL.findall(text) == [(str(len(QUICK)), str(len(LARGE)))]
+    invariant_count = len(STATE_INVARIANTS) + len(STEP_INVARIANTS)
+    assert INVARIANTS_OF_THE_MODEL.findall(text) == [str(invariant_count)]

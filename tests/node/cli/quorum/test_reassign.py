@@ -1,0 +1,529 @@
+"""``kvorum quorum reassign``: what it asks for, what it prints, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pytest
+from tests.support.fake_node import FakeNode, client_of
+
+from kvorum.cli import main
+from kvorum.cli.admin.errors import AdminError
+from kvorum.cli.quorum_tool.reassign import (
+    cancel_reassignment,
+    print_plan,
+    print_reassignment,
+    start_reassignment,
+)
+from kvorum.cli.quorum_tool.reassign_progress import follow_reassignment
+from kvorum.metadata.target_voters import parse_target_voters
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterPartitionReassignmentsResponseReassignablePartitionResponse,
+    AlterPartitionReassignmentsResponseReassignableTopicResponse,
+)
+from kvorum.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResponseDescribeConfigsResourceResult,
+    DescribeConfigsResponseDescribeConfigsResult,
+)
+from kvorum.wire.messages.describe_quorum import (
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseReplicaState,
+    DescribeQuorumResponseTopicData,
+)
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
+)
+from kvorum.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsResponseOngoingTopicReassignment,
+)
+from kvorum.wire.own_messages.quorum_reassignment import (
+    QuorumReassignment,
+    QuorumReassignmentTarget,
+)
+from kvorum.wire.primitives import Message
+from kvorum.wire.quorum_reassignment_tag import add_reassignment
+from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
+
+METADATA = "__cluster_metadata"
+FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
+NOW_MS = 1_000_000
+Found = TypeVar("Found")
+asynchronous = pytest.mark.asyncio
+
+
+def directory(node_id: int) -> bytes:
+    return bytes([node_id]) * 16
+
+
+def named(*node_ids: int) -> str:
+    return ",".join(f"{one}:{uuid_to_text(directory(one))}" for one in node_ids)
+
+
+def replica(
+    node_id: int, *, is_silent: bool = False, directory_id: bytes | None = None
+) -> DescribeQuorumResponseReplicaState:
+    fetched_ms = NOW_MS - (60_000 if is_silent else 10)
+    return DescribeQuorumResponseReplicaState(
+        node_id,
+        directory(node_id) if directory_id is None else directory_id,
+        100,
+        NOW_MS if node_id == 1 else fetched_ms,
+        -1,
+    )
+
+
+def quorum(
+    voters: Sequence[DescribeQuorumResponseReplicaState],
+    observers: Sequence[DescribeQuorumResponseReplicaState] = (),
+    reassignment: QuorumReassignment | None = None,
+) -> DescribeQuorumResponse:
+    partition = DescribeQuorumResponsePartitionData(
+        leader_id=voters[0].replica_id, current_voters=list(voters), observers=list(observers)
+    )
+    if reassignment is not None:
+        add_reassignment(partition, reassignment)
+    return DescribeQuorumResponse(topics=[DescribeQuorumResponseTopicData(METADATA, [partition])])
+
+
+def going_to(
+    *node_ids: int, reason: int = 0, text: str = "", unknown: Sequence[int] = ()
+) -> QuorumReassignment:
+    targets = [QuorumReassignmentTarget(one, directory(one), 100, NOW_MS) for one in node_ids]
+    targets += [QuorumReassignmentTarget(one) for one in unknown]
+    return QuorumReassignment(targets, reason, text)
+
+
+def altered(code: ErrorCode = ErrorCode.NONE, message: str | None = None) -> Message:
+    partition = AlterPartitionReassignmentsResponseReassignablePartitionResponse(0, code, message)
+    topic = AlterPartitionReassignmentsResponseReassignableTopicResponse(METADATA, [partition])
+    return AlterPartitionReassignmentsResponse(error_message=None, responses=[topic])
+
+
+def configured(code: ErrorCode = ErrorCode.NONE, message: str | None = None) -> Message:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(code, message, 4, "")
+        ]
+    )
+
+
+def listed(*, is_wanted: bool) -> Message:
+    topic = ListPartitionReassignmentsResponseOngoingTopicReassignment(METADATA, [])
+    return ListPartitionReassignmentsResponse(
+        error_message=None, topics=[topic] if is_wanted else []
+    )
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What DescribeConfigs says of the wish: its value, None if it is hidden."""
+
+    is_there: bool = True
+    value: str | None = None
+
+
+NO_WISH = Wish(is_there=False)
+
+
+def recorded(wish: Wish, code: ErrorCode = ErrorCode.NONE) -> Message:
+    config = DescribeConfigsResponseDescribeConfigsResourceResult(
+        "kvorum.quorum.target.voters", wish.value, is_sensitive=wish.value is None
+    )
+    result = DescribeConfigsResponseDescribeConfigsResult(
+        code, None, 4, "", [config] if wish.is_there else []
+    )
+    return DescribeConfigsResponse(results=[result])
+
+
+class Leader(FakeNode):
+    """A leader that describes one quorum after the other, and stays with the last."""
+
+    def __init__(
+        self,
+        *described: DescribeQuorumResponse,
+        wanted: Sequence[bool] = (False,),
+        wishes: Sequence[Wish] = (NO_WISH,),
+    ):
+        self.described = list(described)
+        self.wishes = list(wishes)
+        self.wanted = list(wanted)
+        super().__init__(
+            DescribeQuorum=lambda _: self._following(self.described),
+            ListPartitionReassignments=lambda _: listed(is_wanted=self._following(self.wanted)),
+            AlterPartitionReassignments=lambda _: altered(),
+            IncrementalAlterConfigs=lambda _: configured(),
+            DescribeConfigs=lambda _: recorded(self._following(self.wishes)),
+        )
+
+    def _following(self, told: list[Found]) -> Found:
+        return told.pop(0) if len(told) > 1 else told[0]
+
+
+@asynchronous
+@pytest.mark.parametrize("asks_controllers", [False, True])
+async def test_voters_by_ids_are_a_reassignment_of_the_partition(
+    asks_controllers: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with (
+        Leader(quorum([replica(1)])) as node,
+        client_of(node.settings(asks_controllers=asks_controllers)) as client,
+    ):
+        targets = parse_target_voters("6,4,5")
+        await start_reassignment(client, targets, asks_controllers=asks_controllers)
+        request = node.asked[-1]
+    assert isinstance(request, AlterPartitionReassignmentsRequest)
+    (topic,) = request.topics
+    assert (topic.name, topic.partitions[0].replicas) == (METADATA, [4, 5, 6])
+    assert capsys.readouterr().out == "The quorum is being reassigned to voters 4,5,6.\n"
+
+
+@asynchronous
+async def test_voters_with_a_directory_are_a_configuration() -> None:
+    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
+        targets = parse_target_voters(f"4,{named(5)}")
+        await start_reassignment(client, targets, asks_controllers=False)
+        request = node.asked[-1]
+    assert isinstance(request, IncrementalAlterConfigsRequest)
+    assert not request.validate_only
+    (resource,) = request.resources
+    assert (resource.resource_type, resource.resource_name) == (4, "")
+    (config,) = resource.configs
+    assert (config.name, config.config_operation) == ("kvorum.quorum.target.voters", 0)
+    assert config.value == f"4,{named(5)}"
+
+
+@asynchronous
+async def test_a_refusal_is_one_line() -> None:
+    text = "Node 9 is neither a voter nor a registered controller."
+    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
+        node.answer(
+            "AlterPartitionReassignments",
+            lambda _: altered(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text),
+        )
+        with pytest.raises(AdminError, match=rf"InvalidReplicaAssignmentException: {text}$"):
+            await start_reassignment(client, parse_target_voters("9"), asks_controllers=False)
+
+
+@asynchronous
+async def test_cancelling_wants_no_replicas(capsys: pytest.CaptureFixture[str]) -> None:
+    voters = quorum([replica(1), replica(4)])
+    async with Leader(voters) as node, client_of(node.settings()) as client:
+        await cancel_reassignment(client, asks_controllers=False)
+        request = node.asked[1]
+    assert isinstance(request, AlterPartitionReassignmentsRequest)
+    assert request.topics[0].partitions[0].replicas is None
+    assert capsys.readouterr().out == (
+        f"The reassignment of the quorum is cancelled. The voters are {named(1, 4)}.\n"
+    )
+
+
+@asynchronous
+async def test_the_status_names_what_is_to_come_and_to_go(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = going_to(4, 2, reason=3, text="target 5 is silent", unknown=(5,))
+    described = quorum([replica(1), replica(2)], [replica(4)], told)
+    async with Leader(described) as node, client_of(node.settings()) as client:
+        await print_reassignment(client, asks_controllers=False)
+    assert capsys.readouterr().out.splitlines() == [
+        f"TargetVoters:           {named(4, 2)},5",
+        f"CurrentVoters:          {named(1, 2)}",
+        f"Adding:                 {named(4)},5",
+        f"Removing:               {named(1)}",
+        "WaitsFor:               target 5 is silent",
+    ]
+
+
+@asynchronous
+async def test_the_status_without_a_reassignment(capsys: pytest.CaptureFixture[str]) -> None:
+    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
+        await print_reassignment(client, asks_controllers=False)
+    assert capsys.readouterr().out == "No reassignment of the quorum is under way.\n"
+
+
+@asynchronous
+async def test_a_dry_run_prints_every_step_and_only_has_it_checked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    described = quorum([replica(1), replica(2), replica(3, is_silent=True)], [replica(4)])
+    async with Leader(described) as node, client_of(node.settings()) as client:
+        await print_plan(client, parse_target_voters("2,4"), asks_controllers=False)
+        asked = [request.NAME for request in node.asked]
+        checked = next(one for one in node.asked if isinstance(one, IncrementalAlterConfigsRequest))
+    assert checked.validate_only
+    assert "AlterPartitionReassignmentsRequest" not in asked
+    assert capsys.readouterr().out.splitlines() == [
+        f"1. remove voter {named(3)}: 2 voters, 0 may fail",
+        f"2. add voter {named(4)}: 3 voters, 1 may fail",
+        "3. hand over the leadership: 3 voters, 1 may fail",
+        f"4. remove voter {named(1)}: 2 voters, 0 may fail",
+    ]
+
+
+@asynchronous
+async def test_a_dry_run_refuses_what_would_stop_on_the_way(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    described = quorum([replica(1)], [replica(4), replica(5, is_silent=True)])
+    async with Leader(described) as node, client_of(node.settings()) as client:
+        problem = "The reassignment would stop after step 1: target 5:.* does not fetch"
+        with pytest.raises(AdminError, match=problem):
+            await print_plan(client, parse_target_voters("1,4,5"), asks_controllers=False)
+    assert capsys.readouterr().out == f"1. add voter {named(4)}: 2 voters, 0 may fail\n"
+
+
+@asynchronous
+async def test_a_dry_run_refuses_to_lose_the_majority() -> None:
+    described = quorum([replica(1), replica(2), replica(3, is_silent=True)])
+    async with Leader(described) as node, client_of(node.settings()) as client:
+        problem = "The reassignment would not begin: without voter 1.* no majority"
+        with pytest.raises(AdminError, match=problem):
+            await print_plan(client, parse_target_voters("2,3"), asks_controllers=False)
+
+
+def fetch_timeout(text: str | None) -> Message:
+    """Return what a leader says of its own configuration."""
+    config = DescribeConfigsResponseDescribeConfigsResourceResult(FETCH_TIMEOUT, text)
+    result = DescribeConfigsResponseDescribeConfigsResult(0, None, 4, "1", [config])
+    return DescribeConfigsResponse(results=[result])
+
+
+REFUSED = recorded(NO_WISH, ErrorCode.INVALID_REQUEST)
+
+
+@asynchronous
+@pytest.mark.parametrize(
+    ("told", "asks_controllers", "counts_as_down"),
+    [
+        (fetch_timeout("60000"), True, True),
+        (fetch_timeout("60001"), True, False),
+        (fetch_timeout(None), True, True),
+        (fetch_timeout("soon"), True, True),
+        (REFUSED, True, True),
+        (fetch_timeout("60001"), False, True),
+    ],
+    ids=["short", "long", "hidden", "no-number", "refused", "by-brokers"],
+)
+async def test_a_dry_run_takes_for_down_whom_the_leader_does(
+    told: Message, asks_controllers: bool, counts_as_down: bool
+) -> None:
+    described = quorum([replica(1), replica(2), replica(3, is_silent=True)])
+    node = Leader(described)
+    node.answer("DescribeConfigs", lambda _: told)
+    async with node, client_of(node.settings(asks_controllers=asks_controllers)) as client:
+        refused = (
+            pytest.raises(AdminError, match="no majority") if counts_as_down else nullcontext()
+        )
+        with refused:
+            await print_plan(client, parse_target_voters("2,3"), asks_controllers=asks_controllers)
+        asked = [one for one in node.asked if isinstance(one, DescribeConfigsRequest)]
+    named = [(one.resource_type, one.resource_name) for part in asked for one in part.resources]
+    assert named == ([(4, "1")] if asks_controllers else [])
+
+
+@asynchronous
+async def test_a_dry_run_of_static_voters_is_refused() -> None:
+    described = quorum([replica(1, directory_id=ZERO_UUID)], [replica(4)])
+    async with Leader(described) as node, client_of(node.settings()) as client:
+        with pytest.raises(AdminError, match="would not begin: the voters are static"):
+            await print_plan(client, parse_target_voters("4"), asks_controllers=False)
+
+
+@asynchronous
+async def test_a_dry_run_is_refused_by_the_leaders_check() -> None:
+    text = "Node 9 is neither a voter nor a registered controller."
+    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
+        node.answer("IncrementalAlterConfigs", lambda _: configured(ErrorCode.INVALID_CONFIG, text))
+        with pytest.raises(AdminError, match=text):
+            await print_plan(client, parse_target_voters("9"), asks_controllers=False)
+
+
+@asynchronous
+async def test_waiting_tells_each_change_and_ends_with_the_targets(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    blocked = going_to(4, reason=5, text="target 4 is 9 records behind")
+    later = going_to(4, reason=5, text="target 4 is 3 records behind")
+    node = Leader(
+        quorum([replica(1)], [replica(4)], blocked),
+        quorum([replica(1)], [replica(4)], later),
+        quorum([replica(1), replica(4)], [], going_to(4)),
+        # A new leader whose controller is not active yet does not describe it.
+        quorum([replica(1), replica(4)], []),
+        quorum([replica(1), replica(4)], []),
+        quorum([replica(4)]),
+        wanted=(True, True, False),
+    )
+    async with node, client_of(node.settings()) as client:
+        targets = parse_target_voters("4")
+        assert await follow_reassignment(client, targets, asks_controllers=False, pause_seconds=0)
+    assert capsys.readouterr().out.splitlines() == [
+        f"Voters: {named(1)}",
+        "Waits: target 4 is 9 records behind",
+        f"Voters: {named(1, 4)}",
+        f"Voters: {named(4)}",
+        "The quorum has the target voters.",
+    ]
+
+
+@asynchronous
+async def test_waiting_for_what_is_cancelled_fails() -> None:
+    node = Leader(
+        quorum([replica(1)], [replica(4)], going_to(1, 4)), quorum([replica(1)], [replica(4)])
+    )
+    async with node, client_of(node.settings()) as client:
+        with pytest.raises(AdminError, match=r"has ended with voters 1:.* it was cancelled"):
+            await follow_reassignment(client, None, asks_controllers=False, pause_seconds=0)
+
+
+@asynchronous
+async def test_there_may_be_nothing_to_wait_for() -> None:
+    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
+        assert not await follow_reassignment(client, None, asks_controllers=False)
+
+
+# -- under a leader that is none of kvorum's ----------------------------------------------------
+
+
+LEADER_TEXT = (
+    "A reassignment of the quorum is wanted, and the leader, node 1, is not one of kvorum's and "
+    "takes no step by itself. A controller of kvorum, if one runs, has it take them; its log says "
+    "what it waits for."
+)
+
+
+@asynchronous
+@pytest.mark.parametrize(
+    ("wish", "shown"), [(Wish(), "hidden by the node that was asked"), (Wish(value="4,5"), "4,5")]
+)
+async def test_the_status_shows_a_wish_that_the_leader_does_not_know(
+    wish: Wish, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    voters = quorum([replica(1), replica(2)], [replica(4)])
+    async with Leader(voters, wishes=[wish]) as node, client_of(node.settings()) as client:
+        await print_reassignment(client, asks_controllers=False)
+    assert capsys.readouterr().out.splitlines() == [
+        LEADER_TEXT,
+        f"TargetVoters:           {shown}",
+        f"CurrentVoters:          {named(1, 2)}",
+    ]
+
+
+@asynchronous
+async def test_a_wish_that_is_there_once_and_then_described_is_the_leaders(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    node = Leader(quorum([replica(1)]), quorum([replica(1)], [], going_to(1)), wishes=[Wish()])
+    async with node, client_of(node.settings()) as client:
+        await print_reassignment(client, asks_controllers=False)
+    assert capsys.readouterr().out.startswith("TargetVoters:           1:")
+
+
+@asynchronous
+async def test_who_may_not_see_configurations_sees_no_wish(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
+        refused = recorded(NO_WISH, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        node.answer("DescribeConfigs", lambda _: refused)
+        await print_reassignment(client, asks_controllers=False)
+    assert capsys.readouterr().out == "No reassignment of the quorum is under way.\n"
+
+
+@asynchronous
+@pytest.mark.parametrize("targets", ["4", None])
+async def test_waiting_lasts_as_long_as_the_wish_is_there(
+    targets: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = Leader(
+        *[quorum([replica(1)], [replica(4)])] * 2,
+        *[quorum([replica(1), replica(4)])] * 2,
+        quorum([replica(4)]),
+        wishes=[Wish(), Wish(), Wish(), Wish(), NO_WISH],
+    )
+    async with node, client_of(node.settings()) as client:
+        wanted = None if targets is None else parse_target_voters(targets)
+        assert await follow_reassignment(client, wanted, asks_controllers=False, pause_seconds=0)
+    end = "The quorum has the target voters."
+    if targets is None:
+        end = f"The reassignment has ended with voters {named(4)}."
+    assert capsys.readouterr().out.splitlines() == [
+        f"Voters: {named(1)}",
+        LEADER_TEXT,
+        f"Voters: {named(1, 4)}",
+        f"Voters: {named(4)}",
+        end,
+    ]
+
+
+@asynchronous
+async def test_a_leader_without_reassignments_is_given_a_configuration(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
+        node.answer(
+            "AlterPartitionReassignments", lambda _: altered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        )
+        await start_reassignment(client, parse_target_voters("4,5"), asks_controllers=False)
+        await cancel_reassignment(client, asks_controllers=False)
+        asked = [one for one in node.asked if isinstance(one, IncrementalAlterConfigsRequest)]
+    configs = [one.resources[0].configs[0] for one in asked]
+    assert [(one.config_operation, one.value) for one in configs] == [(0, "4,5"), (1, None)]
+    assert "is recorded as a configuration, and not checked" in capsys.readouterr().out
+
+
+# -- the command line --------------------------------------------------------------------------
+
+SERVER = ("quorum", "--bootstrap-server", "127.0.0.1:1", "reassign")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ((), "one of --voters, --cancel, --status and --wait is required"),
+        (("--voters", "4,x"), "'x' is no target voter"),
+        (("--voters", "4,4"), "list node 4 twice"),
+        (("--voters", "4:short"), "is no directory id of node 4"),
+        (("--voters", "4", "--cancel"), "not allowed with argument --voters"),
+        (("--status", "--dry-run"), "--dry-run goes with --voters alone"),
+        (("--voters", "4", "--dry-run", "--wait"), "--dry-run goes with --voters alone"),
+        (("--cancel", "--wait"), "--wait goes with --voters, or alone"),
+        (("--bogus",), "unrecognized arguments: --bogus"),
+    ],
+)
+def test_wrong_usage_ends_with_two(
+    options: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*SERVER, *options]) == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SERVER, "-h"]) == 0
+    told = capsys.readouterr().out
+    assert all(f"--{name}" in told for name in ("voters", "cancel", "status", "dry-run", "wait"))
+
+
+def test_an_interrupted_wait_says_that_the_reassignment_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def interrupt(*_: object, **__: object) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kvorum.cli.quorum.follow_reassignment", interrupt)
+    assert main([*SERVER, "--wait"]) == 1
+    assert capsys.readouterr().err == (
+        "Interrupted: the reassignment goes on without this command; --cancel stops it.\n"
+    )

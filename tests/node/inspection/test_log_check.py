@@ -1,0 +1,181 @@
+"""What `kvorum log check` says of sound files and of damaged ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.node.inspection.generated_node import write_node
+from tests.support.damages import Contents, Damage, Vandal, read_contents
+from tests.support.golden_data import METADATA_NODES
+
+from kvorum.cli import main
+from kvorum.inspection.index_entries import TIME_ENTRY
+from kvorum.inspection.log_check.check import NothingToCheckError, Report, check_paths
+from kvorum.inspection.log_check.findings import Finding, Severity, Verdict
+from kvorum.storage.batch_header import HEADER_SIZE
+from kvorum.wire.records import read_batches
+
+NODES: Final = (
+    "dynamic-4.3.1/metadata/controller-1",
+    "ladder-4.3.1/metadata/controller-1",
+    "standalone-4.3.1/metadata/broker-11",
+    "static-3.9.1/metadata/controller-1",
+)
+DAMAGES_OF_A_NODE: Final = int(os.environ.get("KVORUM_LOG_DAMAGES", "40"))
+FLIPPED: Final = re.compile(r"bit \d of byte \d+ flipped")
+TEXT_FILES: Final = frozenset({"meta.properties", "quorum-state", "bootstrap.checkpoint"})
+
+
+def written(contents: Contents, root: Path) -> Path:
+    for name, data in contents.items():
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    return root
+
+
+def has_silent_form(damage: Damage) -> bool:
+    """Return whether no byte that is left needs to show this damage.
+
+    - Files that a node may be without: indexes and producer snapshots, which a start makes anew,
+      a snapshot as long as the log has its records, and bootstrap.checkpoint.
+    - An index that ends earlier, or in the zeros of a file that is allocated in advance: a lookup
+      begins further ahead in the segment.
+    - Another offset in a time index, where that record has the same timestamp.
+    - A comment, a date, and a value that stands nowhere else, in files without a checksum.
+    - The log's last batches, if the log ends before or within them as after an unfinished write.
+    """
+    suffix = Path(damage.file).suffix
+    if suffix in {".checkpoint", ".snapshot"} or Path(damage.file).name in TEXT_FILES:
+        is_moved = damage.how.startswith(("missing", "renamed"))
+        return is_moved or Path(damage.file).name in TEXT_FILES
+    if suffix == ".timeindex" and FLIPPED.fullmatch(damage.how):
+        return int(damage.how.split()[-2]) % TIME_ENTRY.size >= TIME_ENTRY.size // 3 * 2
+    if suffix in {".index", ".timeindex"}:
+        return damage.how.startswith(("missing", "cut to", "zeroed from", "renamed", "bytes"))
+    return suffix == ".log" and damage.how.startswith(("cut to", "zeroed from"))
+
+
+def damages(golden_sets: Path, generated: Path) -> Iterator[Damage]:
+    for number, node in enumerate([*(golden_sets / node for node in NODES), generated]):
+        contents = read_contents(node)
+        yield from Vandal(number).damages(contents, DAMAGES_OF_A_NODE)
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_node(tmp_path_factory.mktemp("generated"))
+
+
+def is_about(finding: Finding, damage: Damage, root: Path) -> bool:
+    return str(finding.file.relative_to(root)) in damage.touched
+
+
+@pytest.mark.parametrize("node", METADATA_NODES)
+def test_what_a_real_node_left_is_sound(golden_sets: Path, node: str) -> None:
+    report = check_paths([golden_sets / node])
+    assert report.verdict in {Verdict.SOUND, Verdict.TORN_TAIL}, report.findings
+    assert len(report.files) >= 5
+
+
+def test_what_a_node_of_ours_left_is_sound(generated: Path) -> None:
+    report = check_paths([generated])
+    assert report.verdict is Verdict.SOUND, report.findings
+    assert len(report.files) > 50
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120 + 5 * DAMAGES_OF_A_NODE)
+def test_a_damaged_file_is_named_and_nothing_crashes(
+    golden_sets: Path, generated: Path, tmp_path: Path
+) -> None:
+    silent: list[Damage] = []
+    count = 0
+    for count, damage in enumerate(damages(golden_sets, generated), 1):
+        root = written(damage.after, tmp_path / str(count))
+        try:
+            report = check_paths([root])
+        except NothingToCheckError:
+            assert damage.how.startswith("missing")
+            continue
+        about = [finding for finding in report.findings if is_about(finding, damage, root)]
+        if not about and report.verdict is Verdict.SOUND:
+            silent.append(damage)
+    assert count == (len(NODES) + 1) * DAMAGES_OF_A_NODE
+    told = [f"{damage.file}: {damage.how}" for damage in silent if not has_silent_form(damage)]
+    assert told == []
+    assert len(silent) < count / 8
+
+
+@pytest.mark.slow
+def test_every_flipped_bit_of_a_batch_is_found_at_its_place(
+    golden_sets: Path, tmp_path: Path
+) -> None:
+    """One bit of each byte of a segment's first batches, header and records."""
+    node = golden_sets / NODES[0]
+    contents = read_contents(node)
+    name = min(each for each in contents if each.endswith(".log"))
+    data = contents[name]
+    second = list(read_batches(data))[1]
+    assert second.size > HEADER_SIZE
+    for place in range(second.position + second.size):
+        changed = bytearray(data)
+        changed[place] ^= 1 << (place % 8)
+        root = written(contents | {name: bytes(changed)}, tmp_path / "node")
+        (damage, *_) = [one for one in damage_of(check_paths([root])) if one.file == root / name]
+        assert damage.position is not None
+        assert damage.position <= place
+
+
+def damage_of(report: Report) -> list[Finding]:
+    return [finding for finding in report.findings if finding.severity is Severity.DAMAGE]
+
+
+def test_the_verdict_for_programs(
+    golden_sets: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    contents = read_contents(golden_sets / NODES[0])
+    name = min(each for each in contents if each.endswith(".log"))
+    data = bytearray(contents[name])
+    data[100] ^= 1
+    root = written(contents | {name: bytes(data)}, tmp_path)
+    before = read_contents(root)
+    assert main(["log", "check", "--json", str(root)]) == 1
+    lines: list[dict[str, Any]] = [
+        json.loads(line) for line in capsys.readouterr().out.split("\n")[:-1]
+    ]
+    assert {line["type"] for line in lines} == {"finding", "file", "overall"}
+    found = next(line for line in lines if line["type"] == "finding")
+    assert found["file"] == str(root / name)
+    assert found["position"] <= 100
+    assert found["meaning"]
+    assert found["advice"]
+    assert lines[-1]["verdict"] == "damaged"
+    assert read_contents(root) == before, "nothing is written"
+
+
+def test_a_sound_directory_ends_with_zero(
+    golden_sets: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["log", "check", str(golden_sets / NODES[0])]) == 0
+    assert "sound" in capsys.readouterr().out
+
+
+def test_bytes_are_explained_field_by_field(
+    golden_sets: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (segment, *_) = sorted((golden_sets / NODES[0]).glob("*/*.log"))
+    assert main(["log", "check", "--explain", f"{segment}@17"]) == 0
+    assert "crc" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [[], ["/does/not/exist"], ["--explain", "no-position"]])
+def test_wrong_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", "check", *words]) == 2
+    assert capsys.readouterr().err

@@ -1,0 +1,17 @@
+"""A place to make replicas in, cleared away after each test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+from tests.node.raft.cluster import Lab
+
+
+@pytest_asyncio.fixture
+async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
+    """A lab below a temporary folder."""
+    made = Lab(tmp_path)
+    yield made
+    await made.close()

@@ -1,0 +1,143 @@
+"""What the active controller does in pieces: others get their turn, and the order stays."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.node.raft.cluster import Lab
+from tests.node.raft.controller_answers import TURNS, leading
+
+from kvorum.controller.result import ControllerResult, Pieces
+from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_frame import decode_record
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.node.controller.quorum_controller import APPENDED_PER_PIECE, RECORDS_PER_BATCH_MAX
+from kvorum.node.errors import NotControllerError
+from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
+
+pytestmark = pytest.mark.asyncio
+
+
+def ids(first: int, count: int) -> tuple[RecordAndVersion, ...]:
+    return tuple(
+        (ProducerIdsRecord(1, 1, next_producer_id=number), 0)
+        for number in range(first, first + count)
+    )
+
+
+class Slow:
+    """A task of three pieces that notes what it finds in each."""
+
+    def __init__(self) -> None:
+        self.pieces = 0
+
+    def __call__(
+        self, image: MetadataImage, context: ControllerRequestContext
+    ) -> Pieces[ControllerResult[int]]:
+        del context
+        for _ in range(3):
+            self.pieces += 1
+            yield
+        return ControllerResult(image.next_producer_id, ids(100, 1))
+
+
+def quick(image: MetadataImage, context: ControllerRequestContext) -> ControllerResult[int]:
+    del context
+    return ControllerResult(image.next_producer_id, ids(200, 1))
+
+
+def written(values: list[bytes]) -> list[int]:
+    records = [decode_record(value)[0] for value in values]
+    return [record.next_producer_id for record in records if isinstance(record, ProducerIdsRecord)]
+
+
+async def test_others_have_their_turn_but_no_write_comes_in_between(lab: Lab) -> None:
+    replica, shell = await leading(lab)
+    slow = Slow()
+    tasks = [asyncio.create_task(shell.run_task(task)) for task in (slow, quick)]
+    seen: list[int] = []
+    while slow.pieces < 3:
+        await asyncio.sleep(0)
+        seen.append(slow.pieces)
+        assert written(replica.listener.values) == []
+    assert seen == [1, 2, 3]
+    await replica.listener.until(lambda: len(written(replica.listener.values)) == 2)
+    assert written(replica.listener.values) == [100, 200]
+    shell.renounce()
+    for task in tasks:
+        with pytest.raises(NotControllerError):
+            await task
+
+
+async def test_a_lost_leadership_ends_what_is_half_done_and_what_waits_for_its_turn(
+    lab: Lab,
+) -> None:
+    replica, shell = await leading(lab)
+    slow = Slow()
+    tasks = [asyncio.create_task(shell.run_task(task)) for task in (slow, quick)]
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert slow.pieces == 2
+    end_offset = replica.node.log_end_offset
+    shell.renounce()
+    for task in tasks:
+        with pytest.raises(NotControllerError):
+            await task
+    assert slow.pieces == 2
+    assert replica.node.log_end_offset == end_offset
+    shell.lead(replica.node.epoch)
+    await asyncio.sleep(0)
+    after = asyncio.create_task(shell.run_task(quick))
+    await replica.listener.until(lambda: written(replica.listener.values) == [200])
+    shell.renounce()
+    with pytest.raises(NotControllerError):
+        await after
+
+
+async def test_many_records_are_appended_in_kafkas_batches_and_piece_by_piece(lab: Lab) -> None:
+    replica, shell = await leading(lab)
+    count = RECORDS_PER_BATCH_MAX + 1
+
+    def many(image: MetadataImage, context: ControllerRequestContext) -> ControllerResult[None]:
+        del image, context
+        return ControllerResult(None, ids(0, count), is_atomic=False)
+
+    before = replica.node.log_end_offset
+    task = asyncio.create_task(shell.run_task(many))
+    ends: list[int] = []
+    while replica.node.log_end_offset < before + count:
+        await asyncio.sleep(0)
+        ends.append(replica.node.log_end_offset - before)
+    assert ends.count(0) == RECORDS_PER_BATCH_MAX // APPENDED_PER_PIECE - 1
+    assert sorted(set(ends)) == [0, RECORDS_PER_BATCH_MAX, count]
+    assert shell.applied_offset == before + count - 1
+    shell.renounce()
+    with pytest.raises(NotControllerError):
+        await task
+    await replica.listener.until(lambda: replica.listener.next_offset >= before + count)
+    assert written(replica.listener.values) == list(range(count))
+
+
+async def test_an_append_between_pieces_does_not_put_records_at_wrong_offsets(lab: Lab) -> None:
+    replica, shell = await leading(lab)
+    count = 2 * APPENDED_PER_PIECE
+
+    def many(image: MetadataImage, context: ControllerRequestContext) -> ControllerResult[None]:
+        del image, context
+        return ControllerResult(None, ids(0, count))
+
+    before = replica.node.log_end_offset
+    task = asyncio.create_task(shell.run_task(many))
+    await asyncio.sleep(0)
+    assert replica.node.log_end_offset == before
+    replica.node.propose([b"of the quorum"], epoch=replica.node.epoch)
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    assert replica.node.log_end_offset == before + 1 + count
+    assert shell.applied_offset == before + count
+    assert shell.is_active
+    shell.renounce()
+    with pytest.raises(NotControllerError):
+        await task

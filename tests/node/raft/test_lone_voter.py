@@ -1,0 +1,344 @@
+"""One voter on a real directory: restarts, crashes, disks that fail."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.node.raft.cluster import Lab, Replica
+
+from kvorum.node.raft import ProposalTooLargeError, RaftStoppedError
+from kvorum.raft import NotLeaderError
+from kvorum.storage.files import Descriptor, OpenFile, RealFileSystem
+from kvorum.storage.log_config import LogConfig
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+)
+from kvorum.wire.uuid_text import METADATA_TOPIC_ID
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_it_leads_at_once_and_commits(lab: Lab) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    assert replica.node.epoch == 1
+    assert await replica.commit(b"a", b"b") == 2
+    assert replica.listener.values == [b"a", b"b"]
+    assert replica.node.high_watermark == 3
+    assert replica.node.leader_id == 1
+    await replica.stop()
+    assert replica.listener.epochs_lost == [1]
+    state = json.loads((replica.directory / "__cluster_metadata-0" / "quorum-state").read_text())
+    assert state.pop("kvorumChecksum")
+    assert state == {
+        "clusterId": "",
+        "leaderId": 1,
+        "leaderEpoch": 1,
+        "votedId": -1,
+        "appliedOffset": 0,
+        "currentVoters": [{"voterId": 1}],
+        "data_version": 0,
+    }
+
+
+async def test_after_a_restart_everything_is_there_in_the_next_epoch(lab: Lab) -> None:
+    replica = await lab.voter()
+    for epoch in range(1, 6):
+        await replica.start()
+        await replica.until_leading()
+        assert replica.node.epoch == epoch
+        await replica.commit(f"value of {epoch}".encode())
+        assert len(replica.listener.values) == epoch
+        await replica.stop()
+
+
+async def test_a_copy_taken_while_it_runs_holds_all_that_was_committed(lab: Lab) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    for round_number in range(10):
+        await replica.commit(b"%d" % round_number)
+        # What kill -9 would leave behind at this moment.
+        copy = await lab.voter(f"copy-{round_number}")
+        shutil.copytree(replica.directory, copy.directory)
+        await copy.start()
+        await copy.until_leading()
+        assert copy.listener.values == [b"%d" % i for i in range(round_number + 1)]
+        assert copy.node.epoch == 2
+        await copy.stop()
+    await replica.stop()
+
+
+async def test_proposals_are_refused_where_they_must_be(lab: Lab) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    with pytest.raises(NotLeaderError):
+        replica.node.propose([b"a"], epoch=2)
+    with pytest.raises(ProposalTooLargeError):
+        replica.node.propose([bytes(8 * 1024 * 1024 + 1)], epoch=1)
+    with pytest.raises(ValueError, match="without records"):
+        replica.node.propose([], epoch=1)
+    assert replica.node.log_end_offset == 1
+    await replica.stop()
+    with pytest.raises(RaftStoppedError):
+        replica.node.propose([b"a"], epoch=1)
+
+
+async def test_proposals_share_syncs_and_keep_their_order(lab: Lab) -> None:
+    files = CountingFiles()
+    replica = await lab.voter()
+    replica.files = files
+    await replica.start()
+    await replica.until_leading()
+    before = files.sync_count
+    values = [b"%d" % i for i in range(500)]
+    for value in values:
+        replica.node.propose([value], epoch=1)
+    await replica.listener.until(lambda: replica.listener.next_offset == 501)
+    assert replica.listener.values == values
+    assert files.sync_count - before < 20
+    await replica.stop()
+
+
+async def test_the_listener_may_propose_as_soon_as_it_leads(lab: Lab) -> None:
+    replica = await lab.voter()
+
+    def propose_at_once(epoch: int) -> None:
+        replica.node.propose([b"first"], epoch=epoch)
+
+    replica.listener.on_gained = propose_at_once
+    await replica.start()
+    await replica.listener.until(lambda: replica.listener.values == [b"first"])
+    await replica.stop()
+
+
+async def test_a_failed_sync_stops_it_loudly_and_commits_nothing(lab: Lab) -> None:
+    files = CountingFiles()
+    replica = await lab.voter()
+    replica.files = files
+    await replica.start()
+    await replica.until_leading()
+    files.is_broken = True
+    replica.node.propose([b"lost?"], epoch=1)
+    await replica.listener.until(lambda: bool(replica.listener.failures))
+    assert "Input/output error" in str(replica.listener.failures[0])
+    assert replica.listener.values == []
+    assert replica.node.is_stopped
+    with pytest.raises(RaftStoppedError):
+        replica.node.propose([b"more"], epoch=1)
+    files.is_broken = False
+    await replica.stop()
+    await replica.start()
+    await replica.until_leading()
+    assert replica.listener.values in ([], [b"lost?"])
+    await replica.stop()
+
+
+async def test_a_listener_that_fails_stops_it(lab: Lab) -> None:
+    replica = await lab.voter()
+
+    def fail(epoch: int) -> None:
+        raise RuntimeError(f"cannot lead {epoch}")
+
+    replica.listener.on_gained = fail
+    await replica.start()
+    await replica.listener.until(lambda: bool(replica.listener.failures))
+    assert str(replica.listener.failures[0]) == "cannot lead 1"
+    await replica.stop()
+
+
+async def test_a_crash_between_the_election_record_and_the_log_costs_an_epoch_and_nothing_else(
+    lab: Lab,
+) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    await replica.commit(b"kept")
+    await replica.stop()
+    # The record of epoch 2 was written, the process died before its first batch was.
+    state_file = replica.directory / "__cluster_metadata-0" / "quorum-state"
+    state = json.loads(state_file.read_text())
+    del state["kvorumChecksum"]
+    state_file.write_text(json.dumps({**state, "leaderEpoch": 2}))
+    await replica.start()
+    await replica.until_leading()
+    assert replica.node.epoch == 3
+    assert replica.listener.values == [b"kept"]
+    await replica.stop()
+
+
+async def test_a_candidate_that_crashed_keeps_its_vote(lab: Lab) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    await replica.stop()
+    state_file = replica.directory / "__cluster_metadata-0" / "quorum-state"
+    state = json.loads(state_file.read_text())
+    del state["kvorumChecksum"]
+    state_file.write_text(json.dumps({**state, "leaderId": -1, "leaderEpoch": 5, "votedId": 1}))
+    await replica.start()
+    await replica.until_leading()
+    # It stands in the very epoch that it gave its vote in.
+    assert replica.node.epoch == 5
+    await replica.stop()
+
+
+async def test_a_former_voters_directory_serves_an_observer(lab: Lab) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    await replica.stop()
+    state_file = replica.directory / "__cluster_metadata-0" / "quorum-state"
+    state = json.loads(state_file.read_text())
+    del state["kvorumChecksum"]
+    state_file.write_text(json.dumps({**state, "votedId": 1}))
+    replica.can_vote = False
+    await replica.start()
+    assert not replica.node.is_leader
+    assert replica.node.epoch == 1
+
+
+async def test_closing_twice_and_before_the_start_is_allowed(lab: Lab) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await asyncio.gather(replica.stop(), replica.stop())
+    await replica.stop()
+
+
+async def test_a_snapshot_takes_the_place_of_the_log(lab: Lab) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    last = await replica.commit(b"a", b"b", b"c")
+    assert await snapshot(replica, last + 1, [[b"a", b"b"], [b"c"]])
+    assert not await snapshot(replica, last + 1, [])
+    await replica.commit(b"d")
+    await replica.stop()
+    await replica.start()
+    await replica.until_leading()
+    assert replica.listener.snapshots == [last + 1]
+    assert replica.listener.values == [b"a", b"b", b"c", b"d"]
+    await replica.stop()
+
+
+async def test_cleaning_lets_the_log_begin_at_a_later_snapshot(lab: Lab) -> None:
+    replica = await lab.voter()
+    replica.log = LogConfig(retention_ms=-1, retention_bytes=1000, segment_bytes=400)
+    await replica.start()
+    await replica.until_leading()
+    for round_number in range(4):
+        last = await replica.commit(b"%d" % round_number * 300)
+        assert await snapshot(replica, last + 1, [[b"state %d" % round_number]])
+    assert replica.node.clean()
+    assert not replica.node.clean()
+    await replica.commit(b"later")
+    observer = lab.observer(9, replica.server)
+    await observer.start()
+    await observer.listener.until(lambda: observer.listener.values[-1:] == [b"later"])
+    assert observer.listener.values == [b"state 3", b"later"]
+    await replica.stop()
+    await replica.start()
+    await replica.until_leading()
+    assert replica.listener.values == [b"state 3", b"later"]
+
+
+async def test_who_resigns_leads_again_in_a_later_epoch(lab: Lab) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    replica.node.resign(99)
+    assert replica.node.is_leader
+    replica.node.resign(1)
+    assert not replica.node.is_leader
+    await replica.listener.until(lambda: len(replica.listener.epochs_led) == 2)
+    assert replica.listener.epochs_lost == [1]
+    assert replica.node.epoch > 1
+    assert await replica.commit(b"again") > 0
+
+
+async def test_a_fetch_that_nobody_waits_for_any_more_is_forgotten(lab: Lab) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    request = FetchRequest(
+        max_wait_ms=3_600_000,
+        topics=[
+            FetchRequestFetchTopic(
+                topic_id=METADATA_TOPIC_ID,
+                partitions=[
+                    FetchRequestFetchPartition(
+                        current_leader_epoch=1, fetch_offset=1, last_fetched_epoch=1
+                    )
+                ],
+            )
+        ],
+    )
+    waiting = asyncio.create_task(
+        replica.node.handle_request(request, version=17, listener_name="CONTROLLER")
+    )
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await replica.commit(b"goes on")
+
+
+async def snapshot(replica: Replica, end_offset: int, values: list[list[bytes]]) -> bool:
+    return await replica.node.create_snapshot(
+        end_offset=end_offset,
+        epoch=replica.node.epoch,
+        last_contained_log_timestamp_ms=1_700_000_000_000,
+        values=values,
+    )
+
+
+class CountingFiles(RealFileSystem):
+    """The real file system, counting syncs, and refusing them on demand."""
+
+    def __init__(self) -> None:
+        self.sync_count = 0
+        self.is_broken = False
+
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
+        return CountingFile(self, super().open(path, create=create, read_only=read_only))
+
+
+class CountingFile:
+    """An open file that asks its file system before it syncs."""
+
+    def __init__(self, files: CountingFiles, file: OpenFile) -> None:
+        self._files = files
+        self._file = file
+
+    def shared_descriptor(self) -> Descriptor | None:
+        return self._file.shared_descriptor()
+
+    def read_at(self, position: int, size: int) -> bytes:
+        return self._file.read_at(position, size)
+
+    def write_at(self, position: int, data: bytes | memoryview) -> None:
+        self._file.write_at(position, data)
+
+    def truncate(self, size: int) -> None:
+        self._file.truncate(size)
+
+    def size(self) -> int:
+        return self._file.size()
+
+    def sync(self) -> None:
+        self._files.sync_count += 1
+        if self._files.is_broken:
+            raise OSError(errno.EIO, "Input/output error")
+        self._file.sync()
+
+    def close(self) -> None:
+        self._file.close()

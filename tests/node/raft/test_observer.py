@@ -1,0 +1,177 @@
+"""Observers over real sockets: finding the leader, following, snapshots, logs that diverge."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Callable
+
+import pytest
+from tests.node.raft.cluster import Lab, Replica
+from tests.support.waiting import PATIENCE_S
+
+pytestmark = pytest.mark.asyncio
+
+
+async def leading(lab: Lab) -> Replica:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    return replica
+
+
+async def until_same(observer: Replica, leader: Replica) -> None:
+    await observer.listener.until(
+        lambda: observer.listener.next_offset >= leader.listener.next_offset
+    )
+    assert observer.listener.values == leader.listener.values
+
+
+async def test_it_finds_the_leader_and_follows(lab: Lab) -> None:
+    leader = await leading(lab)
+    await leader.commit(b"before")
+    observer = lab.observer(7, leader.server)
+    await observer.start()
+    await until_same(observer, leader)
+    assert observer.node.leader_id == 1
+    assert observer.node.leader_endpoint() is not None
+    for round_number in range(20):
+        await leader.commit(b"%d" % round_number)
+        await until_same(observer, leader)
+    assert observer.listener.leaders[-1] == (1, 1)
+
+
+async def test_a_dead_bootstrap_server_does_not_hold_it_up(lab: Lab) -> None:
+    leader = await leading(lab)
+    dead = await lab.server()
+    await dead.close()
+    observer = lab.observer(7, dead, leader.server)
+    await observer.start()
+    await until_same(observer, leader)
+
+
+async def test_it_waits_for_a_leader_that_comes_later(lab: Lab) -> None:
+    leader = await lab.voter()
+    observer = lab.observer(7, leader.server)
+    await observer.start()
+    await leader.start()
+    await leader.until_leading()
+    await until_same(observer, leader)
+
+
+async def test_it_goes_on_after_the_leaders_restart_and_after_its_own(lab: Lab) -> None:
+    leader = await leading(lab)
+    observer = lab.observer(7, leader.server)
+    await observer.start()
+    await leader.commit(b"one")
+    await until_same(observer, leader)
+    await leader.stop()
+    await leader.start()
+    await leader.until_leading()
+    await leader.commit(b"two")
+    await until_same(observer, leader)
+    assert observer.node.epoch == 2
+    await observer.stop()
+    await leader.commit(b"three")
+    await observer.start()
+    await until_same(observer, leader)
+    assert observer.listener.values == [b"one", b"two", b"three"]
+
+
+async def test_it_fetches_a_snapshot_where_the_log_is_gone(lab: Lab) -> None:
+    leader = await leading(lab)
+    values = [b"%05d" % i * 150 for i in range(3000)]
+    last = await leader.commit(*values)
+    chunks = [values[start : start + 1024] for start in range(0, len(values), 1024)]
+    assert await leader.node.create_snapshot(
+        end_offset=last + 1, epoch=1, last_contained_log_timestamp_ms=1, values=chunks
+    )
+    await leader.commit(b"behind it")
+    observer = lab.observer(7, leader.server)
+    await observer.start()
+    await until_same(observer, leader)
+    assert observer.listener.snapshots == [last + 1]
+    assert len(observer.listener.values) == 3001
+    await observer.stop()
+    await observer.start()
+    await until_same(observer, leader)
+    assert observer.listener.values == [*values, b"behind it"]
+
+
+async def test_a_tail_that_the_leader_lost_is_truncated(lab: Lab) -> None:
+    leader = await leading(lab)
+    await leader.commit(b"kept")
+    await leader.stop()
+    shutil.copytree(leader.directory, lab.folder / "before")
+    await leader.start()
+    await leader.until_leading()
+    observer = lab.observer(7, leader.server)
+    await observer.start()
+    await leader.commit(b"lost")
+    await until_same(observer, leader)
+    await observer.stop()
+    await leader.stop()
+    # The leader loses its disk's last writes: epoch 2 with all that was in it.
+    shutil.rmtree(leader.directory)
+    shutil.copytree(lab.folder / "before", leader.directory)
+    await leader.start()
+    await leader.until_leading()
+    await leader.stop()
+    await leader.start()
+    await leader.until_leading()
+    await leader.commit(b"new")
+    await observer.start()
+    await until_same(observer, leader)
+    assert observer.listener.values == [b"kept", b"new"]
+
+
+async def test_many_observers_see_the_same(lab: Lab) -> None:
+    leader = await leading(lab)
+    observers = [lab.observer(10 + i, leader.server) for i in range(5)]
+    for observer in observers:
+        await observer.start()
+    for round_number in range(50):
+        leader.node.propose([b"%d" % round_number], epoch=1)
+    await leader.commit(b"end")
+    for observer in observers:
+        await until_same(observer, leader)
+
+
+async def test_a_damaged_snapshot_is_refused_and_asked_for_again(lab: Lab) -> None:
+    leader = await leading(lab)
+    last = await leader.commit(b"a", b"b")
+    assert await leader.node.create_snapshot(
+        end_offset=last + 1, epoch=1, last_contained_log_timestamp_ms=1, values=[[b"a", b"b"]]
+    )
+    (file,) = leader.directory.glob("*/*.checkpoint")
+    sound = file.read_bytes()
+    file.chmod(0o600)
+    file.write_bytes(sound[:-20] + b"?" * 20)
+    observer = lab.observer(7, leader.server)
+    with_warning = asyncio.Event()
+    handler = CallingHandler(with_warning.set)
+    logging.getLogger("kvorum.node.raft.driver").addHandler(handler)
+    try:
+        await observer.start()
+        async with asyncio.timeout(PATIENCE_S):
+            await with_warning.wait()
+    finally:
+        logging.getLogger("kvorum.node.raft.driver").removeHandler(handler)
+    assert observer.listener.snapshots == []
+    assert not observer.node.is_stopped
+    file.write_bytes(sound)
+    await until_same(observer, leader)
+    assert observer.listener.snapshots == [last + 1]
+
+
+class CallingHandler(logging.Handler):
+    """Calls somebody for every warning."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._call = call
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "leader's snapshot" in record.getMessage():
+            self._call()

@@ -1,0 +1,57 @@
+"""The active controller over a replica that stops under it: a failed disk is no bug of its own."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from tests.node.raft.cluster import Lab
+from tests.node.raft.controller_shells import shell_over
+
+from kvorum.controller.periodic_tasks import no_op
+from kvorum.controller.quorum_reassignment.wish import alter_target_voters
+from kvorum.controller.result import ControllerResult
+from kvorum.node.errors import NotControllerError
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_a_write_to_a_stopped_replica_finds_no_controller(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    shell = shell_over(replica.node)
+    shell.lead(replica.node.epoch)
+    await replica.stop()
+    with caplog.at_level(logging.ERROR), pytest.raises(NotControllerError):
+        await shell.run_task(lambda _image, _context: no_op())
+    assert not shell.is_active
+    assert caplog.records == []
+
+
+async def test_a_leadership_over_a_stopped_replica_is_none(lab: Lab) -> None:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    shell = shell_over(replica.node)
+    await replica.stop()
+    shell.lead(1)
+    assert not shell.is_active
+
+
+async def test_target_voters_are_not_judged_by_a_replica_that_leads_no_longer(lab: Lab) -> None:
+    """The replica knows that before its controller does; it would refuse every target."""
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    shell = shell_over(replica.node)
+    shell.lead(replica.node.epoch)
+    replica.node.resign(replica.node.epoch)
+    with pytest.raises(NotControllerError):
+        await shell.run_task(
+            lambda image, context: ControllerResult(
+                None, tuple(alter_target_voters(image, 0, [1], context))
+            )
+        )

@@ -1,0 +1,316 @@
+"""The errors of the quorum's requests: which one, at which level, before which other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from tests.node.raft.cluster import CLUSTER_ID, LISTENER, Lab, Replica
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.begin_quorum_epoch import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochRequestPartitionData,
+    BeginQuorumEpochRequestTopicData,
+    BeginQuorumEpochResponse,
+)
+from kvorum.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+)
+from kvorum.wire.messages.end_quorum_epoch import (
+    EndQuorumEpochRequest,
+    EndQuorumEpochRequestPartitionData,
+    EndQuorumEpochRequestTopicData,
+    EndQuorumEpochResponse,
+)
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+    FetchRequestReplicaState,
+    FetchResponse,
+)
+from kvorum.wire.messages.fetch_snapshot import (
+    FetchSnapshotRequest,
+    FetchSnapshotRequestPartitionSnapshot,
+    FetchSnapshotRequestSnapshotId,
+    FetchSnapshotRequestTopicSnapshot,
+    FetchSnapshotResponse,
+)
+from kvorum.wire.messages.vote import (
+    VoteRequest,
+    VoteRequestPartitionData,
+    VoteRequestTopicData,
+    VoteResponse,
+)
+from kvorum.wire.primitives import Message
+from kvorum.wire.uuid_text import METADATA_TOPIC_ID
+
+pytestmark = pytest.mark.asyncio
+TOPIC = "__cluster_metadata"
+OWN_DIRECTORY = b"\x01" * 16
+
+
+@pytest_asyncio.fixture
+async def leader(lab: Lab) -> Replica:
+    """A lone voter, id 1, that leads epoch 1 with records 0 (its epoch's start), 1 and 2."""
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    await replica.commit(b"a", b"b")
+    return replica
+
+
+async def ask(replica: Replica, request: Message, version: int | None = None) -> Any:
+    """Ask as over the wire: encoded and decoded both ways."""
+    chosen = request.MAX_VERSION if version is None else version
+    heard = type(request).decode(request.encode(chosen), chosen)
+    response = await replica.node.handle_request(heard, version=chosen, listener_name=LISTENER)
+    return type(response).decode(response.encode(chosen), chosen)
+
+
+def vote(cluster_id: str | None = CLUSTER_ID, **fields: Any) -> VoteRequest:
+    defaults: dict[str, Any] = {
+        "replica_epoch": 2,
+        "replica_id": 2,
+        "last_offset_epoch": 1,
+        "last_offset": 3,
+    }
+    voter_id = fields.pop("voter_id", 1)
+    partition = VoteRequestPartitionData(**{**defaults, **fields})
+    return VoteRequest(cluster_id, voter_id, [VoteRequestTopicData(TOPIC, [partition])])
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "is_granted"),
+    [
+        ({}, ErrorCode.NONE, True),
+        ({"last_offset": 2}, ErrorCode.NONE, False),
+        ({"last_offset": -1}, ErrorCode.INVALID_REQUEST, False),
+        ({"last_offset_epoch": -1}, ErrorCode.INVALID_REQUEST, False),
+        ({"last_offset_epoch": 2}, ErrorCode.INVALID_REQUEST, False),
+        ({"last_offset_epoch": 2, "replica_epoch": 1}, ErrorCode.INVALID_REQUEST, False),
+        (
+            {"replica_epoch": 0, "pre_vote": True, "last_offset_epoch": 0},
+            ErrorCode.FENCED_LEADER_EPOCH,
+            False,
+        ),
+        ({"replica_id": -1}, ErrorCode.INVALID_REQUEST, False),
+        ({"voter_id": 5}, ErrorCode.INVALID_VOTER_KEY, False),
+        ({"voter_id": -1}, ErrorCode.NONE, True),
+        ({"voter_directory_id": b"?" * 16}, ErrorCode.INVALID_VOTER_KEY, False),
+        ({"voter_directory_id": OWN_DIRECTORY}, ErrorCode.NONE, True),
+        ({"pre_vote": True}, ErrorCode.NONE, True),
+        ({"pre_vote": True, "replica_epoch": 1}, ErrorCode.NONE, False),
+    ],
+)
+async def test_vote(
+    leader: Replica, fields: dict[str, Any], error: ErrorCode, is_granted: bool
+) -> None:
+    response = await ask(leader, vote(**fields))
+    assert isinstance(response, VoteResponse)
+    assert response.error_code == 0
+    partition = response.topics[0].partitions[0]
+    assert (partition.error_code, partition.vote_granted) == (error, is_granted)
+
+
+async def test_a_vote_is_given_once_and_repeated(leader: Replica) -> None:
+    granted = [
+        (await ask(leader, vote(replica_id=replica_id))).topics[0].partitions[0].vote_granted
+        for replica_id in (2, 3, 2)
+    ]
+    assert granted == [True, False, True]
+
+
+@pytest.mark.parametrize("cluster_id", ["another", ""])
+async def test_another_cluster_is_refused_before_anything_else(
+    leader: Replica, cluster_id: str
+) -> None:
+    requests: list[Message] = [
+        VoteRequest(cluster_id),
+        BeginQuorumEpochRequest(cluster_id),
+        EndQuorumEpochRequest(cluster_id),
+        FetchRequest(cluster_id),
+        FetchSnapshotRequest(cluster_id),
+    ]
+    for request in requests:
+        response = await ask(leader, request)
+        assert response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+        topics = response.responses if isinstance(response, FetchResponse) else response.topics
+        assert topics == []
+
+
+async def test_requests_of_the_wrong_shape_are_refused_as_a_whole(leader: Replica) -> None:
+    other = VoteRequestTopicData("other", [VoteRequestPartitionData()])
+    second = VoteRequestTopicData(TOPIC, [VoteRequestPartitionData(partition_index=1)])
+    requests: list[Message] = [
+        VoteRequest(CLUSTER_ID),
+        VoteRequest(CLUSTER_ID, topics=[other]),
+        VoteRequest(CLUSTER_ID, topics=[second]),
+        VoteRequest(CLUSTER_ID, topics=[second, second]),
+        BeginQuorumEpochRequest(CLUSTER_ID),
+        EndQuorumEpochRequest(CLUSTER_ID),
+        FetchRequest(CLUSTER_ID),
+        FetchSnapshotRequest(CLUSTER_ID),
+    ]
+    for request in requests:
+        response = await ask(leader, request)
+        assert response.error_code == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("leader_id", "epoch", "error"),
+    [
+        (2, 0, ErrorCode.FENCED_LEADER_EPOCH),
+        (-1, 1, ErrorCode.INVALID_REQUEST),
+        (2, 1, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (2, 7, ErrorCode.NONE),
+    ],
+)
+async def test_leaders_that_come_and_go(
+    leader: Replica, leader_id: int, epoch: int, error: ErrorCode
+) -> None:
+    begin = BeginQuorumEpochRequestPartitionData(leader_id=leader_id, leader_epoch=epoch)
+    topic = BeginQuorumEpochRequestTopicData(TOPIC, [begin])
+    response = await ask(leader, BeginQuorumEpochRequest(CLUSTER_ID, 1, [topic]))
+    assert isinstance(response, BeginQuorumEpochResponse)
+    partition = response.topics[0].partitions[0]
+    assert (response.error_code, partition.error_code) == (0, error)
+    assert partition.leader_epoch == max(epoch, 1)
+    end = EndQuorumEpochRequestPartitionData(leader_id=leader_id, leader_epoch=epoch)
+    end_topic = EndQuorumEpochRequestTopicData(TOPIC, [end])
+    response = await ask(leader, EndQuorumEpochRequest(CLUSTER_ID, [end_topic]))
+    assert isinstance(response, EndQuorumEpochResponse)
+    assert response.topics[0].partitions[0].error_code == error
+
+
+def fetch(
+    *, replica_id: int = 7, max_wait_ms: int = 0, topic_id: bytes = METADATA_TOPIC_ID, **fields: Any
+) -> FetchRequest:
+    defaults: dict[str, Any] = {
+        "current_leader_epoch": 1,
+        "fetch_offset": 3,
+        "last_fetched_epoch": 1,
+    }
+    partition = FetchRequestFetchPartition(**{**defaults, **fields})
+    return FetchRequest(
+        CLUSTER_ID,
+        replica_state=FetchRequestReplicaState(replica_id),
+        max_wait_ms=max_wait_ms,
+        topics=[FetchRequestFetchTopic(topic_id=topic_id, partitions=[partition])],
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({}, ErrorCode.NONE),
+        ({"max_wait_ms": -1}, ErrorCode.INVALID_REQUEST),
+        ({"fetch_offset": -1}, ErrorCode.INVALID_REQUEST),
+        ({"last_fetched_epoch": -1}, ErrorCode.INVALID_REQUEST),
+        ({"last_fetched_epoch": 2}, ErrorCode.INVALID_REQUEST),
+        ({"current_leader_epoch": 0, "last_fetched_epoch": 0}, ErrorCode.FENCED_LEADER_EPOCH),
+        ({"current_leader_epoch": 2}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"replica_id": 1}, ErrorCode.UNKNOWN_SERVER_ERROR),
+        ({"replica_id": -1}, ErrorCode.NONE),
+    ],
+)
+async def test_fetch(leader: Replica, fields: dict[str, Any], error: ErrorCode) -> None:
+    response = await ask(leader, fetch(**fields))
+    assert isinstance(response, FetchResponse)
+    partition = response.responses[0].partitions[0]
+    assert (response.error_code, partition.error_code) == (0, error)
+    assert partition.high_watermark == (3 if error == ErrorCode.NONE else -1)
+    current = partition.current_leader
+    assert (current.leader_id, current.leader_epoch) == (1, 1)
+    endpoint = response.node_endpoints[0]
+    assert (endpoint.node_id, endpoint.host) == (1, "127.0.0.1")
+    assert partition.records is not None
+    assert bytes(partition.records) == b""
+
+
+async def test_fetch_of_a_topic_that_is_not_the_metadata(leader: Replica) -> None:
+    response = await ask(leader, fetch(topic_id=b"t" * 16))
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+    # Without topic ids there is no way to ask for it at all.
+    response = await ask(leader, FetchRequest(CLUSTER_ID, topics=[]), 12)
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+
+
+async def test_fetch_behind_the_end_diverges(leader: Replica) -> None:
+    response = await ask(leader, fetch(fetch_offset=9))
+    diverging = response.responses[0].partitions[0].diverging_epoch
+    assert (diverging.epoch, diverging.end_offset) == (1, 3)
+
+
+async def test_fetch_waits_as_long_as_it_may_and_no_longer(leader: Replica) -> None:
+    response = await ask(leader, fetch(max_wait_ms=1, high_watermark=3))
+    assert bytes(response.responses[0].partitions[0].records) == b""
+
+
+def snapshot_fetch(
+    *, offset: int = 3, position: int = 0, topic: str = TOPIC, epoch: int = 1
+) -> FetchSnapshotRequest:
+    partition = FetchSnapshotRequestPartitionSnapshot(
+        current_leader_epoch=epoch,
+        snapshot_id=FetchSnapshotRequestSnapshotId(offset, 1),
+        position=position,
+    )
+    topics = [FetchSnapshotRequestTopicSnapshot(topic, [partition])]
+    return FetchSnapshotRequest(CLUSTER_ID, 7, 100, topics)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({}, ErrorCode.NONE),
+        ({"offset": 2}, ErrorCode.SNAPSHOT_NOT_FOUND),
+        ({"position": -1}, ErrorCode.POSITION_OUT_OF_RANGE),
+        ({"position": 1 << 40}, ErrorCode.POSITION_OUT_OF_RANGE),
+        ({"epoch": 0}, ErrorCode.FENCED_LEADER_EPOCH),
+        ({"epoch": 2}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"topic": "other"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+async def test_fetch_snapshot(leader: Replica, fields: dict[str, Any], error: ErrorCode) -> None:
+    await leader.node.create_snapshot(
+        end_offset=3, epoch=1, last_contained_log_timestamp_ms=1, values=[[b"a", b"b"]]
+    )
+    response = await ask(leader, snapshot_fetch(**fields))
+    assert isinstance(response, FetchSnapshotResponse)
+    partition = response.topics[0].partitions[0]
+    assert (response.error_code, partition.error_code) == (0, error)
+    assert len(partition.unaligned_records or b"") == (100 if error == ErrorCode.NONE else 0)
+
+
+def describe(topic: str = TOPIC) -> DescribeQuorumRequest:
+    partition = DescribeQuorumRequestPartitionData()
+    return DescribeQuorumRequest([DescribeQuorumRequestTopicData(topic, [partition])])
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+async def test_describe_quorum(leader: Replica, version: int) -> None:
+    await ask(leader, fetch(fetch_offset=1, last_fetched_epoch=1))
+    response = await ask(leader, describe(), version)
+    assert isinstance(response, DescribeQuorumResponse)
+    partition = response.topics[0].partitions[0]
+    assert (partition.error_code, partition.leader_id, partition.high_watermark) == (0, 1, 3)
+    assert [voter.replica_id for voter in partition.current_voters] == [1]
+    assert [(one.replica_id, one.log_end_offset) for one in partition.observers] == [(7, 1)]
+    assert len(response.nodes) == (1 if version == 2 else 0)
+
+
+async def test_describe_quorum_of_another_topic_and_by_a_replica_that_does_not_lead(
+    leader: Replica, lab: Lab
+) -> None:
+    response = await ask(leader, describe("other"))
+    assert response.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    observer = lab.observer(7, leader.server)
+    await observer.start()
+    response = await ask(observer, describe())
+    partition = response.topics[0].partitions[0]
+    assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -1,0 +1,400 @@
+"""A node with an authorizer: who may ask what, and how a refusal looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.support.raw_client import RawClient
+from tests.support.waiting import wait_for
+
+from kvorum.metadata.acl_codes import (
+    CLUSTER_NAME,
+    AclOperation,
+    AclResourceType,
+    PatternType,
+    PermissionType,
+)
+from kvorum.metadata.principal import Principal
+from kvorum.node.principal_serde import encode_principal
+from kvorum.testing import Cluster
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import decode_response_frame, encode_request_frame
+from kvorum.wire.messages.create_acls import (
+    CreateAclsRequest,
+    CreateAclsRequestAclCreation,
+    CreateAclsResponse,
+)
+from kvorum.wire.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableTopic,
+    CreateTopicsResponse,
+)
+from kvorum.wire.messages.delete_acls import (
+    DeleteAclsRequest,
+    DeleteAclsRequestDeleteAclsFilter,
+    DeleteAclsResponse,
+)
+from kvorum.wire.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsRequestDeleteTopicState,
+    DeleteTopicsResponse,
+)
+from kvorum.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from kvorum.wire.messages.describe_delegation_token import (
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from kvorum.wire.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from kvorum.wire.messages.renew_delegation_token import (
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
+from kvorum.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from kvorum.wire.primitives import Message
+
+ALICE = Principal(name="alice")
+BOB = Principal(name="bob")
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+CLIENT_HOST = bytes([10, 1, 2, 3])
+ANY_ACLS = DescribeAclsRequest(
+    resource_type_filter=AclResourceType.ANY,
+    pattern_type_filter=PatternType.ANY,
+    resource_name_filter=None,
+    principal_filter=None,
+    host_filter=None,
+    operation=AclOperation.ANY,
+    permission_type=PermissionType.ANY,
+)
+
+
+@pytest.fixture(scope="module")
+def restricted() -> Iterator[Cluster]:
+    """A node on which only the users of its own listeners may do everything."""
+    overrides = {
+        "authorizer.class.name": AUTHORIZER,
+        "super.users": "User:ANONYMOUS",
+        "delegation.token.secret.key": "a secret",
+    }
+    with Cluster(overrides=overrides) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(restricted: Cluster) -> Iterator[RawClient]:
+    """A connection to the controller of that node, without any entries."""
+    with RawClient(restricted.controller_servers) as connection:
+        connection.ask(
+            DeleteAclsRequest(
+                filters=[
+                    DeleteAclsRequestDeleteAclsFilter(
+                        resource_type_filter=AclResourceType.ANY,
+                        resource_name_filter=None,
+                        pattern_type_filter=PatternType.ANY,
+                        principal_filter=None,
+                        host_filter=None,
+                        operation=AclOperation.ANY,
+                        permission_type=PermissionType.ANY,
+                    )
+                ]
+            ),
+            DeleteAclsResponse,
+            3,
+        )
+        yield connection
+
+
+def as_user(
+    client: RawClient, principal: Principal, request: Message, version: int
+) -> tuple[int, Message | None]:
+    """Ask what a broker passes on for a user; return the envelope's error and what is in it."""
+    frame = encode_request_frame(request, version=version, correlation_id=7, client_id="c")
+    envelope = client.ask(
+        EnvelopeRequest(
+            request_data=frame,
+            request_principal=encode_principal(principal),
+            client_host_address=CLIENT_HOST,
+        ),
+        EnvelopeResponse,
+        0,
+    )
+    if envelope.response_data is None:
+        return envelope.error_code, None
+    kind = RESPONSES[type(request)]
+    return envelope.error_code, decode_response_frame(
+        bytes(envelope.response_data), response_class=kind, version=version
+    )[1]
+
+
+RESPONSES: dict[type[Message], type[Message]] = {
+    CreateAclsRequest: CreateAclsResponse,
+    CreateDelegationTokenRequest: CreateDelegationTokenResponse,
+    CreateTopicsRequest: CreateTopicsResponse,
+    DeleteTopicsRequest: DeleteTopicsResponse,
+    DescribeQuorumRequest: DescribeQuorumResponse,
+    ExpireDelegationTokenRequest: ExpireDelegationTokenResponse,
+    IncrementalAlterConfigsRequest: IncrementalAlterConfigsResponse,
+    RenewDelegationTokenRequest: RenewDelegationTokenResponse,
+    UpdateFeaturesRequest: UpdateFeaturesResponse,
+}
+
+
+def allow(client: RawClient, *entries: CreateAclsRequestAclCreation) -> None:
+    """Create entries as a super user."""
+    response = client.ask(CreateAclsRequest(creations=list(entries)), CreateAclsResponse, 3)
+    assert [result.error_code for result in response.results] == [0] * len(entries)
+
+
+def entry(
+    operation: AclOperation,
+    *,
+    name: str = CLUSTER_NAME,
+    resource_type: AclResourceType = AclResourceType.CLUSTER,
+    host: str = "*",
+) -> CreateAclsRequestAclCreation:
+    """Return an entry that allows alice something."""
+    return CreateAclsRequestAclCreation(
+        resource_type=resource_type,
+        resource_name=name,
+        resource_pattern_type=PatternType.LITERAL,
+        principal="User:alice",
+        host=host,
+        operation=operation,
+        permission_type=PermissionType.ALLOW,
+    )
+
+
+def on_topic(
+    operation: AclOperation, name: str, *, host: str = "*"
+) -> CreateAclsRequestAclCreation:
+    """Return an entry that allows alice something with a topic."""
+    return entry(operation, name=name, resource_type=AclResourceType.TOPIC, host=host)
+
+
+def new_topics(*names: str) -> CreateTopicsRequest:
+    """Return a request for topics of one partition."""
+    return CreateTopicsRequest(
+        topics=[
+            CreateTopicsRequestCreatableTopic(name=name, num_partitions=1, replication_factor=1)
+            for name in names
+        ],
+        timeout_ms=9_999,
+    )
+
+
+def test_entries_are_created_once_and_described(client: RawClient) -> None:
+    allow(client, on_topic(AclOperation.READ, "a"), on_topic(AclOperation.READ, "a"))
+    allow(client, on_topic(AclOperation.READ, "a"), on_topic(AclOperation.WRITE, "a"))
+    response = client.ask(ANY_ACLS, DescribeAclsResponse, 3)
+    assert response.error_code == 0
+    (resource,) = response.resources
+    assert (resource.resource_type, resource.resource_name, resource.pattern_type) == (2, "a", 3)
+    assert [(acl.principal, acl.operation) for acl in resource.acls] == [
+        ("User:alice", AclOperation.READ),
+        ("User:alice", AclOperation.WRITE),
+    ]
+
+
+def test_a_whole_request_is_refused_and_allowed_by_the_user_inside_an_envelope(
+    client: RawClient,
+) -> None:
+    request = UpdateFeaturesRequest()
+    code, response = as_user(client, ALICE, request, 2)
+    assert code == 0
+    assert isinstance(response, UpdateFeaturesResponse)
+    assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert response.error_message is not None
+    assert response.error_message.endswith(" needs ALTER permission.")
+    allow(client, entry(AclOperation.ALTER))
+    _, response = as_user(client, ALICE, request, 2)
+    assert isinstance(response, UpdateFeaturesResponse)
+    assert response.error_code == 0
+    _, response = as_user(client, BOB, request, 2)
+    assert isinstance(response, UpdateFeaturesResponse)
+    assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def test_the_host_is_the_one_in_the_envelope(client: RawClient) -> None:
+    allow(client, on_topic(AclOperation.CREATE, "from-there", host="10.1.2.3"))
+    allow(client, on_topic(AclOperation.CREATE, "from-here", host="127.0.0.1"))
+    _, response = as_user(client, ALICE, new_topics("from-there", "from-here"), 7)
+    assert isinstance(response, CreateTopicsResponse)
+    assert {topic.name: topic.error_code for topic in response.topics} == {
+        "from-there": 0,
+        "from-here": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    }
+
+
+def test_describing_the_quorum_for_a_user_is_authorized_as_well(client: RawClient) -> None:
+    _, response = as_user(client, ALICE, DescribeQuorumRequest(), 2)
+    assert isinstance(response, DescribeQuorumResponse)
+    assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert response.error_message == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.default_message
+
+
+def test_what_is_created_is_told_only_to_who_may_describe_its_configuration(
+    client: RawClient,
+) -> None:
+    allow(client, on_topic(AclOperation.CREATE, "blind"), on_topic(AclOperation.CREATE, "seen"))
+    allow(client, on_topic(AclOperation.ALTER_CONFIGS, "seen"))
+    _, response = as_user(client, ALICE, new_topics("blind", "seen", "denied"), 7)
+    assert isinstance(response, CreateTopicsResponse)
+    blind, seen, denied = response.topics
+    assert (blind.error_code, blind.topic_config_error_code) == (0, 29)
+    assert (blind.num_partitions, blind.replication_factor, blind.configs) == (-1, -1, [])
+    assert (seen.error_code, seen.topic_config_error_code, seen.num_partitions) == (0, 0, 1)
+    assert seen.configs
+    assert (denied.name, denied.error_code) == ("denied", 29)
+    assert denied.error_message == "Authorization failed."
+
+
+def test_deleting_does_not_tell_which_topics_there_are(client: RawClient) -> None:
+    created = client.ask(new_topics("hidden", "shown", "own"), CreateTopicsResponse, 7)
+    ids = {topic.name: topic.topic_id for topic in created.topics}
+    allow(client, on_topic(AclOperation.DESCRIBE, "shown"), on_topic(AclOperation.DELETE, "own"))
+    allow(client, on_topic(AclOperation.DESCRIBE, "shown-but-none"))
+    named = ["hidden", "none", "shown", "shown-but-none", "own"]
+    states = [DeleteTopicsRequestDeleteTopicState(name=name) for name in named]
+    states += [
+        DeleteTopicsRequestDeleteTopicState(name=None, topic_id=ids[name])
+        for name in ("hidden", "shown")
+    ]
+    _, response = as_user(client, ALICE, DeleteTopicsRequest(topics=states, timeout_ms=9_999), 6)
+    assert isinstance(response, DeleteTopicsResponse)
+    found = {
+        (topic.name, topic.topic_id if any(topic.topic_id) else None): topic.error_code
+        for topic in response.responses
+    }
+    assert found == {
+        ("hidden", None): 29,
+        ("none", None): 29,
+        ("shown", None): 29,
+        ("shown-but-none", None): 3,
+        ("own", ids["own"]): 0,
+        (None, ids["hidden"]): 29,
+        ("shown", ids["shown"]): 29,
+    }
+
+
+def test_configurations_of_each_resource_are_authorized_by_themselves(client: RawClient) -> None:
+    client.ask(new_topics("configured"), CreateTopicsResponse, 7)
+    allow(client, on_topic(AclOperation.ALTER_CONFIGS, "configured"))
+    resources = [(2, "configured"), (2, "other"), (4, ""), (32, "group"), (8, "1")]
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            IncrementalAlterConfigsRequestAlterConfigsResource(
+                resource_type=resource_type,
+                resource_name=name,
+                configs=[IncrementalAlterConfigsRequestAlterableConfig("retention.ms", 0, "1")],
+            )
+            for resource_type, name in resources
+        ]
+    )
+    _, response = as_user(client, ALICE, request, 1)
+    assert isinstance(response, IncrementalAlterConfigsResponse)
+    found = {(r.resource_type, r.resource_name): r.error_code for r in response.responses}
+    assert found == {
+        (2, "configured"): 0,
+        (2, "other"): 29,
+        (4, ""): 31,
+        (32, "group"): 30,
+        (8, "1"): 31,
+    }
+
+
+def test_tokens_live_through_envelopes(client: RawClient) -> None:
+    _, created = as_user(client, ALICE, CreateDelegationTokenRequest(max_lifetime_ms=-1), 3)
+    assert isinstance(created, CreateDelegationTokenResponse)
+    assert (created.error_code, created.principal_name) == (0, "alice")
+    assert created.token_requester_principal_name == "alice"
+    assert created.max_timestamp_ms - created.issue_timestamp_ms == 604_800_000
+    renewal = RenewDelegationTokenRequest(hmac=created.hmac, renew_period_ms=1_000)
+    _, renewed = as_user(client, BOB, renewal, 2)
+    assert isinstance(renewed, RenewDelegationTokenResponse)
+    assert renewed.error_code == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+    _, renewed = as_user(client, ALICE, renewal, 2)
+    assert isinstance(renewed, RenewDelegationTokenResponse)
+    assert renewed.error_code == 0
+    assert 0 < renewed.expiry_timestamp_ms < created.expiry_timestamp_ms
+    end = ExpireDelegationTokenRequest(hmac=created.hmac, expiry_time_period_ms=-1)
+    _, ended = as_user(client, ALICE, end, 2)
+    assert isinstance(ended, ExpireDelegationTokenResponse)
+    assert ended.error_code == 0
+    _, ended = as_user(client, ALICE, end, 2)
+    assert isinstance(ended, ExpireDelegationTokenResponse)
+    assert ended.error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+
+
+def test_a_token_for_somebody_else_needs_a_permission(client: RawClient) -> None:
+    request = CreateDelegationTokenRequest(
+        owner_principal_type="User", owner_principal_name="bob", max_lifetime_ms=-1
+    )
+    _, refused = as_user(client, ALICE, request, 3)
+    assert isinstance(refused, CreateDelegationTokenResponse)
+    assert refused.error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+    assert (refused.principal_name, refused.issue_timestamp_ms) == ("bob", -1)
+    allow(
+        client,
+        entry(AclOperation.CREATE_TOKENS, name="User:bob", resource_type=AclResourceType.USER),
+    )
+    _, created = as_user(client, ALICE, request, 3)
+    assert isinstance(created, CreateDelegationTokenResponse)
+    assert (created.error_code, created.principal_name) == (0, "bob")
+
+
+def test_nobody_has_to_do_with_tokens_without_authenticating(
+    client: RawClient, restricted: Cluster
+) -> None:
+    with RawClient(restricted.bootstrap_servers) as broker:
+        for asked in (client, broker):
+            created = asked.ask(CreateDelegationTokenRequest(), CreateDelegationTokenResponse, 3)
+            renewed = asked.ask(RenewDelegationTokenRequest(), RenewDelegationTokenResponse, 2)
+            ended = asked.ask(ExpireDelegationTokenRequest(), ExpireDelegationTokenResponse, 2)
+            told = asked.ask(DescribeDelegationTokenRequest(), DescribeDelegationTokenResponse, 3)
+            codes = {a.error_code for a in (created, renewed, ended, told)}
+            assert codes == {ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED}
+            assert renewed.expiry_timestamp_ms == ended.expiry_timestamp_ms == -1
+    with_token = Principal(name="alice", is_token_authenticated=True)
+    _, refused = as_user(client, with_token, CreateDelegationTokenRequest(), 3)
+    assert isinstance(refused, CreateDelegationTokenResponse)
+    assert refused.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+
+
+def test_a_user_inside_an_envelope_cannot_send_one(client: RawClient) -> None:
+    envelope = EnvelopeRequest(client_host_address=CLIENT_HOST)
+    code, _ = as_user(client, ALICE, envelope, 0)
+    assert code == ErrorCode.INVALID_REQUEST
+
+
+def test_expired_tokens_are_removed_by_the_clock() -> None:
+    overrides = {
+        "delegation.token.secret.key": "a secret",
+        "delegation.token.expiry.check.interval.ms": "10",
+    }
+    with Cluster(overrides=overrides) as cluster, RawClient(cluster.controller_servers) as client:
+        _, created = as_user(client, ALICE, CreateDelegationTokenRequest(max_lifetime_ms=1), 3)
+        assert isinstance(created, CreateDelegationTokenResponse)
+        assert created.error_code == 0
+        renewal = RenewDelegationTokenRequest(hmac=created.hmac)
+
+        def is_gone() -> bool:
+            _, renewed = as_user(client, ALICE, renewal, 2)
+            assert isinstance(renewed, RenewDelegationTokenResponse)
+            return renewed.error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+
+        wait_for(is_gone, "the token is removed")

@@ -1,0 +1,239 @@
+"""Records of a broker over the wire: what waits, what is refused, and what comes and goes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from tests.node.broker_records import brokers, create_topic, set_config
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import (
+    FETCH_VERSION,
+    batch,
+    fetch,
+    fetch_request,
+    produce,
+    values,
+)
+from tests.support.waiting import PATIENCE_S, wait_for
+
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.storage.shared_log import at_once
+from kvorum.storage.unified_log import FetchDataInfo, UnifiedLog
+from kvorum.testing import Cluster
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kvorum.wire.messages.fetch import (
+    FetchResponsePartitionData,
+)
+from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+FOR_EVER_MS = 3_600_000
+"""How long a fetch may wait that is never answered within a client's patience."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(controllers=1, brokers=2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def broker(cluster: Cluster) -> Iterator[RawClient]:
+    address, _ = cluster.bootstrap_servers.split(",")
+    with RawClient(address) as client:
+        yield client
+
+
+@pytest.fixture
+def topic(cluster: Cluster, broker: RawClient, request: pytest.FixtureRequest) -> str:
+    """A topic whose only replica is on the broker that the client is connected to."""
+    name = str(request.node.name)[:60].replace("[", "-").replace("]", "")
+    create_topic(cluster, name, [brokers(cluster)[0][0]])
+    wait_for(lambda: fetch(broker, name, 0).error_code == 0, "it is hosted")
+    return name
+
+
+def test_a_fetch_waits_until_there_are_enough_bytes(
+    cluster: Cluster, broker: RawClient, topic: str
+) -> None:
+    one = batch(b"value")
+    got: list[FetchResponsePartitionData] = []
+    with RawClient(cluster.bootstrap_servers.split(",")[0]) as reader:
+        waiting = threading.Thread(
+            target=lambda: got.append(
+                fetch(reader, topic, 0, min_bytes=2 * len(one), max_wait_ms=FOR_EVER_MS)
+            )
+        )
+        waiting.start()
+        assert produce(broker, topic, one).base_offset == 0
+        # The broker has had something else to do since.
+        assert values(fetch(broker, topic, 0)) == [b"value"]
+        assert got == []
+        assert produce(broker, topic, one).base_offset == 1
+        waiting.join(PATIENCE_S)
+    assert values(got[0]) == [b"value", b"value"]
+    assert got[0].high_watermark == 2
+
+
+def test_a_fetch_that_waits_ends_when_its_time_is_up(broker: RawClient, topic: str) -> None:
+    produce(broker, topic, batch(b"value"))
+    data = fetch(broker, topic, 0, min_bytes=10_000, max_wait_ms=50)
+    assert values(data) == [b"value"]
+
+
+def test_a_fetch_that_waits_hears_that_the_topic_is_gone(
+    cluster: Cluster, broker: RawClient, topic: str
+) -> None:
+    with (
+        RawClient(cluster.bootstrap_servers.split(",")[0]) as reader,
+        RawClient(cluster.controller_servers) as controller,
+    ):
+        reader.send(fetch_request(topic, 0, min_bytes=1, max_wait_ms=60_000), FETCH_VERSION)
+        assert produce(broker, topic, b"").error_code == ErrorCode.INVALID_RECORD
+        deletion = DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000)
+        controller.ask(deletion, DeleteTopicsResponse, 5)
+        assert reader.read_frame() is not None
+    wait_for(lambda: fetch(broker, topic, 0).error_code == 3, "the topic is gone")
+
+
+def test_a_topic_that_is_made_again_is_empty(
+    cluster: Cluster, broker: RawClient, topic: str
+) -> None:
+    produce(broker, topic, batch(b"old"))
+    with RawClient(cluster.controller_servers) as controller:
+        deletion = DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000)
+        controller.ask(deletion, DeleteTopicsResponse, 5)
+    wait_for(lambda: fetch(broker, topic, 0).error_code == 3, "it is gone")
+    create_topic(cluster, topic, [brokers(cluster)[0][0]])
+    wait_for(lambda: fetch(broker, topic, 0).error_code == 0, "it is there again")
+    assert produce(broker, topic, batch(b"new")).base_offset == 0
+    assert values(fetch(broker, topic, 0)) == [b"new"]
+
+
+def test_another_brokers_partition_is_not_served(
+    cluster: Cluster, broker: RawClient, topic: str
+) -> None:
+    del broker
+    with RawClient(cluster.bootstrap_servers.split(",")[1]) as other:
+        refused = produce(other, topic, batch(b"value"))
+        assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert fetch(other, topic, 0).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("kind", [ResourceType.TOPIC, ResourceType.BROKER])
+def test_a_log_follows_its_configuration(
+    cluster: Cluster, broker: RawClient, topic: str, kind: ResourceType
+) -> None:
+    key = "max.message.bytes" if kind is ResourceType.TOPIC else "message.max.bytes"
+    name = topic if kind is ResourceType.TOPIC else ""
+    assert produce(broker, topic, batch(bytes(500))).error_code == ErrorCode.NONE
+    set_config(cluster, kind, name, key, "300")
+
+    def is_refused() -> bool:
+        return produce(broker, topic, batch(bytes(500))).error_code == 10
+
+    wait_for(is_refused, "the batch is too large")
+    set_config(cluster, kind, name, key, "1000000")
+    wait_for(lambda: not is_refused(), "the batch is not too large")
+
+
+def test_transactions_are_refused_with_the_reason(broker: RawClient, topic: str) -> None:
+    records = batch(b"value", is_transactional=True)
+    nameless = produce(broker, topic, records)
+    assert nameless.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    refused = produce(broker, topic, records, transactional_id="mine")
+    assert refused.error_code == ErrorCode.INVALID_TXN_STATE
+    assert "not coordinated" in (refused.error_message or "")
+    body = InitProducerIdRequest(transactional_id="mine", transaction_timeout_ms=1000)
+    begun = broker.ask(body, InitProducerIdResponse, 4)
+    assert (begun.error_code, begun.producer_id) == (ErrorCode.NOT_COORDINATOR, -1)
+
+
+def test_every_producer_id_is_handed_out_once(cluster: Cluster) -> None:
+    body = InitProducerIdRequest(transactional_id=None)
+    ids: list[int] = []
+    for address in cluster.bootstrap_servers.split(","):
+        with RawClient(address) as client:
+            for _ in range(1_100):
+                answered = client.ask(body, InitProducerIdResponse, 4)
+                assert (answered.error_code, answered.producer_epoch) == (ErrorCode.NONE, 0)
+                ids.append(answered.producer_id)
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.slow
+def test_records_outlive_a_restart(cluster: Cluster, broker: RawClient, topic: str) -> None:
+    for number in range(20):
+        assert produce(broker, topic, batch(b"%d" % number)).base_offset == number
+    node_id, address = brokers(cluster)[0]
+    cluster.restart(node_id)
+    with RawClient(address) as client:
+        wait_for(
+            lambda: fetch(client, topic, 0).error_code == 0,
+            "it leads again",
+        )
+        data = fetch(client, topic, 0)
+        assert values(data) == [b"%d" % number for number in range(20)]
+        assert data.high_watermark == 20
+
+
+def test_a_finished_segment_is_made_durable_beside_the_event_loop(
+    cluster: Cluster, broker: RawClient, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_config(cluster, ResourceType.TOPIC, topic, "internal.segment.bytes", "700")
+    flushed: list[str] = []
+    flush = UnifiedLog.flush
+
+    def noted(log: UnifiedLog) -> int:
+        flushed.append(threading.current_thread().name)
+        return flush(log)
+
+    monkeypatch.setattr(UnifiedLog, "flush", noted)
+
+    def is_flushed() -> bool:
+        # As soon as the configuration is there, two of them do not fit a segment.
+        assert produce(broker, topic, batch(bytes(500))).error_code == ErrorCode.NONE
+        return bool(flushed)
+
+    wait_for(is_flushed, "a segment is flushed")
+    assert all(name.startswith("kvorum-log-flush") for name in flushed)
+
+
+def test_a_fetch_does_not_wait_at_the_end_of_a_finished_segment(
+    cluster: Cluster, broker: RawClient, topic: str
+) -> None:
+    set_config(cluster, ResourceType.TOPIC, topic, "internal.segment.bytes", "700")
+    assert produce(broker, topic, batch(b"first")).error_code == ErrorCode.NONE
+    sent = [b"first"]
+
+    def is_rolled() -> bool:
+        # As soon as the configuration is there, two of them do not fit a segment.
+        sent.append(bytes(500))
+        assert produce(broker, topic, batch(sent[-1])).error_code == ErrorCode.NONE
+        return len(values(fetch(broker, topic, 0, max_wait_ms=0))) < len(sent)
+
+    wait_for(is_rolled, "a segment is finished")
+    found = fetch(broker, topic, 0, min_bytes=1 << 19, max_wait_ms=FOR_EVER_MS)
+    assert values(found)[0] == b"first"
+
+
+def test_a_damaged_header_is_told_to_the_reader_as_kafka_does(
+    broker: RawClient, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs: list[UnifiedLog] = []
+    read_range = UnifiedLog.read_range
+
+    def noted(log: UnifiedLog, offset: int, max_bytes: int, *, end_offset: int) -> FetchDataInfo:
+        logs.append(log)
+        return read_range(log, offset, max_bytes, end_offset=end_offset)
+
+    monkeypatch.setattr(UnifiedLog, "read_range", noted)
+    assert produce(broker, topic, batch(b"value")).error_code == ErrorCode.NONE
+    assert values(fetch(broker, topic, 0)) == [b"value"]
+    (segment,) = logs[0].hosted(at_once).log.segments
+    with segment.path.open("r+b") as file:
+        file.seek(8)
+        file.write(bytes(4))
+    assert fetch(broker, topic, 0).error_code == ErrorCode.CORRUPT_MESSAGE

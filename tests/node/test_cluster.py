@@ -1,0 +1,117 @@
+"""Embedded clusters: started, stopped, killed, started again; leaderships lost and won."""
+
+import asyncio
+import errno
+from pathlib import Path
+
+import pytest
+from tests.node.combined_node import prepare_node
+from tests.support.topic_requests import topics
+from tests.support.topics import create
+from tests.support.waiting import PATIENCE_S
+
+from kvorum.cli import main
+from kvorum.storage.files import OpenFile, RealFileSystem
+from kvorum.testing import AsyncCluster, Cluster
+from kvorum.wire.error_codes import ErrorCode
+
+QUICK = {"broker.session.timeout.ms": "300", "broker.heartbeat.interval.ms": "100"}
+
+
+def test_topics_outlive_a_stop_and_a_kill(tmp_path: Path) -> None:
+    with Cluster(folder=tmp_path, overrides=QUICK) as cluster:
+        assert create(cluster.bootstrap_servers, "one") == [ErrorCode.NONE]
+        cluster.restart(1)
+        assert create(cluster.bootstrap_servers, "two") == [ErrorCode.NONE]
+        address = cluster.bootstrap_servers
+        cluster.kill(1)
+        cluster.restart(1)
+        assert cluster.bootstrap_servers == address
+        assert topics(address) == {"one", "two"}
+        identity = cluster.cluster_id
+    with Cluster(folder=tmp_path, overrides=QUICK) as cluster:
+        assert cluster.cluster_id == identity
+        assert topics(cluster.bootstrap_servers) == {"one", "two"}
+
+
+def test_the_fixture_gives_a_cluster(kvorum_cluster: Cluster) -> None:
+    assert kvorum_cluster.leader_id == 1
+    assert create(kvorum_cluster.bootstrap_servers, "here") == [ErrorCode.NONE]
+
+
+@pytest.mark.asyncio
+async def test_a_resigned_controller_leads_again_and_nothing_is_lost() -> None:
+    async with AsyncCluster() as cluster:
+        await asyncio.to_thread(create, cluster.bootstrap_servers, "before")
+        raft = cluster.node(1).shared_server.raft
+        epoch = raft.epoch
+        raft.resign(epoch)
+        codes = await asyncio.to_thread(create, cluster.bootstrap_servers, "after", "before")
+        assert codes == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
+        assert raft.epoch > epoch
+        assert await asyncio.to_thread(topics, cluster.bootstrap_servers) == {"before", "after"}
+
+
+@pytest.mark.asyncio
+async def test_a_controller_that_breaks_starts_from_its_log_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a defect")
+
+    async with AsyncCluster() as cluster:
+        with monkeypatch.context() as broken:
+            broken.setattr("kvorum.node.controller.quorum_controller.handle_in_pieces", fail)
+            codes = await asyncio.to_thread(create, cluster.controller_servers, "never")
+            assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR]
+        codes = await asyncio.to_thread(create, cluster.bootstrap_servers, "then")
+        assert codes == [ErrorCode.NONE]
+        assert await asyncio.to_thread(topics, cluster.bootstrap_servers) == {"then"}
+
+
+class FullDisk(RealFileSystem):
+    """A disk that from one moment on takes no more bytes."""
+
+    is_full = False
+
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
+        return FullFile(self, super().open(path, create=create, read_only=read_only))
+
+
+class FullFile:
+    """A file on a `FullDisk`."""
+
+    def __init__(self, disk: FullDisk, opened: OpenFile) -> None:
+        self._disk = disk
+        self._opened = opened
+        self.read_at, self.truncate = opened.read_at, opened.truncate
+        self.size, self.sync, self.close = opened.size, opened.sync, opened.close
+        self.shared_descriptor = opened.shared_descriptor
+
+    def write_at(self, position: int, data: bytes | memoryview) -> None:
+        if self._disk.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._opened.write_at(position, data)
+
+
+@pytest.mark.asyncio
+async def test_a_full_disk_stops_the_node_loudly(tmp_path: Path) -> None:
+    disk = FullDisk()
+    node = prepare_node(tmp_path, files=disk).node
+    await node.start()
+    try:
+        disk.is_full = True
+        async with asyncio.timeout(PATIENCE_S):
+            failure = await node.failed()
+        assert "No space left on device" in str(failure)
+        assert str(tmp_path) in str(failure)
+    finally:
+        await node.stop()
+
+
+def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert main(["no-such-command"]) == 2
+    assert main(["server"]) == 2
+    assert main(["--help"]) == 0
+    assert "server" in capsys.readouterr().out

@@ -1,0 +1,102 @@
+"""A broker compacts the logs of topics that ask for it, and goes on serving them meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import fetch, keyed_batch, produce
+from tests.support.waiting import wait_for
+
+from kvorum.testing import Cluster
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableTopic,
+    CreateTopicsRequestCreatableTopicConfig,
+    CreateTopicsResponse,
+)
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kvorum.wire.records import read_batches
+
+COUNT = 60
+KEYS = 3
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(overrides={"log.cleaner.backoff.ms": "20"}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def broker(cluster: Cluster) -> Iterator[RawClient]:
+    with RawClient(cluster.bootstrap_servers) as client:
+        yield client
+
+
+def create(broker: RawClient, name: str, configs: dict[str, str]) -> None:
+    topic = CreateTopicsRequestCreatableTopic(
+        name,
+        1,
+        1,
+        configs=[CreateTopicsRequestCreatableTopicConfig(*one) for one in configs.items()],
+    )
+    request = CreateTopicsRequest([topic], 9_999)
+    (created,) = broker.ask(request, CreateTopicsResponse, 7).topics
+    assert created.error_code == ErrorCode.NONE
+    wait_for(lambda: fetch(broker, name, 0).error_code == 0, "it is hosted")
+
+
+def fill(broker: RawClient, name: str) -> None:
+    for number in range(COUNT):
+        sent = produce(broker, name, keyed_batch(b"%d" % (number % KEYS), b"%d" % number))
+        assert sent.base_offset == number
+
+
+def read(broker: RawClient, name: str) -> dict[int, bytes | None]:
+    """Return the values of all records by their offsets."""
+    found: dict[int, bytes | None] = {}
+    offset = 0
+    while offset < COUNT:
+        data = fetch(broker, name, offset)
+        assert data.error_code == ErrorCode.NONE
+        for batch in read_batches(data.records or b""):
+            found.update((record.offset, record.value) for record in batch.records())
+            offset = batch.next_offset
+    return found
+
+
+def is_gone(broker: RawClient, name: str) -> bool | None:
+    return fetch(broker, name, 0).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or None
+
+
+def test_of_each_key_the_latest_record_stays(broker: RawClient) -> None:
+    small = {"internal.segment.bytes": "600"}
+    create(broker, "compacted", {"cleanup.policy": "compact", **small})
+    create(broker, "kept", small)
+    fill(broker, "compacted")
+    fill(broker, "kept")
+    # The active segment stays as it is; each one before it holds some seven batches.
+    wait_for(lambda: len(read(broker, "compacted")) < KEYS + 10 or None, "it is compacted")
+    values = read(broker, "compacted")
+    assert values.items() >= {one: b"%d" % one for one in range(COUNT - KEYS, COUNT)}.items()
+    assert len(read(broker, "kept")) == COUNT
+    assert produce(broker, "compacted", keyed_batch(b"0", b"more")).base_offset == COUNT
+
+
+def test_a_topic_is_deleted_while_it_is_compacted(cluster: Cluster, broker: RawClient) -> None:
+    configs = {"cleanup.policy": "compact,delete", "internal.segment.bytes": "600"}
+    for turn in range(5):
+        name = f"topic-{turn}"
+        create(broker, name, configs)
+        fill(broker, name)
+        deletion = DeleteTopicsRequest(topic_names=[name], timeout_ms=5000)
+        with RawClient(cluster.controller_servers) as controller:
+            controller.ask(deletion, DeleteTopicsResponse, 5)
+        wait_for(partial(is_gone, broker, name), "the topic is gone")
+    create(broker, "next", configs)
+    fill(broker, "next")
+    wait_for(lambda: len(read(broker, "next")) < COUNT or None, "it is compacted")

@@ -1,0 +1,254 @@
+"""Many connections, silent ones, and ones too many."""
+
+import asyncio
+import contextlib
+import select
+import socket
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.raw_client import RawClient
+from tests.support.waiting import PATIENCE_S, wait_for, wait_for_async
+
+from kvorum.node.clock import Clock
+from kvorum.node.serving.connection import (
+    ConnectionRules,
+    OpenConnections,
+    Peer,
+    ResponseFrame,
+    ServerConnection,
+)
+from kvorum.node.serving.connection_quotas import (
+    RESERVED_DESCRIPTORS,
+    ConnectionQuotas,
+    Limits,
+    raise_descriptor_limit,
+    usable_limits,
+)
+from kvorum.testing import Cluster
+from kvorum.wire.headers import encode_request_frame, with_size
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+
+IDLE_CONNECTIONS = 10_000
+SOFTWARE = ApiVersionsRequest("test", "1")
+IDLE_MS_MAX = 600
+RESPONSE = bytes(1000)
+StartCluster = Callable[..., Cluster]
+
+
+def open_descriptors() -> int:
+    """Count this process's open files, where the system tells; else guess high."""
+    folder = Path("/proc/self/fd")
+    return len(list(folder.iterdir())) if folder.is_dir() else 500
+
+
+def ask(client: RawClient) -> bool:
+    return bool(client.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers)
+
+
+def test_idle_connections_do_no_harm(kvorum_cluster_factory: StartCluster) -> None:
+    raise_descriptor_limit()
+    cluster = kvorum_cluster_factory()
+    usable = usable_limits(total_max=10**9, per_address_max=1).total_max
+    # Both ends of each connection are in this process, beside all that earlier tests left open.
+    count = min(IDLE_CONNECTIONS, (usable - open_descriptors()) // 2)
+    host, _, port = cluster.bootstrap_servers.partition(":")
+    with contextlib.ExitStack() as idle:
+        for _ in range(count - 100):
+            idle.enter_context(socket.create_connection((host, int(port)), timeout=PATIENCE_S))
+        with RawClient(cluster.bootstrap_servers) as client:
+            assert ask(client)
+
+
+def test_connections_too_many_are_refused_and_others_served(
+    kvorum_cluster_factory: StartCluster,
+) -> None:
+    # The broker itself has two connections to the controller, which count as well.
+    cluster = kvorum_cluster_factory(overrides={"max.connections": "12"})
+    with contextlib.ExitStack() as opened:
+        clients = [opened.enter_context(RawClient(cluster.bootstrap_servers)) for _ in range(20)]
+        alive: list[RawClient] = []
+        for client in clients:
+            with contextlib.suppress(AssertionError, ConnectionError):
+                client.ask(SOFTWARE, ApiVersionsResponse, 3)
+                alive.append(client)
+        assert 5 <= len(alive) <= 10
+        assert all(ask(client) for client in alive)
+    wait_for(
+        lambda: _is_served(cluster.bootstrap_servers),
+        "a new connection is served, as others are gone",
+        not_yet=(AssertionError, ConnectionError),
+    )
+
+
+def _is_served(address: str) -> bool:
+    with RawClient(address) as client:
+        return ask(client)
+
+
+def test_silent_connections_are_closed(kvorum_cluster_factory: StartCluster) -> None:
+    cluster = kvorum_cluster_factory(overrides={"connections.max.idle.ms": "300"})
+    with RawClient(cluster.bootstrap_servers) as silent:
+        assert silent.is_closed()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not tell what a client has taken")
+def test_a_client_that_takes_nothing_is_closed(kvorum_cluster_factory: StartCluster) -> None:
+    cluster = kvorum_cluster_factory(overrides={"connections.max.idle.ms": str(IDLE_MS_MAX)})
+    host, _, port = cluster.bootstrap_servers.partition(":")
+    request = ApiVersionsRequest("deaf", "1")
+    frame = with_size(encode_request_frame(request, version=4, correlation_id=1, client_id="deaf"))
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect((host, int(port)))
+        client.settimeout(0.2)
+        # It takes no more once nobody reads it, or it has closed already.
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            while True:
+                client.send(frame * 2000)
+        wait_for(lambda: _is_over(client), "the client that takes nothing is closed")
+
+
+def _is_over(client: socket.socket) -> bool:
+    """Return whether the other side has closed, whatever there is to be read before."""
+    watch = select.poll()
+    watch.register(client, select.POLLRDHUP)
+    return bool(watch.poll(0))
+
+
+class Hands(Clock):
+    """A clock that stands where it is put."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0.0
+
+    def monotonic_ms(self) -> float:
+        return self.now_ms
+
+    def wall_ms(self) -> int:
+        return int(self.now_ms)
+
+
+class HeldTransport(asyncio.Transport):
+    """A transport to a client that takes as many bytes as the test says."""
+
+    def __init__(self, own: socket.socket) -> None:
+        # Nothing is ever written to the socket: what is left unsent is known here alone.
+        super().__init__({"socket": own, "peername": ("127.0.0.1", 1)})
+        self.unsent_bytes = 0
+        self.is_aborted = False
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Nothing to do: it is full with the first byte."""
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent_bytes
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.unsent_bytes += len(data)
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+class Held:
+    """A connection by itself: its clock stands, and its client takes what the test says."""
+
+    def __init__(self, own: socket.socket) -> None:
+        self.clock = Hands()
+        self.transport = HeldTransport(own)
+        self.is_asked, self.may_answer = asyncio.Event(), asyncio.Event()
+        limits = ConnectionQuotas(Limits(total_max=1, per_address_max=1), self.clock)
+        rules = ConnectionRules("PLAINTEXT", 100, self._answer, limits, self.clock)
+        self.connection = ServerConnection(rules, OpenConnections())
+        self.connection.connection_made(self.transport)
+
+    async def _answer(self, frame: bytes, peer: Peer) -> ResponseFrame:
+        del frame, peer
+        self.is_asked.set()
+        await self.may_answer.wait()
+        return ResponseFrame([RESPONSE])
+
+    async def ask(self) -> None:
+        """Send a request of one byte, and return once it is being answered."""
+        self.connection.data_received(struct.pack(">i", 1) + b"?")
+        await wait_for_async(self.is_asked.is_set, "the request is being answered")
+
+    async def begin_to_send(self) -> None:
+        """Ask, and return once the response waits for the client."""
+        self.connection.pause_writing()
+        self.may_answer.set()
+        await self.ask()
+        await wait_for_async(lambda: self.transport.unsent_bytes or None, "a response is sent")
+
+    def is_closed_after(self, elapsed_ms: float) -> bool:
+        """Let time pass and look at the connection, as the server does again and again."""
+        self.clock.now_ms += elapsed_ms
+        self.connection.close_if_idle(self.clock.now_ms - IDLE_MS_MAX)
+        return self.transport.is_aborted
+
+    async def end(self) -> None:
+        """Tell the connection that it is lost."""
+        self.connection.connection_lost(None)
+        await wait_for_async(lambda: not self.connection.is_busy, "the response is dropped")
+
+
+@pytest.fixture
+def near() -> Iterator[socket.socket]:
+    """One end of a pair of sockets."""
+    near, far = socket.socketpair()
+    with near, far:
+        yield near
+
+
+@pytest.mark.asyncio
+async def test_a_client_that_takes_its_response_slowly_is_not_idle(near: socket.socket) -> None:
+    held = Held(near)
+    await held.begin_to_send()
+    for _ in range(10):
+        held.transport.unsent_bytes -= 1
+        assert not held.is_closed_after(IDLE_MS_MAX + 1)
+    assert held.is_closed_after(IDLE_MS_MAX + 1), "it takes nothing any more"
+    await held.end()
+
+
+@pytest.mark.asyncio
+async def test_a_client_that_waits_for_its_response_is_not_idle(near: socket.socket) -> None:
+    held = Held(near)
+    await held.ask()
+    assert not held.is_closed_after(100 * IDLE_MS_MAX)
+    await held.end()
+
+
+@pytest.mark.asyncio
+async def test_a_client_that_says_something_in_time_is_not_idle(near: socket.socket) -> None:
+    held = Held(near)
+    for _ in range(10):
+        held.connection.data_received(b"")
+        assert not held.is_closed_after(IDLE_MS_MAX - 1)
+    assert held.is_closed_after(2), "it says nothing any more"
+
+
+def test_one_line_for_many_refusals(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Hands()
+    limits = ConnectionQuotas(Limits(total_max=3, per_address_max=2), clock)
+    assert [limits.admit("a"), limits.admit("a"), limits.admit("a")] == [True, True, False]
+    assert [limits.admit("b"), limits.admit("b"), limits.admit("c")] == [True, False, False]
+    assert len(caplog.records) == 1
+    limits.release("a")
+    assert limits.total == 2
+    assert limits.admit("c")
+    clock.now_ms = 10_000
+    assert not limits.admit("d")
+    assert "client=d others=2 open=3 total_max=3" in caplog.records[1].getMessage()
+
+
+def test_the_limit_leaves_descriptors_for_the_rest() -> None:
+    raise_descriptor_limit()
+    found = usable_limits(total_max=2**31 - 1, per_address_max=5)
+    assert found.total_max >= RESERVED_DESCRIPTORS
+    assert usable_limits(total_max=7, per_address_max=5) == Limits(7, 5)

@@ -1,0 +1,93 @@
+"""A wish for other voters in DescribeQuorum's response and on /metrics, on a node's listeners."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.ports import free_ports
+from tests.support.raw_client import RawClient
+from tests.support.reassignment_figures import figures
+from tests.support.waiting import wait_for
+
+from kvorum.testing import Cluster
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+)
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignment
+from kvorum.wire.quorum_reassignment_tag import reassignment_in
+from kvorum.wire.uuid_text import uuid_to_text
+
+KEY = "kvorum.quorum.target.voters"
+CLUSTER_WIDE = (4, "")
+SET, DELETE = 0, 1
+OTHER_DISK = bytes([7]) * 16
+NAME = uuid_to_text(OTHER_DISK)
+METADATA = "__cluster_metadata"
+
+
+def describe(address: str, topic: str = METADATA) -> DescribeQuorumResponsePartitionData:
+    wanted = DescribeQuorumRequestTopicData(topic, [DescribeQuorumRequestPartitionData()])
+    with RawClient(address) as client:
+        response = client.ask(DescribeQuorumRequest([wanted]), DescribeQuorumResponse, 2)
+    return response.topics[0].partitions[0]
+
+
+def told_by(address: str) -> QuorumReassignment | None:
+    return reassignment_in(describe(address))
+
+
+def want(address: str, value: str | None) -> None:
+    """Want other voters, or none any more."""
+    config = IncrementalAlterConfigsRequestAlterableConfig(
+        KEY, config_operation=DELETE if value is None else SET, value=value
+    )
+    resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_WIDE, [config])
+    with RawClient(address) as client:
+        response = client.ask(
+            IncrementalAlterConfigsRequest([resource]), IncrementalAlterConfigsResponse, 1
+        )
+    assert response.responses[0].error_code == ErrorCode.NONE, response.responses[0].error_message
+
+
+@pytest.fixture(name="metrics_port")
+def a_metrics_port() -> int:
+    return free_ports(1)[0]
+
+
+def test_it_is_told_by_controller_and_broker_while_there_is_a_wish(metrics_port: int) -> None:
+    overrides = {"kvorum.metrics.listener": f"127.0.0.1:{metrics_port}"}
+    with Cluster(overrides=overrides) as cluster:
+        listeners = (cluster.controller_servers, cluster.bootstrap_servers)
+        before = [describe(address) for address in listeners]
+        assert [one.unknown_tagged_fields or None for one in before] == [None, None]
+        assert figures(metrics_port) == {
+            "adding_voters": 0, "removing_voters": 0, "blocked_reason": 0,
+        }  # fmt: skip
+        want(cluster.bootstrap_servers, f"1:{NAME}")
+        # The wish is told of at once, and what it waits for a moment later.
+        wait_for(lambda: figures(metrics_port)["blocked_reason"] or None, "a step is blocked")
+        told = told_by(cluster.controller_servers)
+        assert told is not None
+        assert told.block_text
+        (target,) = told.targets
+        assert (target.replica_id, target.replica_directory_id) == (1, OTHER_DISK)
+        assert (target.log_end_offset, target.last_fetch_timestamp) == (-1, -1)
+        assert told_by(cluster.bootstrap_servers) == told
+        assert figures(metrics_port) == {
+            "adding_voters": 1, "removing_voters": 1, "blocked_reason": told.block_reason,
+        }  # fmt: skip
+        refused = describe(cluster.controller_servers, topic="other")
+        assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert reassignment_in(refused) is None
+        want(cluster.controller_servers, None)
+        assert [told_by(address) for address in listeners] == [None, None]

@@ -1,0 +1,159 @@
+"""Groups over the wire, on two brokers that share the partitions of ``__consumer_offsets``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.support.raw_client import RawClient
+from tests.support.waiting import wait_for
+
+from kvorum.testing import Cluster
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableTopic,
+    CreateTopicsResponse,
+)
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kvorum.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestDescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from kvorum.wire.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kvorum.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from kvorum.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+
+OFFSETS = "__consumer_offsets"
+TOPIC = "committed"
+GROUPS = [f"group-{number}" for number in range(8)]
+TOPIC_RESOURCE = 2
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    overrides = {"offsets.topic.num.partitions": "50"}
+    with Cluster(controllers=1, brokers=2, overrides=overrides) as cluster:
+        create_topic(cluster)
+        yield cluster
+
+
+def create_topic(cluster: Cluster) -> None:
+    topic = CreateTopicsRequestCreatableTopic(TOPIC, 1, 1)
+    with RawClient(cluster.controller_servers) as controller:
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=9_999)
+        (created,) = controller.ask(request, CreateTopicsResponse, 7).topics
+    assert created.error_code == ErrorCode.NONE
+
+
+def addresses(cluster: Cluster) -> list[str]:
+    return cluster.bootstrap_servers.split(",")
+
+
+def coordinators(address: str) -> dict[str, str]:
+    """Return the address of each group's coordinator, as one broker tells it."""
+
+    def found() -> dict[str, str] | None:
+        with RawClient(address) as client:
+            request = FindCoordinatorRequest("", 0, GROUPS)
+            answered = client.ask(request, FindCoordinatorResponse, 4).coordinators
+        if any(one.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE for one in answered):
+            return None
+        assert {(one.error_code, one.error_message) for one in answered} == {(ErrorCode.NONE, "")}
+        return {one.key: f"{one.host}:{one.port}" for one in answered}
+
+    places = wait_for(found, "there is a coordinator for every group")
+    for group, place in places.items():
+        # As in Kafka, a broker knows of its new partitions before it has made their logs.
+        committed_once_loaded(place, group)
+    return places
+
+
+def committed_once_loaded(address: str, group: str) -> int:
+    return wait_for(lambda: committed(address, group), f"{group} is loaded")
+
+
+def commit(address: str, group: str, offset: int) -> ErrorCode:
+    partition = OffsetCommitRequestPartition(0, offset)
+    request = OffsetCommitRequest(
+        group, topics=[OffsetCommitRequestTopic(TOPIC, partitions=[partition])]
+    )
+    with RawClient(address) as client:
+        (topic,) = client.ask(request, OffsetCommitResponse, 9).topics
+    return ErrorCode(topic.partitions[0].error_code)
+
+
+def committed(address: str, group: str) -> int | None:
+    """Return what a group has committed; None while that is not known."""
+    asked = OffsetFetchRequestGroup(group, topics=[OffsetFetchRequestTopics(TOPIC, b"", [0])])
+    with RawClient(address) as client:
+        (found,) = client.ask(OffsetFetchRequest(groups=[asked]), OffsetFetchResponse, 8).groups
+    if found.error_code != ErrorCode.NONE:
+        return None
+    return found.topics[0].partitions[0].committed_offset
+
+
+def test_every_broker_names_the_same_coordinators(cluster: Cluster) -> None:
+    first, second = (coordinators(address) for address in addresses(cluster))
+    assert first == second
+    assert set(first.values()) == set(addresses(cluster)), "both brokers have their part"
+
+
+def test_the_topic_of_offsets_is_made_as_kafka_makes_it(cluster: Cluster) -> None:
+    address = addresses(cluster)[0]
+    coordinators(address)
+    resource = DescribeConfigsRequestDescribeConfigsResource(
+        TOPIC_RESOURCE, OFFSETS, ["cleanup.policy", "compression.type", "segment.bytes"]
+    )
+    with RawClient(address) as client:
+        described = client.ask(DescribeConfigsRequest([resource]), DescribeConfigsResponse, 4)
+        request = MetadataRequest([MetadataRequestTopic(name=OFFSETS)])
+        (topic,) = client.ask(request, MetadataResponse, 12).topics
+    assert {one.name: one.value for one in described.results[0].configs} == {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "104857600",
+    }
+    assert (topic.is_internal, len(topic.partitions)) == (True, 50)
+
+
+def test_only_its_coordinator_takes_what_a_group_commits(cluster: Cluster) -> None:
+    group, coordinator = next(iter(coordinators(addresses(cluster)[0]).items()))
+    (other,) = set(addresses(cluster)) - {coordinator}
+    assert commit(other, group, 1) is ErrorCode.NOT_COORDINATOR
+    assert committed(other, group) is None
+    assert commit(coordinator, group, 2) is ErrorCode.NONE
+    assert committed(coordinator, group) == 2
+
+
+@pytest.mark.slow
+def test_offsets_outlive_a_broker_and_end_with_their_topic(cluster: Cluster) -> None:
+    places = coordinators(addresses(cluster)[0])
+    for number, (group, coordinator) in enumerate(places.items()):
+        assert commit(coordinator, group, number) is ErrorCode.NONE
+    for broker_id in (101, 102):
+        cluster.kill(broker_id)
+        cluster.restart(broker_id)
+    places = coordinators(addresses(cluster)[0])
+    for number, (group, coordinator) in enumerate(places.items()):
+        assert committed_once_loaded(coordinator, group) == number
+    with RawClient(cluster.controller_servers) as controller:
+        request = DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=5000)
+        controller.ask(request, DeleteTopicsResponse, 5)
+    for group, coordinator in places.items():
+        wait_for(lambda: committed(coordinator, group) == -1, "it is gone")  # noqa: B023 - called at once

@@ -1,0 +1,287 @@
+"""What a node does with requests, good and bad, byte by byte."""
+
+import random
+import struct
+from typing import TypeVar
+
+import pytest
+from tests.node.shared_node import FRAME_BYTES_MAX
+from tests.support.raw_client import RawClient
+from tests.support.waiting import wait_for
+
+from kvorum.node.handlers.registry import broker_apis, controller_apis
+from kvorum.node.serving.listener_api import ServedApis
+from kvorum.testing import Cluster
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.apis import API_SPECS, request_class, response_class
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import decode_response_frame, encode_request_frame
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.describe_acls import DescribeAclsRequest
+from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kvorum.wire.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsRequestUserName,
+    DescribeUserScramCredentialsResponse,
+)
+from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from kvorum.wire.messages.fetch import FetchRequest
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kvorum.wire.messages.produce import ProduceRequest
+from kvorum.wire.primitives import Message
+
+Node = TypeVar("Node")
+SOFTWARE = ApiVersionsRequest("raw-client", "1.0")
+GARBAGE = {
+    "text": b"GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n",
+    "a TLS hello": bytes.fromhex("16030100c8010000c40303") + bytes(200),
+    "zeros": bytes(400),
+    "a negative size": struct.pack(">i", -1),
+    "the lowest size": struct.pack(">i", -(2**31)),
+    "a size above the limit": struct.pack(">i", FRAME_BYTES_MAX + 1),
+    "the highest size": struct.pack(">i", 2**31 - 1),
+    "an empty frame": struct.pack(">i", 0),
+    "half a header": struct.pack(">ih", 2, ApiKey.API_VERSIONS),
+    "an unknown API": struct.pack(">ihhih", 10, 9999, 0, 1, -1),
+    "a negative API": struct.pack(">ihhih", 10, -1, 0, 1, -1),
+    "a version too high": struct.pack(">ihhih", 10, ApiKey.METADATA, 99, 1, -1),
+    "a negative version": struct.pack(">ihhih", 10, ApiKey.METADATA, -1, 1, -1),
+    "a body that ends early": struct.pack(">ihhihi", 14, ApiKey.METADATA, 4, 1, -1, 5),
+    "an array of 2^31 items": struct.pack(">ihhihi", 14, ApiKey.METADATA, 4, 1, -1, 2**31 - 1),
+}
+
+
+def is_alive(node: Cluster) -> bool:
+    with RawClient(node.bootstrap_servers) as client:
+        return bool(client.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers)
+
+
+@pytest.mark.parametrize("what", GARBAGE)
+def test_garbage_ends_its_connection_and_harms_nobody(
+    node: Cluster, broker: RawClient, controller: RawClient, what: str
+) -> None:
+    with RawClient(node.bootstrap_servers) as bystander:
+        for client in (broker, controller):
+            client.send_bytes(GARBAGE[what])
+            assert client.is_closed()
+        assert bystander.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers
+
+
+def test_random_bytes_harm_nobody(node: Cluster) -> None:
+    dice = random.Random(1)
+    for _ in range(200):
+        with RawClient(node.bootstrap_servers) as client:
+            frame = struct.pack(">hh", dice.choice(list(API_SPECS)), dice.randrange(15))
+            client.send_frame(frame + dice.randbytes(dice.randrange(120)))
+    assert is_alive(node)
+
+
+def test_an_api_of_the_other_listener_ends_the_connection(broker: RawClient) -> None:
+    broker.send(request_class(ApiKey.BROKER_REGISTRATION)(), 4)
+    assert broker.is_closed()
+
+
+def test_a_request_of_another_kind_of_node_ends_the_connection(controller: RawClient) -> None:
+    controller.send(MetadataRequest(topics=[]), 12)
+    assert controller.is_closed()
+
+
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0(broker: RawClient) -> None:
+    header = struct.pack(">hhih", ApiKey.API_VERSIONS, 99, 7, 0) + b"\0"
+    broker.send_frame(header + b"a body of the future")
+    frame = broker.read_frame()
+    assert frame is not None
+    read, response = decode_response_frame(frame, response_class=ApiVersionsResponse, version=0)
+    assert read.correlation_id == 7
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [
+        (ApiKey.API_VERSIONS, 0, 4)
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a-", "white space", "ä", "a\n"])
+def test_software_names_that_make_no_sense_are_refused(broker: RawClient, name: str) -> None:
+    response = broker.ask(ApiVersionsRequest(name, "1.0"), ApiVersionsResponse, 3)
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+    assert not response.api_keys
+
+
+def test_features_at_level_zero_are_told_from_version_4_on(broker: RawClient) -> None:
+    old = broker.ask(SOFTWARE, ApiVersionsResponse, 3)
+    new = broker.ask(SOFTWARE, ApiVersionsResponse, 4)
+    assert [feature.name for feature in old.supported_features] == ["metadata.version"]
+    assert {feature.name for feature in new.supported_features} >= {"kraft.version"}
+    finalized = {feature.name: feature.max_version_level for feature in new.finalized_features}
+    assert finalized["metadata.version"] == 30
+    assert finalized["kraft.version"] == 1
+
+
+def test_responses_come_in_the_order_of_the_requests(broker: RawClient) -> None:
+    expected = [broker.send(request, 4) for request in [SOFTWARE] * 50]
+    frames = [broker.read_frame() for _ in expected]
+    assert [struct.unpack(">i", frame[:4])[0] for frame in frames if frame] == expected
+
+
+def test_a_request_in_single_bytes_is_answered(broker: RawClient) -> None:
+    frame = encode_request_frame(
+        MetadataRequest(topics=[]), version=12, correlation_id=5, client_id=None
+    )
+    for byte in struct.pack(">i", len(frame)) + frame:
+        broker.send_bytes(bytes([byte]))
+    assert broker.read_frame() is not None
+
+
+def test_a_client_id_and_a_topic_that_are_no_utf_8_are_answered(broker: RawClient) -> None:
+    header = struct.pack(">hhih", ApiKey.METADATA, 1, 7, 2) + b"\xff\xfe"
+    broker.send_frame(header + struct.pack(">ih", 1, 2) + b"\xc3(")
+    frame = broker.read_frame()
+    assert frame is not None
+    read, response = decode_response_frame(frame, response_class=MetadataResponse, version=1)
+    assert read.correlation_id == 7
+    assert [(topic.name, topic.error_code) for topic in response.topics] == [
+        ("\ufffd(", ErrorCode.INVALID_TOPIC_EXCEPTION)
+    ]
+
+
+def test_a_client_that_reads_nothing_is_waited_for_alone(node: Cluster) -> None:
+    with RawClient(node.bootstrap_servers) as slow:
+        slow.socket.setblocking(False)
+        frame = encode_request_frame(SOFTWARE, version=4, correlation_id=1, client_id="slow")
+        data = (struct.pack(">i", len(frame)) + frame) * 1000
+        sent = 0
+        try:
+            while sent < 400 * len(data):
+                sent += slow.socket.send(data)
+        except BlockingIOError:
+            pass
+        assert is_alive(node)
+
+
+def minimal(key: int) -> Message:
+    """Return a request that says as little as it can."""
+    if key == ApiKey.API_VERSIONS:
+        return SOFTWARE
+    if key == ApiKey.DESCRIBE_ACLS:
+        return DescribeAclsRequest(1, None, 1, None, None, 1, 1)
+    if key == ApiKey.METADATA:
+        return MetadataRequest(topics=[])
+    return request_class(key)()
+
+
+def served(apis: ServedApis[Node]) -> list[tuple[int, int]]:
+    return [
+        (api.key, version)
+        for api in apis.values()
+        for version in range(api.min_version, api.max_version + 1)
+    ]
+
+
+@pytest.mark.parametrize(("key", "version"), served(broker_apis()))
+def test_every_api_of_the_broker_is_answered_in_every_version(
+    broker: RawClient, key: int, version: int
+) -> None:
+    request = minimal(key)
+    if isinstance(request, ProduceRequest):
+        request.acks = 1
+    broker.ask(request, response_class(key), version)
+
+
+@pytest.mark.parametrize(("key", "version"), served(controller_apis()))
+def test_every_api_of_the_controller_is_answered_in_every_version(
+    controller: RawClient, key: int, version: int
+) -> None:
+    controller.ask(minimal(key), response_class(key), version)
+
+
+def test_what_is_listed_is_what_is_served(broker: RawClient, controller: RawClient) -> None:
+    for client, apis in ((broker, broker_apis()), (controller, controller_apis())):
+        listed = client.ask(SOFTWARE, ApiVersionsResponse, 4).api_keys
+        assert {(key.api_key, key.min_version, key.max_version) for key in listed} == {
+            (api.key, api.min_listed, api.max_version) for api in apis.values()
+        }
+
+
+def test_a_controller_names_the_controllers(controller: RawClient, node: Cluster) -> None:
+    request = DescribeClusterRequest(endpoint_type=2)
+    response = controller.ask(request, DescribeClusterResponse, 1)
+    assert response.error_code == ErrorCode.NONE
+    assert [f"{one.host}:{one.port}" for one in response.brokers] == [node.controller_servers]
+    assert response.controller_id == node.leader_id
+
+
+def test_nothing_is_answered_without_acknowledgement_and_an_error_ends_the_connection(
+    broker: RawClient,
+) -> None:
+    broker.send(ProduceRequest(acks=0), 9)
+    broker.ask(SOFTWARE, ApiVersionsResponse, 3)
+    data = ProduceRequest.TopicProduceData(
+        "absent", partition_data=[ProduceRequest.PartitionProduceData(0, b"")]
+    )
+    broker.send(ProduceRequest(acks=0, topic_data=[data]), 9)
+    assert broker.is_closed()
+
+
+def test_a_topic_that_is_missed_is_created(node: Cluster) -> None:
+    wanted = [MetadataRequest.MetadataRequestTopic(name="missed")]
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=True)
+    with RawClient(node.bootstrap_servers) as client:
+        first = client.ask(request, MetadataResponse, 9)
+        assert first.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        wait_for(
+            lambda: client.ask(request, MetadataResponse, 9).topics[0].error_code == 0,
+            "the topic is there",
+        )
+
+
+def test_a_topic_is_there_when_its_creation_is_acknowledged(broker: RawClient) -> None:
+    topic = CreateTopicsRequest.CreatableTopic("acked", num_partitions=2, replication_factor=1)
+    response = broker.ask(
+        CreateTopicsRequest(topics=[topic], timeout_ms=5000), CreateTopicsResponse, 7
+    )
+    assert [one.error_code for one in response.topics] == [ErrorCode.NONE]
+    again = broker.ask(
+        CreateTopicsRequest(topics=[topic], timeout_ms=5000), CreateTopicsResponse, 7
+    )
+    assert [one.error_code for one in again.topics] == [ErrorCode.TOPIC_ALREADY_EXISTS]
+
+
+ENVELOPES = {
+    "no principal": (b"", b"\x7f\0\0\1", ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+    "an address of no kind": (None, b"\x7f\0\0", ErrorCode.INVALID_REQUEST),
+}
+
+
+def test_a_controller_describes_scram_credentials(controller: RawClient) -> None:
+    request = DescribeUserScramCredentialsRequest(
+        [DescribeUserScramCredentialsRequestUserName("nobody")]
+    )
+    response = controller.ask(request, DescribeUserScramCredentialsResponse, 0)
+    assert response.error_code == ErrorCode.NONE
+    assert [one.error_code for one in response.results] == [ErrorCode.RESOURCE_NOT_FOUND]
+
+
+@pytest.mark.parametrize("what", ENVELOPES)
+def test_envelopes_that_make_no_sense_are_refused(controller: RawClient, what: str) -> None:
+    principal, address, code = ENVELOPES[what]
+    inner = encode_request_frame(
+        CreateTopicsRequest(), version=7, correlation_id=1, client_id="inner"
+    )
+    envelope = EnvelopeRequest(inner, USER if principal is None else principal, address)
+    assert controller.ask(envelope, EnvelopeResponse, 0).error_code == code
+
+
+def test_an_envelope_with_what_is_not_forwarded_is_refused(controller: RawClient) -> None:
+    inner = encode_request_frame(FetchRequest(), version=13, correlation_id=1, client_id="inner")
+    response = controller.ask(EnvelopeRequest(inner, USER, b"\x7f\0\0\1"), EnvelopeResponse, 0)
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_an_envelope_with_garbage_is_of_no_version(controller: RawClient) -> None:
+    envelope = EnvelopeRequest(b"\x7f\xff garbage", USER, b"\x7f\0\0\1")
+    response = controller.ask(envelope, EnvelopeResponse, 0)
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+USER = bytes.fromhex("0000") + b"\x05User\x0aANONYMOUS\x00\x00"
+"""Kafka's form of a principal: version 0, type, name, no token, no tags."""

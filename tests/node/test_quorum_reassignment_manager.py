@@ -1,0 +1,247 @@
+"""Who takes the steps of a reassignment, and what becomes of an error while it does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import cast
+
+import pytest
+from tests.node.played_leader import PlayedLeader, PlayedReplica
+from tests.support.turns import let_others_run
+from tests.support.waiting import PATIENCE_S
+
+from kvorum.controller.quorum_description import NOBODY, QuorumDescription
+from kvorum.controller.quorum_reassignment.leader_description import quorum_described_by
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.clock import SystemClock
+from kvorum.node.controller.quorum_controller import QuorumController
+from kvorum.node.controller.quorum_controller_metrics import QuorumControllerMetrics
+from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmentManager
+from kvorum.node.errors import NotControllerError
+from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.raft import RaftNode, RaftStoppedError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from kvorum.wire.primitives import Message
+
+pytestmark = pytest.mark.asyncio
+
+REFUSALS = 3
+
+
+class LeadingReplica(PlayedReplica):
+    """A replica that leads, and fails as often as a test wants before it describes the quorum."""
+
+    def __init__(self, leader: PlayedLeader, *failures: Exception) -> None:
+        super().__init__(leader, leader.replica(1).settings, is_leader=True)
+        self.failures = list(failures)
+        self.described, self.failed = asyncio.Event(), asyncio.Event()
+
+    def describe_quorum(self) -> QuorumDescription:
+        if self.failures:
+            self.failed.set()
+            raise self.failures.pop(0)
+        self.described.set()
+        return NOBODY
+
+
+class RefusingReplica(PlayedReplica):
+    """A replica that leads and refuses each change of voters, thrice and more."""
+
+    def __init__(self, leader: PlayedLeader) -> None:
+        super().__init__(leader, leader.replica(leader.leader_id).settings, is_leader=True)
+        self.refusal_count, self.has_refused_thrice = 0, asyncio.Event()
+
+    def describe_quorum(self) -> QuorumDescription:
+        answer = self.leader.describe(DescribeQuorumRequest())
+        assert isinstance(answer, DescribeQuorumResponse)
+        return quorum_described_by(
+            answer.topics[0].partitions[0],
+            kraft_version=self.kraft_version,
+            committed_voters=self.committed_voters(),
+        )
+
+    async def handle_request(
+        self, request: Message, *, version: int, listener_name: str
+    ) -> AddRaftVoterResponse:
+        del version, listener_name
+        assert isinstance(request, AddRaftVoterRequest)
+        self.refusal_count += 1
+        if self.refusal_count == REFUSALS:
+            self.has_refused_thrice.set()
+        return AddRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)
+
+
+class PlayedController:
+    """A controller that becomes active when a test says so."""
+
+    def __init__(self, *, is_active: bool) -> None:
+        self.measures = QuorumControllerMetrics(0)
+        self._active, self.is_awaited = asyncio.Event(), asyncio.Event()
+        if is_active:
+            self._active.set()
+
+    @property
+    def is_active(self) -> bool:
+        return self._active.is_set()
+
+    async def wait_until_active(self) -> None:
+        self.is_awaited.set()
+        await self._active.wait()
+
+    def activate(self) -> None:
+        self._active.set()
+
+
+def managed(
+    leader: PlayedLeader,
+    replica: PlayedReplica,
+    controller: PlayedController,
+    *,
+    failure_pause_seconds: float = 0,
+) -> QuorumReassignmentManager:
+    return QuorumReassignmentManager(
+        cast("QuorumController", controller),
+        raft=cast("RaftNode", replica),
+        loader=leader.loader,
+        clock=SystemClock(),
+        outgoing=Outgoing(),
+        failure_pause_seconds=failure_pause_seconds,
+    )
+
+
+@asynccontextmanager
+async def running(
+    replica: PlayedReplica, controller: PlayedController
+) -> AsyncGenerator[QuorumReassignmentManager]:
+    """Run a manager under a wish; it closes without an error."""
+    replica.leader.want("1,2,3,4")
+    manager = managed(replica.leader, replica, controller)
+    manager.start()
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield manager
+    finally:
+        await manager.close()
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+async def test_an_unexpected_error_is_reported_and_the_steps_go_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    replica = LeadingReplica(PlayedLeader(), KeyError("a bug"), ZeroDivisionError("another"))
+    controller = PlayedController(is_active=True)
+    async with running(replica, controller):
+        await replica.described.wait()
+    told = "The reassignment of the quorum failed, and is tried again target_voters=1,2,3,4"
+    assert lines(caplog) == [told, told]
+    assert [record.exc_info is not None for record in caplog.records] == [True, True]
+    assert controller.measures.failure_count == 2
+
+
+async def test_an_unexpected_error_is_followed_by_a_pause() -> None:
+    replica = LeadingReplica(PlayedLeader(), *[KeyError("a bug")] * 9)
+    controller = PlayedController(is_active=True)
+    manager = managed(replica.leader, replica, controller, failure_pause_seconds=3600)
+    replica.leader.want("1,2,3,4")
+    manager.start()
+    await replica.failed.wait()
+    await let_others_run()
+    await manager.close()
+    assert (len(replica.failures), controller.measures.failure_count) == (8, 1)
+
+
+async def test_a_refused_write_is_reported_and_the_steps_go_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failure = RequestError(ErrorCode.POLICY_VIOLATION, "no")
+    replica = LeadingReplica(PlayedLeader(), failure)
+    async with running(replica, PlayedController(is_active=True)):
+        await replica.described.wait()
+    assert lines(caplog) == ["A step of the reassignment of the quorum failed"]
+
+
+async def test_the_end_of_the_leadership_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    replica = LeadingReplica(PlayedLeader(), NotControllerError("no controller"))
+    async with running(replica, PlayedController(is_active=True)):
+        await replica.described.wait()
+    assert lines(caplog) == []
+
+
+async def test_nothing_is_tried_with_a_replica_that_has_stopped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    replica = LeadingReplica(PlayedLeader(), RaftStoppedError("it has failed"), KeyError("a bug"))
+    async with running(replica, PlayedController(is_active=True)):
+        (task,) = (one for one in asyncio.all_tasks() if one.get_name() == "reassign the quorum")
+        await asyncio.wait([task])
+    assert lines(caplog) == []
+    assert len(replica.failures) == 1
+
+
+async def test_a_leader_takes_no_step_before_its_controller_is_active() -> None:
+    replica = LeadingReplica(PlayedLeader())
+    controller = PlayedController(is_active=False)
+    async with running(replica, controller) as manager:
+        await let_others_run()
+        assert not replica.described.is_set()
+        assert manager.describe() is None
+        controller.activate()
+        await replica.described.wait()
+        assert manager.describe() is not None
+
+
+async def test_a_leader_that_never_becomes_active_gives_way_to_the_next() -> None:
+    async with PlayedLeader() as leader:
+        replica = LeadingReplica(leader)
+        controller = PlayedController(is_active=False)
+        async with running(replica, controller):
+            await controller.is_awaited.wait()
+            replica.is_leader = False
+            await leader.until(lambda: leader.steps == ["add 4", "clear"])
+
+
+async def test_a_controller_that_becomes_active_takes_the_steps_itself() -> None:
+    async with PlayedLeader(silent={4}) as leader:
+        replica = LeadingReplica(leader)
+        replica.is_leader = False
+        controller = PlayedController(is_active=False)
+        async with running(replica, controller) as manager:
+            await leader.until_asked(2)
+            assert (manager.describe(), replica.described.is_set()) == (None, False)
+            assert manager.describe_as_proxy() is not None
+            replica.is_leader = True
+            controller.activate()
+            await replica.described.wait()
+            assert manager.describe_as_proxy() is None
+            assert manager.describe() is not None
+
+
+async def test_without_a_wish_nobody_is_asked() -> None:
+    async with PlayedLeader() as leader:
+        manager = managed(leader, leader.replica(1), PlayedController(is_active=False))
+        manager.start()
+        await let_others_run()
+        leader.want(None)
+        await let_others_run()
+        assert (manager.describe(), manager.describe_as_proxy()) == (None, None)
+        await manager.close()
+        assert leader.node.asked == []
+
+
+async def test_a_step_that_is_refused_again_and_again_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    replica = RefusingReplica(PlayedLeader())
+    async with running(replica, PlayedController(is_active=True)):
+        await replica.has_refused_thrice.wait()
+    begun = [one for one in caplog.records if "Reassigning the quorum" in one.getMessage()]
+    assert len(begun) == 1

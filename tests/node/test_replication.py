@@ -1,0 +1,277 @@
+"""Three brokers that replicate: over the wire, with leaders that go and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.node.appended_records import append, leader
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, fetch, fetch_request, produce, values
+from tests.support.replicated import (
+    BROKERS,
+    CONTROLLER,
+    OVERRIDES,
+    address_of,
+    create_topic,
+    log_bytes,
+    state_of,
+    topic_id_of,
+    wait_for_isr,
+)
+from tests.support.waiting import wait_for
+
+from kvorum.broker.fetcher.fetch_requests import FIRST_VERSION_WITH_REPLICA_STATE
+from kvorum.testing import Cluster
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import decode_response_frame
+from kvorum.wire.messages.delete_records import (
+    DeleteRecordsRequest,
+    DeleteRecordsRequestDeleteRecordsPartition,
+    DeleteRecordsRequestDeleteRecordsTopic,
+    DeleteRecordsResponse,
+)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(controllers=1, brokers=3, overrides=OVERRIDES) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    return str(request.node.name)[:60].replace("[", "-").replace("]", "")
+
+
+def read(cluster: Cluster, topic: str) -> list[bytes | None]:
+    with leader(cluster, topic) as client:
+        found: list[bytes | None] = []
+        while records := values(fetch(client, topic, len(found))):
+            found += records
+        return found
+
+
+def assert_same_logs(cluster: Cluster, topic: str, brokers: tuple[int, ...] = BROKERS) -> None:
+    """Wait until every replica has the same bytes."""
+
+    def look() -> bool | None:
+        logs = {log_bytes(cluster.folder, node_id, topic) for node_id in brokers}
+        return len(logs) == 1 or None
+
+    wait_for(look, "all logs are the same")
+
+
+def test_a_write_for_all_reaches_every_replica(cluster: Cluster, topic: str) -> None:
+    create_topic(cluster, topic, [*BROKERS])
+    for number in range(20):
+        assert append(cluster, topic, b"%d" % number) == number
+    assert_same_logs(cluster, topic)
+    assert wait_for_isr(cluster, topic, {*BROKERS}).leader_epoch == 0
+    assert read(cluster, topic) == [b"%d" % number for number in range(20)]
+
+
+def test_a_killed_leader_is_replaced_and_comes_back(cluster: Cluster, topic: str) -> None:
+    create_topic(cluster, topic, [*BROKERS], {"min.insync.replicas": "2"})
+    written: list[bytes] = []
+    for round_number in range(3):
+        for number in range(5):
+            written.append(b"%d-%d" % (round_number, number))
+            append(cluster, topic, written[-1])
+        killed = state_of(cluster, topic).leader
+        cluster.kill(killed)
+        wait_for_isr(cluster, topic, {*BROKERS} - {killed})
+        written.append(b"%d without %d" % (round_number, killed))
+        append(cluster, topic, written[-1])
+        cluster.restart(killed)
+        wait_for_isr(cluster, topic, {*BROKERS})
+    assert read(cluster, topic) == written
+    assert_same_logs(cluster, topic)
+
+
+def test_a_controlled_shutdown_moves_the_leader(cluster: Cluster, topic: str) -> None:
+    create_topic(cluster, topic, [103, 101, 102])
+    append(cluster, topic, b"before")
+    cluster.restart(103)
+    assert wait_for_isr(cluster, topic, {*BROKERS}).leader != 103
+    append(cluster, topic, b"after")
+    assert read(cluster, topic) == [b"before", b"after"]
+    assert_same_logs(cluster, topic)
+
+
+def test_too_few_replicas_in_sync_refuse_a_write(cluster: Cluster, topic: str) -> None:
+    create_topic(cluster, topic, [*BROKERS], {"min.insync.replicas": "3"})
+    append(cluster, topic, b"one")
+    cluster.kill(103)
+    try:
+        wait_for_isr(cluster, topic, {101, 102})
+        with leader(cluster, topic) as client:
+            wait_for(
+                lambda: produce(client, topic, batch(b"early")).error_code == 19,
+                "the leader knows that there are not enough replicas",
+            )
+            assert produce(client, topic, batch(b"two"), acks=1).error_code == ErrorCode.NONE
+            # What too few replicas have is not committed.
+            assert values(fetch(client, topic, 0)) == [b"one"]
+    finally:
+        cluster.restart(103)
+    wait_for_isr(cluster, topic, {*BROKERS})
+    wait_for(lambda: read(cluster, topic)[-1] == b"two", "two is committed")
+    # The leader may have taken an early one before it knew that a replica was gone.
+    assert [value for value in read(cluster, topic) if value != b"early"] == [b"one", b"two"]
+    assert_same_logs(cluster, topic)
+
+
+def delete_records(
+    cluster: Cluster, topic: str, offset: int, *, timeout_ms: int
+) -> tuple[int, int]:
+    """Return the error code and the low watermark."""
+    wish = DeleteRecordsRequestDeleteRecordsPartition(0, offset)
+    body = DeleteRecordsRequest([DeleteRecordsRequestDeleteRecordsTopic(topic, [wish])], timeout_ms)
+    with leader(cluster, topic) as client:
+        (answered,) = client.ask(body, DeleteRecordsResponse, 2).topics
+    (result,) = answered.partitions
+    return result.error_code, result.low_watermark
+
+
+def test_a_deletion_waits_for_the_followers(cluster: Cluster, topic: str) -> None:
+    create_topic(cluster, topic, [*BROKERS])
+    for number in range(4):
+        append(cluster, topic, b"%d" % number)
+    assert delete_records(cluster, topic, 2, timeout_ms=20_000) == (0, 2)
+    # Nobody hears from the follower, and the controller still has it for alive.
+    cluster.partition({103}, {101, 102})
+    try:
+        refused = delete_records(cluster, topic, 3, timeout_ms=300)
+        assert refused == (ErrorCode.REQUEST_TIMED_OUT, 2)
+    finally:
+        cluster.heal()
+    assert delete_records(cluster, topic, 3, timeout_ms=20_000) == (0, 3)
+
+
+def follower_fetch(topic: str, *, version: int, broker_id: int, epoch: int) -> FetchRequest:
+    request = fetch_request(topic, 0, min_bytes=0, max_wait_ms=0)
+    request.topics[0].partitions[0].current_leader_epoch = epoch
+    if version >= FIRST_VERSION_WITH_REPLICA_STATE:
+        request.replica_state.replica_id = broker_id
+    else:
+        request.replica_id = broker_id
+    return request
+
+
+@pytest.mark.parametrize("version", [12, 14, 15, 18])
+def test_a_follower_reads_what_is_not_committed(cluster: Cluster, topic: str, version: int) -> None:
+    create_topic(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
+    append(cluster, topic, b"one")
+    topic_id = topic_id_of(cluster, topic)
+    cluster.partition({102}, {101, 103})
+    try:
+        with RawClient(address_of(cluster, 101)) as client:
+            assert produce(client, topic, batch(b"two"), acks=1).error_code == ErrorCode.NONE
+            assert values(fetch(client, topic, 0)) == [b"one"]
+            for broker_id, epoch, expected in (
+                (102, 0, ErrorCode.NONE),
+                (102, -1, ErrorCode.NONE),
+                (102, 1, ErrorCode.UNKNOWN_LEADER_EPOCH),
+                (103, 0, ErrorCode.UNKNOWN_LEADER_EPOCH),
+                (103, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+            ):
+                request = follower_fetch(topic, version=version, broker_id=broker_id, epoch=epoch)
+                request.topics[0].topic_id = topic_id
+                (answered,) = client.ask(request, FetchResponse, version).responses
+                (data,) = answered.partitions
+                assert data.error_code == expected
+                found = [b"one", b"two"] if expected == ErrorCode.NONE else []
+                assert values(data) == found
+    finally:
+        cluster.heal()
+
+
+def test_consumers_of_new_versions_read_from_followers(cluster: Cluster, topic: str) -> None:
+    create_topic(cluster, topic, [*BROKERS])
+    append(cluster, topic, b"one")
+    with RawClient(address_of(cluster, 102)) as client:
+        wait_for(
+            lambda: values(fetch(client, topic, 0)) == [b"one"],
+            "the follower knows that the record is committed",
+        )
+        request = fetch_request(topic, 0, min_bytes=0, max_wait_ms=0)
+        (answered,) = client.ask(request, FetchResponse, 10).responses
+        assert answered.partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_an_unclean_leader_decides_what_is_there(cluster: Cluster, topic: str) -> None:
+    create_topic(cluster, topic, [101, 102], {"unclean.leader.election.enable": "true"})
+    append(cluster, topic, b"one")
+    assert_same_logs(cluster, topic, (101, 102))
+    cluster.kill(102)
+    try:
+        wait_for_isr(cluster, topic, {101})
+        append(cluster, topic, b"lost")
+        cluster.kill(101)
+    finally:
+        cluster.restart(102)
+    assert wait_for_isr(cluster, topic, {102}).leader == 102
+    append(cluster, topic, b"two")
+    cluster.restart(101)
+    wait_for_isr(cluster, topic, {101, 102})
+    assert read(cluster, topic) == [b"one", b"two"]
+    assert_same_logs(cluster, topic, (101, 102))
+
+
+def test_a_follower_that_waits_is_woken_by_an_append(cluster: Cluster, topic: str) -> None:
+    """Also where the record is not committed, as nobody else has it."""
+    create_topic(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
+    append(cluster, topic, b"one")
+    cluster.partition({102}, {101, 103})
+    try:
+        with leader(cluster, topic) as follower, leader(cluster, topic) as producer:
+            request = fetch_request(topic, 1, min_bytes=1, max_wait_ms=60_000)
+            request.replica_id = 102
+            follower.send(request, 12)
+            produce(producer, topic, batch(b"two"), acks=1)
+            frame = follower.read_frame()
+            assert frame is not None
+            _, response = decode_response_frame(frame, response_class=FetchResponse, version=12)
+            assert values(response.responses[0].partitions[0]) == [b"two"]
+    finally:
+        cluster.heal()
+
+
+def test_a_consumer_that_waits_is_woken_by_the_high_watermark(cluster: Cluster, topic: str) -> None:
+    """What it waits for was appended before it came, and is committed later."""
+    create_topic(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
+    append(cluster, topic, b"one")
+    cluster.partition({102}, {101, 103})
+    with leader(cluster, topic) as consumer:
+        try:
+            with leader(cluster, topic) as producer:
+                produce(producer, topic, batch(b"two"), acks=1)
+            consumer.send(fetch_request(topic, 1, min_bytes=2, max_wait_ms=60_000), 12)
+        finally:
+            cluster.heal()
+        frame = consumer.read_frame()
+    assert frame is not None
+    _, response = decode_response_frame(frame, response_class=FetchResponse, version=12)
+    assert values(response.responses[0].partitions[0]) == [b"two"]
+
+
+def test_a_follower_that_lags_leaves_the_isr_and_comes_back(cluster: Cluster, topic: str) -> None:
+    """Its broker is alive, so that the controller lets it be: the leader has it taken out."""
+    create_topic(cluster, topic, [*BROKERS], {"min.insync.replicas": "2"})
+    append(cluster, topic, b"one")
+    cluster.partition({103}, {101, 102})
+    try:
+        with leader(cluster, topic) as client:
+            produce(client, topic, batch(b"two"), acks=1)
+        wait_for_isr(cluster, topic, {101, 102})
+        image = cluster.node(CONTROLLER).shared_server.loader.published
+        assert not image.cluster.brokers[103].is_fenced
+        append(cluster, topic, b"three")
+    finally:
+        cluster.heal()
+    state = wait_for_isr(cluster, topic, {*BROKERS})
+    assert (state.leader, state.leader_epoch) == (101, 0)
+    assert_same_logs(cluster, topic)
+    assert read(cluster, topic) == [b"one", b"two", b"three"]

@@ -1,0 +1,145 @@
+"""Throttled replication and throttled moves on running brokers (KIP-73)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.node.appended_records import append
+from tests.node.broker_records import set_config
+from tests.support.log_dir_moves import (
+    hosted,
+    names_in,
+    the_other,
+    two_directories,
+    wait_until_moved,
+)
+from tests.support.log_dir_requests import Replica, alter, replicas
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, fetch, produce, values
+from tests.support.replicated import (
+    BROKERS,
+    CONTROLLER,
+    OVERRIDES,
+    address_of,
+    create_topic,
+    log_bytes,
+    state_of,
+    wait_for_isr,
+)
+from tests.support.waiting import wait_for
+
+from kvorum.broker.quota.replication_quota_manager import (
+    ALTER_LOG_DIRS_RATE,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    UNLIMITED,
+)
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.testing import Cluster
+from kvorum.wire.error_codes import ErrorCode
+
+VALUE_BYTES = 10_000
+COUNT = 5
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    overrides = {**OVERRIDES, "replica.fetch.max.bytes": "1024"}
+    with Cluster(controllers=1, brokers=3, overrides=overrides) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize(
+    ("rate", "throttled"), [(LEADER_RATE, LEADER_REPLICAS), (FOLLOWER_RATE, FOLLOWER_REPLICAS)]
+)
+def test_a_throttled_replica_waits_and_its_consumers_do_not(
+    cluster: Cluster, rate: str, throttled: str
+) -> None:
+    """The leader or the follower holds back what is new; who is in sync is not held back."""
+    topic = throttled.split(".", maxsplit=1)[0]
+    leader, follower, other = BROKERS
+    create_topic(cluster, topic, [leader, follower, other])
+    wait_for_isr(cluster, topic, set(BROKERS))
+    cluster.kill(follower)
+    wait_for_isr(cluster, topic, {leader, other})
+    set_config(cluster, ResourceType.BROKER, "", rate, "1")
+    set_config(cluster, ResourceType.TOPIC, topic, throttled, "*")
+    with RawClient(address_of(cluster, leader)) as client:
+        for number in range(COUNT):
+            data = batch(b"%d" % number + bytes(VALUE_BYTES))
+            assert produce(client, topic, data).error_code == ErrorCode.NONE
+        cluster.restart(follower)
+        # The replica in sync has everything; the other one at most what exceeded the quota.
+        folder = Path(cluster.node(CONTROLLER).shared_server.config.log_directories[0])
+        base = folder.parents[1]
+        # The follower fetches this from the same leader, again and again, in the same requests.
+        free = f"{topic}-free"
+        create_topic(cluster, free, [leader, follower])
+        for number in range(COUNT):
+            append(cluster, free, b"%d" % number)
+        wait_for_isr(cluster, free, {leader, follower})
+        assert set(state_of(cluster, topic).isr) == {leader, other}
+        assert len(values(fetch(client, topic, COUNT - 1))) == 1
+        assert len(log_bytes(base, other, topic)) > COUNT * VALUE_BYTES
+        assert len(log_bytes(base, follower, topic)) < 2 * VALUE_BYTES
+        set_config(cluster, ResourceType.BROKER, "", rate, str(UNLIMITED))
+        wait_for_isr(cluster, topic, set(BROKERS))
+        assert log_bytes(base, follower, topic) == log_bytes(base, leader, topic)
+
+
+def held_back(cluster: Cluster, broker: RawClient, folder: Path) -> tuple[str, str]:
+    """Begin a move that does not end; return the directory before, and the one after it."""
+    here = hosted(cluster, broker, "slow")
+    for _ in range(COUNT):
+        assert produce(broker, "slow", batch(bytes(VALUE_BYTES))).error_code == ErrorCode.NONE
+    set_config(cluster, ResourceType.BROKER, "", ALTER_LOG_DIRS_RATE, "1")
+    wait_for(
+        lambda: cluster.node(1).shared_server.loader.published.configs.of_cluster() or None,
+        "the broker knows the bound",
+    )
+    assert alter(broker, "slow", folder / the_other(here)) == ErrorCode.NONE
+    wait_until_held_back(broker, here)
+    return here, the_other(here)
+
+
+def wait_until_held_back(broker: RawClient, here: str) -> None:
+    def is_slow() -> bool | None:
+        found = {one.is_future: one for one in replicas(broker, "slow")}
+        is_under_way = len(found) == 2 and found[False].directory == here
+        return (is_under_way and 0 < found[True].offset_lag < 5 + COUNT) or None
+
+    wait_for(is_slow, "the move is held back", otherwise=lambda: replicas(broker, "slow"))
+
+
+def slow_cluster(folder: Path) -> Cluster:
+    return two_directories(folder, {"replica.fetch.max.bytes": "1024"})
+
+
+def test_a_move_goes_on_after_a_start(tmp_path: Path) -> None:
+    with slow_cluster(tmp_path) as cluster, RawClient(cluster.bootstrap_servers) as broker:
+        here, there = held_back(cluster, broker, tmp_path)
+        assert produce(broker, "slow", batch(b"last")).error_code == ErrorCode.NONE
+    with slow_cluster(tmp_path) as cluster, RawClient(cluster.bootstrap_servers) as broker:
+        wait_until_held_back(broker, here)
+        set_config(cluster, ResourceType.BROKER, "", ALTER_LOG_DIRS_RATE, str(UNLIMITED))
+        wait_until_moved(broker, "slow", there)
+        assert values(fetch(broker, "slow", 5 + COUNT)) == [b"last"]
+
+
+def test_a_move_is_cancelled_by_one_to_where_the_replica_is(tmp_path: Path) -> None:
+    with slow_cluster(tmp_path) as cluster, RawClient(cluster.bootstrap_servers) as broker:
+        here, there = held_back(cluster, broker, tmp_path)
+        # Once more is nothing new.
+        assert alter(broker, "slow", tmp_path / there) == ErrorCode.NONE
+        assert len(replicas(broker, "slow")) == 2
+        assert alter(broker, "slow", tmp_path / here) == ErrorCode.NONE
+        assert replicas(broker, "slow") == [Replica(here, False, 0)]
+        (left,) = names_in(tmp_path / there, "slow")
+        assert left.endswith("-delete")
+        set_config(cluster, ResourceType.BROKER, "", ALTER_LOG_DIRS_RATE, str(UNLIMITED))
+        assert alter(broker, "slow", tmp_path / there) == ErrorCode.NONE
+        wait_until_moved(broker, "slow", there)

@@ -1,0 +1,239 @@
+"""A node that cannot start says why in one line, and leaves nothing behind."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from tests.node.combined_node import prepare_node
+
+from kvorum.cli import main
+from kvorum.node.config import NodeConfig
+from kvorum.node.embedded.node import EmbeddedNode
+from kvorum.node.errors import NodeStartError
+from kvorum.node.kafka_raft_server import KafkaRaftServer
+from kvorum.storage.directory_lock import lock_directory
+from kvorum.storage.files import RealFileSystem
+
+META = Path("data") / "meta.properties"
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Path:
+    """The folder of a formatted node that ran once."""
+
+    async def run_once() -> EmbeddedNode:
+        embedded = prepare_node(tmp_path)
+        await embedded.node.start()
+        await embedded.node.stop()
+        return embedded
+
+    asyncio.run(run_once())
+    return tmp_path
+
+
+class Serve(Protocol):
+    """Runs ``kvorum server``, which is expected to fail; returns exit code and last line."""
+
+    def __call__(self, folder: Path, *overrides: str) -> tuple[int, str]: ...
+
+
+@pytest.fixture
+def serve(capsys: pytest.CaptureFixture[str]) -> Serve:
+    def run(folder: Path, *overrides: str) -> tuple[int, str]:
+        words = ["server", str(folder / "server.properties")]
+        for override in overrides:
+            words += ["--override", override]
+        code = main(words)
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        return code, printed.err.splitlines()[-1]
+
+    return run
+
+
+def rewrite(file: Path, changes: Mapping[str, str]) -> None:
+    """Put other values into a properties file."""
+    lines = file.read_text().splitlines()
+    kept = [line for line in lines if line.partition("=")[0] not in changes]
+    file.write_text("\n".join([*kept, *(f"{key}={value}" for key, value in changes.items())]))
+
+
+def test_a_taken_port(stopped: Path, serve: Serve) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        code, line = serve(
+            stopped, f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:0"
+        )
+    assert code == 1
+    assert line == (
+        f"kvorum server: Cannot listen on PLAINTEXT://127.0.0.1:{port}: port {port} is taken by "
+        "another process. Stop it or change 'listeners'"
+    )
+
+
+def test_an_address_of_another_machine(stopped: Path, serve: Serve) -> None:
+    code, line = serve(stopped, "listeners=PLAINTEXT://192.0.2.1:0,CONTROLLER://127.0.0.1:0")
+    assert code == 1
+    assert "the address is not one of this machine" in line
+
+
+def test_a_directory_that_is_not_formatted(stopped: Path, serve: Serve) -> None:
+    code, line = serve(stopped, f"log.dirs={stopped / 'elsewhere'}")
+    assert code == 1
+    assert f"No `meta.properties` found in {stopped / 'elsewhere'}" in line
+    assert "kvorum storage format" in line
+
+
+def test_the_directory_of_another_node(stopped: Path, serve: Serve) -> None:
+    code, line = serve(stopped, "node.id=2")
+    assert code == 1
+    assert "Stored node id 1 doesn't match previous node id 2" in line
+
+
+def test_directories_of_two_clusters(stopped: Path, serve: Serve) -> None:
+    other = stopped / "other"
+    other.mkdir()
+    (other / "meta.properties").write_text((stopped / META).read_text())
+    rewrite(
+        other / "meta.properties",
+        {"cluster.id": "AAAAAAAAAAAAAAAAAAAAAA", "directory.id": "PSaXcBIqX4NWw6Oxza-UhT"},
+    )
+    code, line = serve(stopped, f"log.dirs={stopped / 'data'},{other}")
+    assert code == 1
+    assert "Invalid cluster.id in:" in line
+
+
+def test_a_directory_in_use(stopped: Path, serve: Serve) -> None:
+    lock = lock_directory(stopped / "data", RealFileSystem())
+    try:
+        code, line = serve(stopped)
+    finally:
+        lock.release()
+    assert code == 1
+    assert f"Failed to acquire lock on file .lock in {stopped / 'data'}" in line
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_directory_that_may_not_be_read(stopped: Path, serve: Serve) -> None:
+    (stopped / "data").chmod(0)
+    try:
+        code, line = serve(stopped)
+    finally:
+        (stopped / "data").chmod(0o755)
+    assert code == 1
+    assert str(stopped / "data") in line
+
+
+def test_a_log_directory_that_is_a_file(stopped: Path, serve: Serve) -> None:
+    (stopped / "file").write_text("")
+    code, line = serve(stopped, f"log.dirs={stopped / 'file'}")
+    assert code == 1
+    assert str(stopped / "file") in line
+
+
+def test_damaged_identity(stopped: Path, serve: Serve) -> None:
+    (stopped / META).write_text("version=7\n")
+    code, line = serve(stopped)
+    assert code == 1
+    assert str(stopped / META) in line
+
+
+def test_a_damaged_log_is_never_taken_for_an_empty_one(stopped: Path, serve: Serve) -> None:
+    log = stopped / "data" / "__cluster_metadata-0" / "00000000000000000000.log"
+    data = bytearray(log.read_bytes())
+    data[100] ^= 0xFF
+    log.write_bytes(data)
+    code, line = serve(stopped)
+    assert code == 1
+    assert str(log) in line
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("node.id=none", "Invalid value none"),
+        ("process.roles=observer", "process.roles"),
+        ("listeners=PLAINTEXT://127.0.0.1", "Unable to parse"),
+        ("controller.quorum.bootstrap.servers=", "controller.quorum"),
+        ("no-equals-sign", "expected key=value"),
+    ],
+)
+def test_configuration_that_makes_no_sense(
+    stopped: Path, serve: Serve, override: str, words: str
+) -> None:
+    code, line = serve(stopped, override)
+    assert code == 1
+    assert line.startswith("kvorum server: ")
+    assert words in line
+
+
+def test_a_missing_file(tmp_path: Path, serve: Serve) -> None:
+    code, line = serve(tmp_path)
+    assert code == 1
+    assert line.endswith("server.properties: No such file or directory")
+
+
+def test_a_start_that_failed_leaves_nothing_open(stopped: Path) -> None:
+    """The lock and the sockets are free again: the same process may try once more."""
+
+    async def fail_then_start() -> None:
+        embedded = prepare_node(stopped)
+        config = embedded.node.config
+        taken = f"PLAINTEXT://127.0.0.1:{embedded.broker_port},CONTROLLER://127.0.0.1:0"
+        await embedded.node.start()
+        copy = NodeConfig.from_properties({**config.texts, "listeners": taken})
+        with pytest.raises(Exception, match=r"lock on file"):
+            await KafkaRaftServer(copy).start()
+        await embedded.node.stop()
+        again = prepare_node(stopped)
+        await again.node.start()
+        await again.node.stop()
+
+    asyncio.run(fail_then_start())
+
+
+def open_files(folder: Path) -> list[Path]:
+    """Return what this process has open below a folder; nothing where there is no /proc."""
+    links = Path("/proc/self/fd")
+    if not links.exists():
+        return []
+    opened: list[Path] = []
+    for link in links.iterdir():
+        with suppress(OSError):
+            opened.append(link.readlink())
+    return [path for path in opened if path.is_relative_to(folder)]
+
+
+def test_a_start_that_fails_once_its_log_is_open_closes_it(stopped: Path) -> None:
+    async def fail() -> None:
+        prepared = prepare_node(stopped).node
+        prepared.discard()
+        policy = {"create.topic.policy.class.name": "absent.Policy"}
+        server = KafkaRaftServer(NodeConfig.from_properties({**prepared.config.texts, **policy}))
+        with pytest.raises(NodeStartError, match="absent") as raised:
+            await server.start()
+        # Files that only the failed start refers to are not closed by chance before this.
+        assert raised.tb is not None
+        assert open_files(stopped) == []
+
+    asyncio.run(fail())
+
+
+def test_a_broker_without_controllers_gives_up(stopped: Path, serve: Serve) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        code, line = serve(
+            stopped,
+            "process.roles=broker",
+            "listeners=PLAINTEXT://127.0.0.1:0",
+            "advertised.listeners=PLAINTEXT://127.0.0.1:9",
+            f"controller.quorum.bootstrap.servers=127.0.0.1:{port}",
+            "initial.broker.registration.timeout.ms=1000",
+        )
+    assert code == 1
+    assert "could not register with the active controller within 1000 ms" in line

@@ -1,0 +1,31 @@
+"""What tests share: one Spark session, and an object store."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.object_store import Options, object_store
+from tests.support.kafka.fetch_jars import NotToBeHadError, find_java
+
+from kvorum.spark.session import build_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session on two cores of this machine."""
+    try:
+        find_java()
+    except NotToBeHadError as error:
+        pytest.skip(str(error))
+    session = build_session(master="local[2]")
+    # The tables are small: more partitions would only be more tasks.
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session", name="object_store")
+def options_of_object_store() -> Iterator[Options]:
+    """Options of fsspec for an S3 server on loopback."""
+    with object_store() as options:
+        yield options

@@ -1,0 +1,57 @@
+"""Rows of a log, read with and without damage."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from kvorum.spark.files.find import find_files
+from kvorum.spark.files.modes import Mode
+from kvorum.spark.files.ranges import plan_ranges
+from kvorum.spark.log_source.columns import ARROW_TYPES, columns_named
+from kvorum.spark.log_source.range_rows import Reading, range_rows
+
+EVERY_COLUMN = columns_named(ARROW_TYPES)
+
+
+OF_THE_RECORD = ("key", "value", "headers", "timestamp", "producer_id", "sequence")
+
+
+def rows_of(
+    paths: Iterable[Path],
+    *,
+    range_bytes: int = 1 << 26,
+    mode: Mode = Mode.FAILFAST,
+    columns: tuple[str, ...] = EVERY_COLUMN,
+    has_gaps: bool = True,
+) -> list[dict[str, Any]]:
+    found = find_files(map(str, paths))
+    rows: list[dict[str, Any]] = []
+    for unit in plan_ranges(found, range_bytes=range_bytes, has_gaps=has_gaps):
+        reading = Reading(columns, mode, has_gaps=has_gaps)
+        for batch in range_rows(unit, reading):
+            assert batch.schema.names == list(columns)
+            rows += batch.to_pylist()
+    return rows
+
+
+def after_one_flipped_bit(
+    segment: Path, random: Random, folder: Path
+) -> tuple[set[int], list[dict[str, Any]]]:
+    """Return the offsets of the records that a flipped bit costs, and the rows of damage.
+
+    Every other record must be as it was.
+    """
+    data = bytearray(segment.read_bytes())
+    expected = {row["offset"]: row for row in rows_of([segment])}
+    data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+    path = folder / segment.name
+    path.parent.mkdir()
+    path.write_bytes(data)
+    rows = rows_of([path], mode=Mode.PERMISSIVE, has_gaps=False)
+    whole = [row for row in rows if row["damage"] is None]
+    for row in whole:
+        assert all(row[name] == expected[row["offset"]][name] for name in OF_THE_RECORD), row
+    return expected.keys() - {row["offset"] for row in whole}, [
+        row for row in rows if row["damage"]
+    ]

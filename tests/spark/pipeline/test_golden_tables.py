@@ -1,0 +1,79 @@
+"""The tables of logs that real Kafka wrote, against the fold of their records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.spark.pipeline.runs import rows_of, run_here
+from tests.support.golden_data import METADATA_NODES
+from tests.support.spark.log_records import directory_records, file_records, snapshot_files
+
+from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES, MetadataHistory
+from kvorum.spark.history.arrow_schemas import record_batch
+
+CLUSTERS = ("dynamic-4.3.1", "ladder-4.3.1", "static-3.9.1")
+
+
+def comparable(rows: list[dict[str, Any]]) -> list[str]:
+    for row in rows:
+        for column in ("cluster_id", "day"):
+            row.pop(column, None)
+    return sorted(json.dumps(row, default=str, sort_keys=True) for row in rows)
+
+
+def expected_rows(directory: Path) -> dict[str, list[str]]:
+    """Fold a log with the code that the tables' definitions are tested with."""
+    records = directory_records(directory)
+    history = MetadataHistory()
+    if records[0].offset:
+        end, epoch, file = next(
+            each for each in snapshot_files(directory) if each[0] >= records[0].offset
+        )
+        history = MetadataHistory.from_snapshot(file_records(file), end_offset=end, epoch=epoch)
+    rows = [*history.add_all(records), *history.open_rows(), *history.end_state()]
+    tables: dict[str, Any] = {**HISTORY_TABLES, **STATE_TABLES}
+    return {
+        table: comparable(
+            record_batch(kind, [row for row in rows if isinstance(row, kind)]).to_pylist()
+        )
+        for table, kind in tables.items()
+    }
+
+
+@pytest.mark.parametrize("node", METADATA_NODES)
+def test_the_tables_are_those_of_the_fold(golden_sets: Path, tmp_path: Path, node: str) -> None:
+    run_here(golden_sets / node, tmp_path)
+    expected = expected_rows(golden_sets / node / "__cluster_metadata-0")
+    for table, rows in expected.items():
+        assert comparable(rows_of(tmp_path, table)) == rows, table
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_replicas_of_a_real_cluster_have_not_diverged(
+    golden_sets: Path, tmp_path: Path, cluster: str
+) -> None:
+    source = golden_sets / cluster / "metadata"
+    report = run_here(source, tmp_path)
+    assert (report.cluster_count, report.changed_count) == (1, 1)
+    assert [row for row in rows_of(tmp_path, "replica_divergence") if row["is_divergence"]] == []
+    records = rows_of(tmp_path, "records")
+    of_log = [row["offset"] for row in records if row["file_kind"] == "segment"]
+    assert len(of_log) == len(set(of_log))
+    assert sorted(of_log) == list(range(min(of_log), max(of_log) + 1))
+
+
+def test_two_quorums_that_share_an_id_have_diverged_from_the_first_batch_on(
+    golden_sets: Path, tmp_path: Path
+) -> None:
+    run_here(golden_sets / "standalone-4.3.1" / "metadata", tmp_path)
+    rows = rows_of(tmp_path, "replica_divergence")
+    found = [(row["node_id"], row["kind"], row["from_offset"], row["to_offset"]) for row in rows]
+    assert sorted(found, key=lambda each: each[2]) == [
+        (11, "other_content", 0, 16),
+        (11, "beyond", 16, 67),
+    ]
+    # The log of the higher epoch counts, though it is shorter.
+    assert {row["node_id"] for row in rows_of(tmp_path, "records")} == {12}

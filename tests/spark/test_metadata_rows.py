@@ -1,0 +1,224 @@
+"""Rows of ranges, without Spark: columns, damage by mode, records that cannot be read."""
+
+import logging
+import pickle
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.support.spark.small_logs import write_log
+
+from kvorum.metadata.record_frame import encode_record
+from kvorum.spark.errors import DamagedFileError
+from kvorum.spark.files.find import METADATA_SEARCH, find_files
+from kvorum.spark.files.modes import Mode
+from kvorum.spark.files.ranges import plan_ranges
+from kvorum.spark.metadata_source.columns import (
+    COLUMNS,
+    DEFAULT_COLUMNS,
+    JSON_COLUMN,
+    STRUCT_COLUMNS,
+    columns_named,
+)
+from kvorum.spark.metadata_source.filters import NO_FILTER
+from kvorum.spark.metadata_source.range_rows import ROWS_MAX, Query, arrow_batches
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+from kvorum.wire.messages.no_op_record import NoOpRecord
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
+from kvorum.wire.messages.topic_record import TopicRecord
+from kvorum.wire.records import BatchOptions, RecordData, build_batch, build_data_batch
+
+TOPIC_ID = bytes(range(16))
+TIME_MS = 1_700_000_000_123
+ALL = (*DEFAULT_COLUMNS, JSON_COLUMN, *STRUCT_COLUMNS)
+
+
+def query(*names: str, mode: Mode = Mode.FAILFAST) -> Query:
+    columns = columns_named(names) if names else ALL
+    return Query(columns, NO_FILTER, mode, {})
+
+
+def rows(path: Path, *names: str, mode: Mode = Mode.FAILFAST) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for unit in plan_ranges(find_files([str(path)], METADATA_SEARCH)):
+        for each in arrow_batches(unit, query(*names, mode=mode)):
+            found += each.to_pylist()
+    return found
+
+
+def segment(folder: Path, data: bytes, offset: int = 0) -> Path:
+    path = folder / f"{offset:020}.log"
+    path.write_bytes(data)
+    return path
+
+
+def batch(*values: bytes, base_offset: int = 5) -> bytes:
+    return build_data_batch(values, base_offset=base_offset, epoch=3, timestamp_ms=TIME_MS)
+
+
+def given(row: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what is null."""
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def test_a_row_tells_what_its_record_is_about(tmp_path: Path) -> None:
+    record = encode_record(TopicRecord(name="größe", topic_id=TOPIC_ID), 0)
+    (row,) = rows(segment(tmp_path, batch(record), 5))
+    assert int(row.pop("timestamp").timestamp() * 1000) == TIME_MS
+    assert given(row) == {
+        "path": str(tmp_path / f"{5:020}.log"), "file_kind": "segment", "offset": 5, "epoch": 3,
+        "record_kind": "metadata", "type": "TOPIC_RECORD", "version": 0, "topic_name": "größe",
+        "topic_id": "AAECAwQFBgcICQoLDA0ODw",
+        "json": '{"name":"größe","topicId":"AAECAwQFBgcICQoLDA0ODw"}',
+        "topic_record": {"name": "größe", "topic_id": "AAECAwQFBgcICQoLDA0ODw"},
+    }  # fmt: skip
+
+
+def test_what_a_change_leaves_as_it_was_is_null(tmp_path: Path) -> None:
+    change = PartitionChangeRecord(partition_id=2, topic_id=TOPIC_ID, isr=[1, 2], leader=-1)
+    same = PartitionChangeRecord(partition_id=2, topic_id=TOPIC_ID)
+    values = [encode_record(change, 0), encode_record(same, 0)]
+    first, second = rows(segment(tmp_path, batch(*values), 5))
+    names = ("partition_id", "leader", "isr", "replicas")
+    assert [first[name] for name in names] == [2, -1, [1, 2], None]
+    assert [second[name] for name in names] == [2, None, None, None]
+    assert second["partition_change_record"]["leader"] is None
+
+
+def test_numbers_are_written_as_kafkas_tools_write_them(tmp_path: Path) -> None:
+    entity = [ClientQuotaRecordEntityData(entity_type="user", entity_name=None)]
+    quota = ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=1e7)
+    (row,) = rows(segment(tmp_path, batch(encode_record(quota, 0)), 5))
+    assert '"value":1.0E7,' in row["json"]
+    assert row["name"] == "producer_byte_rate"
+    assert row["client_quota_record"]["entity"] == [{"entity_type": "user", "entity_name": None}]
+
+
+def test_an_empty_segment_has_no_rows(tmp_path: Path) -> None:
+    assert rows(segment(tmp_path, b"")) == []
+
+
+GOOD = encode_record(TopicRecord(name="t", topic_id=TOPIC_ID), 0)
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        pytest.param(batch(b"\x01\x7f\x00", base_offset=6), "type 127", id="an unknown type"),
+        pytest.param(batch(b"\x02\x02\x00", base_offset=6), "frame version 2", id="a new frame"),
+        pytest.param(batch(b"\x01\x02\x00\x01", base_offset=6), "TopicRecord", id="half a record"),
+        pytest.param(batch(b"\x01\x02\x09\x01", base_offset=6), "version 9", id="a new version"),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_named_and_the_others_are_read(
+    tmp_path: Path, damage: bytes, reason: str
+) -> None:
+    file = segment(tmp_path, batch(GOOD) + damage + batch(GOOD, GOOD, base_offset=7), 5)
+    with pytest.raises(DamagedFileError, match=reason) as caught:
+        rows(file)
+    assert (caught.value.file, caught.value.offset) == (str(file), 6)
+    found = rows(file, "offset", "type", "topic_id", "damage", mode=Mode.PERMISSIVE)
+    assert [row["offset"] for row in found] == [5, 6, 7, 8]
+    assert [row["type"] for row in found] == ["TOPIC_RECORD", None, *["TOPIC_RECORD"] * 2]
+    assert reason in found[1]["damage"]
+    kept = rows(file, "offset", "topic_id", mode=Mode.DROPMALFORMED)
+    assert [row["offset"] for row in kept] == [5, 7, 8]
+
+
+def test_a_torn_tail_ends_the_reading_and_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sound = batch(GOOD)
+    file = segment(tmp_path, sound + batch(GOOD, base_offset=6)[:-3], 5)
+    with caplog.at_level(logging.WARNING):
+        assert [row["offset"] for row in rows(file, "offset")] == [5]
+    assert f"{file}: offset 6: torn tail at byte {len(sound)}" in caplog.text
+    permissive = rows(file, "offset", "damage", mode=Mode.PERMISSIVE)
+    assert [row["offset"] for row in permissive] == [5, 6]
+    assert permissive[1]["damage"].startswith(f"torn tail at byte {len(sound)}: ")
+
+
+def test_zeros_at_the_end_of_the_last_segment_are_a_torn_tail(tmp_path: Path) -> None:
+    file = segment(tmp_path, batch(GOOD) + bytes(4096), 5)
+    assert [row["offset"] for row in rows(file, "offset")] == [5]
+
+
+def test_a_last_batch_with_a_wrong_checksum_is_damage_and_no_torn_tail(tmp_path: Path) -> None:
+    data = bytearray(batch(GOOD) + batch(GOOD, base_offset=6))
+    data[-1] ^= 1
+    with pytest.raises(DamagedFileError, match="checksum"):
+        rows(segment(tmp_path, bytes(data), 5), "offset")
+
+
+def test_a_segment_that_is_deleted_after_the_planning_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = write_log(tmp_path, Random(3))
+    units = plan_ranges(find_files([str(tmp_path)], METADATA_SEARCH))
+    name = log.segments[0]
+    unit = next(each for each in units if each.file.path.endswith(name))
+    (log.inner / name).unlink()
+    with pytest.raises(DamagedFileError, match=rf"{name}: damaged at offset 0: deleted"):
+        list(arrow_batches(unit, query("offset")))
+    (found,) = arrow_batches(unit, query("offset", "damage", mode=Mode.PERMISSIVE))
+    (row,) = found.to_pylist()
+    end = int(log.segments[1][:20])
+    assert row["damage"].endswith(f"offsets 0 to {end - 1} are missing")
+    with caplog.at_level(logging.WARNING):
+        assert list(arrow_batches(unit, query("offset", mode=Mode.DROPMALFORMED))) == []
+    assert "deleted" in caplog.text
+    assert "1 damaged places were left out" in caplog.text
+
+
+def test_the_error_travels_between_processes() -> None:
+    error = DamagedFileError(file="f.log", offset=7, reason="torn")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.file, again.offset) == (str(error), "f.log", 7)
+
+
+def test_arrow_batches_are_bounded_and_times_that_are_none_are_null(tmp_path: Path) -> None:
+    value = encode_record(NoOpRecord(), 0)
+    count = ROWS_MAX + 1
+    data = build_batch([RecordData(value, None, -1)] * count, BatchOptions())
+    (unit,) = plan_ranges(find_files([str(segment(tmp_path, data))]))
+    batches = list(arrow_batches(unit, query("offset", "timestamp")))
+    assert [each.num_rows for each in batches] == [ROWS_MAX, 1]
+    assert batches[1].column("timestamp").to_pylist() == [None]
+    late = build_batch([RecordData(value, None, 2**62)], BatchOptions())
+    assert rows(segment(tmp_path, late), "timestamp") == [{"timestamp": None}]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_columns_do_not_depend_on_the_others(tmp_path: Path, seed: int) -> None:
+    """What is read of headers, frames, bodies and messages gives the same rows."""
+    random = Random(seed)
+    write_log(tmp_path, random)
+    whole = rows(tmp_path)
+    assert {row["type"] for row in whole} >= {"PARTITION_RECORD", "LEADER_CHANGE"}
+    for _ in range(5):
+        names = random.sample(sorted(COLUMNS), random.randrange(1, 6))
+        assert rows(tmp_path, *names) == [{name: row[name] for name in names} for row in whole]
+
+
+@pytest.mark.parametrize("range_bytes", [1, 100, 300, 1000])
+def test_ranges_give_the_rows_of_whole_files(tmp_path: Path, range_bytes: int) -> None:
+    write_log(tmp_path, Random(5))
+    units = plan_ranges(find_files([str(tmp_path)], METADATA_SEARCH), range_bytes=range_bytes)
+    assert len(units) > 4 or range_bytes == 1000
+    parts = [part for unit in units for part in arrow_batches(unit, query())]
+    assert pa.Table.from_batches(parts).to_pylist() == rows(tmp_path)
+
+
+@pytest.mark.parametrize("index", [b"", b"\0" * 4096, b"\xff" * 64, bytes(range(80))])
+def test_a_lying_index_only_means_fewer_ranges(tmp_path: Path, index: bytes) -> None:
+    log = write_log(tmp_path, Random(5))
+    expected = rows(tmp_path)
+    for path in log.inner.glob("*.index"):
+        path.write_bytes(index)
+    units = plan_ranges(find_files([str(log.inner)], METADATA_SEARCH), range_bytes=100)
+    segments = [unit for unit in units if unit.file.path.endswith(".log")]
+    assert len(segments) == len(log.segments)
+    parts = [part for unit in units for part in arrow_batches(unit, query())]
+    assert pa.Table.from_batches(parts).to_pylist() == expected

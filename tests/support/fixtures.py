@@ -1,0 +1,84 @@
+"""The partners that tests share: Kafka's jars, a Java for them, its tools, a real node, and ours.
+
+Each lives as long as the session of a test process. Use topics and groups of your own on them.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.kafka.fetch_jars import (
+    JARS_ROOT,
+    REFERENCE_RELEASE,
+    NotToBeHadError,
+    find_java,
+)
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+
+JarsOf = Callable[[str], Path]
+Report = Callable[[str], None]
+_MEASURED = pytest.StashKey[list[str]]()
+
+
+def _jars_or_skip(release: str) -> Path:
+    jars = JARS_ROOT / release
+    if not jars.is_dir():
+        pytest.skip(f"no jars of Kafka {release} in {JARS_ROOT.name}/ ('make setup' fetches them)")
+    return jars
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> JarsOf:
+    """Return a function from a release to the folder of its jars; it skips when there is none."""
+    return _jars_or_skip
+
+
+@pytest.fixture(scope="session")
+def java() -> Java:
+    """A Java runtime with the jars of the reference release."""
+    jars = _jars_or_skip(REFERENCE_RELEASE)
+    try:
+        return Java(find_java(), jars)
+    except NotToBeHadError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def kafka_tools(java: Java) -> Iterator[ToolRunner]:
+    """Kafka's tools, all run in one Java process."""
+    with ToolRunner(java) as runner:
+        yield runner
+
+
+@pytest.fixture(scope="session")
+def real_kafka(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealKafka]:
+    """A running real Kafka node."""
+    folder = tmp_path_factory.mktemp("real-kafka")
+    with RealKafka(java=java, tools=kafka_tools, folder=folder) as node:
+        yield node
+
+
+@pytest.fixture(scope="session")
+def kvorum_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KvorumNode]:
+    """A running kvorum node in a process of its own."""
+    with KvorumNode(tmp_path_factory.mktemp("kvorum-node")) as node:
+        yield node
+
+
+@pytest.fixture(scope="session")
+def report(pytestconfig: pytest.Config) -> Report:
+    """Return a function that takes a line about something measured."""
+    return pytestconfig.stash.setdefault(_MEASURED, list[str]()).append
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print what was measured, also where all went well."""
+    for line in config.stash.get(_MEASURED, list[str]()):
+        terminalreporter.write_line(f"MEASURED {line}")

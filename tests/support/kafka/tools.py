@@ -1,0 +1,123 @@
+"""Kafka's own command-line tools, run one after the other in one virtual machine."""
+
+import base64
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Final, Self
+
+from tests.support.kafka.java import Java
+from tests.support.waiting import PATIENCE_S
+
+SERVER_SOURCE = Path(__file__).resolve().parents[1] / "java" / "ToolServer.java"
+
+# The class behind each script of Kafka's distribution.
+TOOL_CLASSES: Final = MappingProxyType(
+    {
+        "kafka-acls": "org.apache.kafka.tools.AclCommand",
+        "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+        "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+        "kafka-configs": "kafka.admin.ConfigCommand",
+        "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+        "kafka-consumer-groups": ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"),
+        "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+        "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+        "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+        "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+        "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+        "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+        "kafka-metadata-shell": "org.apache.kafka.shell.MetadataShell",
+        "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+        "kafka-storage": "kafka.tools.StorageTool",
+        "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+        "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+    }
+)
+
+
+class ToolDidNotAnswerError(Exception):
+    """A tool hung or its virtual machine ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """How a tool ended and what it printed."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class ToolRunner:
+    """Runs tools in one Java process that starts with the first of them; use as a context."""
+
+    def __init__(self, java: Java) -> None:
+        self._java = java
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def run(self, tool: str, *arguments: str, stdin: str = "") -> ToolResult:
+        """Run a tool, named by its script or its class, to its end."""
+        process = self._started()
+        parts = [TOOL_CLASSES.get(tool, tool), stdin, *arguments]
+        line = " ".join(base64.b64encode(part.encode()).decode() for part in parts)
+        assert process.stdin is not None
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        code, out, err = self._answer(process, tool).split(" ")
+        return ToolResult(int(code), _decoded(out), _decoded(err))
+
+    def close(self) -> None:
+        """End the Java process, if one was started."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.communicate()
+
+    def _started(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            classes = self._java.compile(SERVER_SOURCE)
+            self._process = subprocess.Popen(
+                self._java.command("ToolServer", classes=classes),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        return self._process
+
+    def _answer(self, process: subprocess.Popen[str], tool: str) -> str:
+        assert process.stdout is not None
+        line = _within(PATIENCE_S, process.stdout.readline, otherwise=process.kill)
+        if not line:
+            self.close()
+            raise ToolDidNotAnswerError(f"{tool} gave no answer within {PATIENCE_S} s")
+        return line.rstrip("\n")
+
+
+def _within(limit_s: float, wait: Callable[[], str], *, otherwise: Callable[[], None]) -> str:
+    """Wait for a line; when the time is up do something that makes the wait end."""
+    alarm = threading.Timer(limit_s, otherwise)
+    alarm.start()
+    try:
+        return wait()
+    finally:
+        alarm.cancel()
+
+
+def _decoded(part: str) -> str:
+    return base64.b64decode(part).decode()

@@ -1,0 +1,125 @@
+"""Requests of a consumer of ``__cluster_metadata``, one by one, in any version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.raw_client import RawClient
+
+from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableTopic,
+    CreateTopicsResponse,
+)
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+    FetchResponse,
+    FetchResponsePartitionData,
+)
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+    ListOffsetsResponse,
+    ListOffsetsResponseListOffsetsPartitionResponse,
+)
+from kvorum.wire.uuid_text import METADATA_TOPIC_ID
+
+FETCH_VERSIONS = range(4, 19)
+LIST_OFFSETS_VERSIONS = range(1, 12)
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+MANY_BYTES = 2**31 - 1
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = range(-1, -7, -1)
+
+
+def fetch_request(
+    offset: int,
+    *,
+    version: int = FETCH_VERSIONS[-1],
+    partitions: tuple[int, ...] = (0,),
+    max_bytes: int = MANY_BYTES,
+    min_bytes: int = 0,
+    max_wait_ms: int = 0,
+) -> FetchRequest:
+    """Return a consumer's full fetch of the metadata topic."""
+    by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
+    topic = FetchRequestFetchTopic(
+        partitions=[
+            FetchRequestFetchPartition(
+                partition=index, fetch_offset=offset, partition_max_bytes=max_bytes
+            )
+            for index in partitions
+        ]
+    )
+    if by_id:
+        topic.topic_id = METADATA_TOPIC_ID
+    else:
+        topic.topic = CLUSTER_METADATA_TOPIC
+    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=[topic])
+
+
+def only_partition(response: FetchResponse) -> FetchResponsePartitionData:
+    """Return the only partition of a response."""
+    assert response.error_code == 0
+    assert response.session_id == 0
+    (topic,) = response.responses
+    (partition,) = topic.partitions
+    return partition
+
+
+def fetch(
+    client: RawClient, request: FetchRequest, version: int = FETCH_VERSIONS[-1]
+) -> FetchResponsePartitionData:
+    """Send a fetch of one partition and return what comes back of it."""
+    return only_partition(client.ask(request, FetchResponse, version))
+
+
+def list_offsets(
+    client: RawClient,
+    *timestamps: int,
+    version: int = LIST_OFFSETS_VERSIONS[-1],
+    partition: int = 0,
+) -> list[ListOffsetsResponseListOffsetsPartitionResponse]:
+    """Return what a broker knows about timestamps in the metadata topic."""
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        topics=[
+            ListOffsetsRequestListOffsetsTopic(
+                name=CLUSTER_METADATA_TOPIC,
+                partitions=[
+                    ListOffsetsRequestListOffsetsPartition(
+                        partition_index=partition, timestamp=timestamp
+                    )
+                    for timestamp in timestamps
+                ],
+            )
+        ],
+    )
+    (topic,) = client.ask(request, ListOffsetsResponse, version).topics
+    assert topic.name == CLUSTER_METADATA_TOPIC
+    return topic.partitions
+
+
+def offset_for(client: RawClient, timestamp: int) -> tuple[int, int, int]:
+    """Return offset, timestamp and epoch for a timestamp."""
+    (found,) = list_offsets(client, timestamp)
+    assert found.error_code == 0
+    return found.offset, found.timestamp, found.leader_epoch
+
+
+def create_topic(controller: RawClient, name: str, partitions: int = 1) -> None:
+    """Have a topic created, so that the metadata log grows."""
+    topic = CreateTopicsRequestCreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=1
+    )
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=9_999)
+    (created,) = controller.ask(request, CreateTopicsResponse, 7).topics
+    assert created.error_code == 0
+
+
+def segment_files(folder: Path) -> list[Path]:
+    """Return the segments of the only metadata log below `folder`, oldest first."""
+    return sorted(folder.rglob("__cluster_metadata-0/*.log"))

@@ -1,0 +1,189 @@
+"""Clients that create topics as long as they may, and remember every answer."""
+
+import threading
+from collections.abc import Sequence
+from random import Random
+from types import TracebackType
+from typing import Self
+
+from tests.support.raw_client import RawClient
+from tests.support.topics import create_request
+from tests.support.waiting import PATIENCE_S, wait_for_change
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import CreateTopicsResponse
+
+ANSWER_TIMEOUT_S = 1.5
+# A client that was refused everywhere lets others have the processor for a moment.
+PAUSE_S = 0.01
+GIVES_UP = 0.1
+LEADS_NO_MORE = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT})
+
+
+class Writers:
+    """Clients of one quorum; as a context they write. Names are unique among all of them.
+
+    A topic is *acknowledged* if somebody was told of its creation, or later that it exists. One
+    whose request had no answer is tried again, or left alone: then it may be there or not.
+    """
+
+    def __init__(self, addresses: Sequence[str], *, count: int, seed: int) -> None:
+        self.acknowledged: dict[str, bytes | None] = {}
+        self.wished: set[str] = set()
+        self.last_leader: str | None = None
+        self.retries_that_exist = 0
+        self._problems: list[str] = []
+        self._addresses = tuple(addresses)
+        self._changed = threading.Condition()
+        self._is_over = threading.Event()
+        self._period = 0
+        self._progress = 0
+        self._threads = [
+            threading.Thread(target=self._run, args=[number, Random(seed + number)], daemon=True)
+            for number in range(count)
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive(), "a client hangs"
+        if error is None:
+            assert self._problems == []
+
+    def wait_for_progress(self, requests: int = 1) -> None:
+        """Return once requests that were sent after this call are acknowledged."""
+        with self._changed:
+            self._period += 1
+            self._progress = 0
+        wait_for_change(
+            self._changed,
+            lambda: self._progress >= requests or bool(self._problems),
+            f"{requests} more requests are acknowledged",
+            otherwise=lambda: f"only {self._progress} are",
+        )
+        assert self._problems == []
+
+    def _run(self, number: int, random: Random) -> None:
+        try:
+            _Writer(self, self._addresses, label=f"writer-{number}", random=random).run()
+        except BaseException as error:  # noqa: BLE001 - the test reports it
+            with self._changed:
+                self._problems.append(f"writer {number}: {error!r}")
+                self._changed.notify_all()
+
+    @property
+    def is_over(self) -> threading.Event:
+        """Set once the clients shall end."""
+        return self._is_over
+
+    def begin(self, names: Sequence[str]) -> int:
+        """Note that topics are going to be asked for; return what `note` wants to know."""
+        with self._changed:
+            self.wished.update(names)
+            return self._period
+
+    def note(
+        self, topics: Sequence[CreateTopicsResponse.CreatableTopicResult], *, period: int, at: str
+    ) -> None:
+        """Take in an acknowledgement of every one of these topics."""
+        with self._changed:
+            for topic in topics:
+                self._note_topic(topic)
+            self.last_leader = at
+            self._progress += period == self._period
+            self._changed.notify_all()
+
+    def _note_topic(self, topic: CreateTopicsResponse.CreatableTopicResult) -> None:
+        is_created = topic.error_code == ErrorCode.NONE
+        if topic.name in self.acknowledged:
+            self._problems.append(f"{topic.name} was acknowledged twice")
+        self.acknowledged[topic.name] = topic.topic_id if is_created else None
+        self.retries_that_exist += not is_created
+
+
+class _Writer:
+    """One client with one connection, to where it thinks the leader is."""
+
+    def __init__(
+        self, ledger: Writers, addresses: Sequence[str], *, label: str, random: Random
+    ) -> None:
+        self._ledger = ledger
+        self._addresses = addresses
+        self._position = random.randrange(len(addresses))
+        self._client: RawClient | None = None
+        self._label = label
+        self._random = random
+
+    def run(self) -> None:
+        """Create topics until the end."""
+        sequence = 0
+        try:
+            while not self._ledger.is_over.is_set():
+                count = self._random.randint(1, 2)
+                self._create([f"{self._label}-{sequence}-{index}" for index in range(count)])
+                sequence += 1
+        finally:
+            self._disconnect()
+
+    def _create(self, names: Sequence[str]) -> None:
+        """Ask for topics, now and then again where there is no answer."""
+        is_retry = False
+        while not self._ledger.is_over.is_set():
+            period = self._ledger.begin(names)
+            topics = self._ask(names)
+            if topics is not None:
+                _check_codes(topics, is_retry=is_retry)
+                self._ledger.note(topics, period=period, at=self._addresses[self._position])
+                return
+            if self._random.random() < GIVES_UP:
+                return
+            is_retry = True
+            self._ledger.is_over.wait(PAUSE_S)
+
+    def _ask(
+        self, names: Sequence[str]
+    ) -> Sequence[CreateTopicsResponse.CreatableTopicResult] | None:
+        """Return what the leader says; None, and another controller next, where none says it."""
+        try:
+            response = self._connected().ask(create_request(names), CreateTopicsResponse, 7)
+        except (OSError, AssertionError):
+            topics = None
+        else:
+            topics = response.topics
+        if topics is None or any(topic.error_code in LEADS_NO_MORE for topic in topics):
+            self._disconnect()
+            self._position = (self._position + 1) % len(self._addresses)
+            return None
+        assert [topic.name for topic in topics] == list(names)
+        return topics
+
+    def _connected(self) -> RawClient:
+        if self._client is None:
+            self._client = RawClient(self._addresses[self._position])
+            self._client.socket.settimeout(ANSWER_TIMEOUT_S)
+        return self._client
+
+    def _disconnect(self) -> None:
+        if self._client is not None:
+            self._client.socket.close()
+            self._client = None
+
+
+def _check_codes(
+    topics: Sequence[CreateTopicsResponse.CreatableTopicResult], *, is_retry: bool
+) -> None:
+    """All topics of a request are made together, or were by an earlier try."""
+    codes = {topic.error_code for topic in topics}
+    allowed = [{ErrorCode.NONE}] + [{ErrorCode.TOPIC_ALREADY_EXISTS}] * is_retry
+    assert codes in allowed, f"{topics[0].name}: {codes}, {topics[0].error_message}"

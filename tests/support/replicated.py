@@ -1,0 +1,95 @@
+"""A cluster whose brokers replicate among themselves, and what its topics look like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.raw_client import RawClient
+from tests.support.waiting import wait_for
+
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.testing import Cluster
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestCreatableReplicaAssignment,
+    CreateTopicsRequestCreatableTopic,
+    CreateTopicsRequestCreatableTopicConfig,
+    CreateTopicsResponse,
+)
+
+BROKERS = (101, 102, 103)
+CONTROLLER = 1
+OVERRIDES = {
+    "broker.heartbeat.interval.ms": "100",
+    "broker.session.timeout.ms": "1000",
+    "replica.lag.time.max.ms": "1000",
+    "replica.fetch.wait.max.ms": "200",
+    "replica.fetch.backoff.ms": "50",
+    "auto.leader.rebalance.enable": "false",
+}
+
+
+def create_topic(
+    cluster: Cluster, name: str, replicas: list[int], configs: Mapping[str, str] | None = None
+) -> None:
+    topic = CreateTopicsRequestCreatableTopic(
+        name=name,
+        num_partitions=-1,
+        replication_factor=-1,
+        assignments=[CreateTopicsRequestCreatableReplicaAssignment(0, replicas)],
+        configs=[
+            CreateTopicsRequestCreatableTopicConfig(key, value)
+            for key, value in (configs or {}).items()
+        ],
+    )
+    with RawClient(cluster.controller_servers) as controller:
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=9_999)
+        (created,) = controller.ask(request, CreateTopicsResponse, 7).topics
+    assert created.error_code == ErrorCode.NONE
+
+
+def address_of(cluster: Cluster, node_id: int) -> str:
+    """Return where a running broker serves clients."""
+    image = cluster.node(CONTROLLER).shared_server.loader.published
+    (endpoint,) = image.cluster.brokers[node_id].listeners
+    return f"{endpoint.host}:{endpoint.port}"
+
+
+def registration(image: MetadataImage, topic: str) -> PartitionRegistration | None:
+    """Return the state of partition 0."""
+    found = image.topics.by_name(topic)
+    return None if found is None else found.partitions.get(0)
+
+
+def topic_id_of(cluster: Cluster, topic: str) -> bytes:
+    found = cluster.node(CONTROLLER).shared_server.loader.published.topics.by_name(topic)
+    assert found is not None
+    return found.id
+
+
+def state_of(cluster: Cluster, topic: str) -> PartitionRegistration:
+    """Return the state of partition 0 as the controller has it."""
+    found = registration(cluster.node(CONTROLLER).shared_server.loader.published, topic)
+    assert found is not None
+    return found
+
+
+def wait_for_isr(cluster: Cluster, topic: str, isr: set[int]) -> PartitionRegistration:
+    def look() -> PartitionRegistration | None:
+        state = state_of(cluster, topic)
+        return state if set(state.isr) == isr and state.leader >= 0 else None
+
+    return wait_for(
+        look,
+        f"the replicas in sync of {topic} are {isr}",
+        otherwise=lambda: state_of(cluster, topic),
+    )
+
+
+def log_bytes(folder: Path, node_id: int, topic: str) -> bytes:
+    """Return the whole log of a broker's partition 0."""
+    directory = folder / f"broker-{node_id}" / "data" / f"{topic}-0"
+    return b"".join(file.read_bytes() for file in sorted(directory.glob("*.log")))

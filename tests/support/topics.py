@@ -1,0 +1,95 @@
+"""Creating topics and looking at them, over a connection of one's own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import produce
+from tests.support.waiting import wait_for
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+
+CREATE_TIMEOUT_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What a topic is known by."""
+
+    topic_id: bytes
+    partition_count: int
+
+
+def create_request(names: Sequence[str], *, partition_count: int = 1) -> CreateTopicsRequest:
+    """Return a request for some topics."""
+    return CreateTopicsRequest(
+        topics=[
+            CreateTopicsRequest.CreatableTopic(
+                name, num_partitions=partition_count, replication_factor=1
+            )
+            for name in names
+        ],
+        timeout_ms=CREATE_TIMEOUT_MS,
+    )
+
+
+def create(address: str, *names: str) -> list[int]:
+    """Create topics of one partition and return the error codes.
+
+    A broker that a busy machine kept from its heartbeats is fenced for a moment, which is waited
+    for: nothing is created meanwhile.
+    """
+
+    def ask() -> list[int] | None:
+        response = client.ask(create_request(names), CreateTopicsResponse, 7)
+        codes = [topic.error_code for topic in response.topics]
+        return None if ErrorCode.INVALID_REPLICATION_FACTOR in codes else codes
+
+    with RawClient(address) as client:
+        return wait_for(ask, "a broker is there that is not fenced")
+
+
+def read_topics(address: str) -> dict[str, TopicFacts]:
+    """Return all topics, each of them named once."""
+    with RawClient(address) as client:
+        response = client.ask(MetadataRequest(topics=None), MetadataResponse, 12)
+    found: dict[str, TopicFacts] = {}
+    for topic in response.topics:
+        assert topic.error_code == ErrorCode.NONE
+        assert topic.name is not None
+        assert topic.name not in found
+        indexes = sorted(partition.partition_index for partition in topic.partitions)
+        assert indexes == list(range(len(indexes)))
+        found[topic.name] = TopicFacts(topic.topic_id, len(indexes))
+    return found
+
+
+def wait_for_topics(address: str, *names: str) -> None:
+    """Return once these are all the topics; a broker may be a little behind its controller."""
+    wait_for(
+        lambda: read_topics(address).keys() == set(names),
+        f"these are all the topics: {names}",
+        otherwise=lambda: sorted(read_topics(address)),
+    )
+
+
+def wait_until_served(address: str) -> None:
+    """Return once a new client is told of a broker; one that is fenced is not named."""
+
+    def is_told() -> bool:
+        with RawClient(address) as client:
+            return bool(client.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers)
+
+    wait_for(is_told, "a new client is told of a broker")
+
+
+def wait_until_written(address: str, topic: str, data: bytes) -> None:
+    """Write a batch to a new topic, which its broker may not lead yet."""
+
+    def code() -> ErrorCode:
+        return ErrorCode(produce(client, topic, data).error_code)
+
+    with RawClient(address) as client:
+        wait_for(lambda: code() is ErrorCode.NONE, f"a batch is taken for {topic}", otherwise=code)

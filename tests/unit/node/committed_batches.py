@@ -1,0 +1,19 @@
+"""Committed batches of metadata records."""
+
+from __future__ import annotations
+
+from kvorum.metadata.record_frame import encode_record
+from kvorum.node.raft import CommittedBatch
+from kvorum.wire.primitives import Message
+
+
+def batch(offset: int, record: Message) -> CommittedBatch:
+    return CommittedBatch(
+        base_offset=offset,
+        last_offset=offset,
+        epoch=1,
+        append_timestamp_ms=0,
+        values=(encode_record(record, 0),),
+        is_control=False,
+        size_bytes=1,
+    )

@@ -1,0 +1,135 @@
+"""The page about configuration, written from the tables of keys.
+
+``python -m tests.unit.node.config.configuration_page`` (from the project's root) writes it again; a
+test compares the page with what would be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.support.source_tree import ROOT
+
+from kvorum.metadata.config_definitions import (
+    BROKER_CONFIGS,
+    TOPIC_CONFIGS,
+    broker_synonyms,
+    topic_synonym,
+)
+from kvorum.node.config import KEYS_IN_USE
+from kvorum.node.config.own_settings import OWN_DOCUMENTATION
+
+PAGE = ROOT / "docs" / "configuration.md"
+HEAD = """\
+# Configuration
+
+A node reads a Java properties file with Kafka's own keys (`kvorum server FILE`, and
+`--override key=value` on top of it). Defaults, limits, checks and messages are those of Kafka
+4.3.1. A key that Kafka knows and kvorum does not act on is accepted and named once at start-up; a
+key that neither knows is a warning. Values of both are kept, and shown by DescribeConfigs.
+
+This page is written from the tables in `kvorum.metadata.config_definitions` by
+`python -m tests.unit.node.config.configuration_page`.
+
+## What differs from Kafka
+
+- Only PLAINTEXT is spoken: a listener mapped to SSL or SASL is refused at start-up, and so is such
+  a controller listener in the file of a broker, which would connect to it.
+  `kvorum storage` formats and inspects the directories of such a node all the same.
+- The policies (`create.topic.policy.class.name`, `alter.config.policy.class.name`) are Python
+  classes, described in `kvorum.controller.policies`. Other class names are taken as text.
+- `authorizer.class.name` names Kafka's StandardAuthorizer
+  (`org.apache.kafka.metadata.authorizer.StandardAuthorizer`), whose decisions kvorum makes
+  itself; no other authorizer can be named. Its own keys are Kafka's: `super.users`, users
+  between semicolons, and `allow.everyone.if.no.acl.found`.
+- Of several faults in one file, kvorum may name another one first.
+- The documentation that DescribeConfigs carries is our own line on each key, where there is one.
+"""
+
+
+QUOTAS = """\
+## Client quotas
+
+Set while the nodes run (`kafka-configs.sh --alter --entity-type users|clients|ips`), kept in the
+metadata, and in force on every broker once it has read the change. The most specific entity counts:
+a user's client id, a user, then client ids; names before defaults, as in Kafka.
+
+| key | of | meaning |
+|---|---|---|
+| `producer_byte_rate` | users, client ids, both | Bytes of Produce requests a second and broker. |
+| `consumer_byte_rate` | users, client ids, both | Bytes of Fetch responses a second and broker. |
+| `request_percentage` | users, client ids, both | Share of the process's one event loop. |
+| `controller_mutation_rate` | users, client ids, both | Partitions created and deleted a second. |
+| `connection_creation_rate` | addresses | New connections a second and node. |
+"""
+
+
+def node_rows() -> Iterator[str]:
+    topic_defaults = set(topic_default_keys())
+    for name in sorted(KEYS_IN_USE - topic_defaults):
+        definition = BROKER_CONFIGS[name]
+        default = "required" if definition.is_required else code(definition.default)
+        yield f"| `{name}` | {default} | {definition.documentation} |"
+
+
+def own_rows() -> Iterator[str]:
+    for name, (default, meaning) in sorted(OWN_DOCUMENTATION.items()):
+        yield f"| `{name}` | {default} | {meaning} |"
+
+
+def topic_default_keys() -> dict[str, str]:
+    """Each broker key that only stands behind a topic key, with that key."""
+    return {
+        name: topic_key
+        for topic_key in TOPIC_CONFIGS
+        if (strongest := topic_synonym(topic_key)) is not None
+        for name in broker_synonyms(strongest)
+        if BROKER_CONFIGS[name].documentation is None
+    }
+
+
+def topic_rows() -> Iterator[str]:
+    for name, topic_key in sorted(topic_default_keys().items()):
+        meaning = TOPIC_CONFIGS[topic_key].documentation
+        yield f"| `{name}` | {code(BROKER_CONFIGS[name].default)} | `{topic_key}` | {meaning} |"
+
+
+def code(text: str | None) -> str:
+    if text is None:
+        return "not set"
+    return f"`{text}`" if text else "empty"
+
+
+def page() -> str:
+    return "\n".join(
+        (
+            HEAD,
+            "## Keys of a node",
+            "",
+            "| key | default | meaning |",
+            "|---|---|---|",
+            *node_rows(),
+            "",
+            "## Keys of kvorum's own",
+            "",
+            "| key | default | meaning |",
+            "|---|---|---|",
+            *own_rows(),
+            "",
+            "## Keys behind a topic's own",
+            "",
+            "What a topic's key is where the topic does not set it. Hours and minutes are turned",
+            "into milliseconds; of several keys for one, the finest that is set counts.",
+            "",
+            "| key | default | topic key | meaning |",
+            "|---|---|---|---|",
+            *topic_rows(),
+            "",
+            QUOTAS.rstrip(),
+            "",
+        )
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

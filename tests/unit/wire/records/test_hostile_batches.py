@@ -1,0 +1,267 @@
+"""Batches from outside: one clear error, in linear time, with bounded memory."""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tests.support.peak_memory import peak_memory_below
+
+from kvorum.wire.errors import CorruptBatchError, DecodeError
+from kvorum.wire.records import (
+    DECOMPRESSED_BYTES_MAX,
+    BatchOptions,
+    Compression,
+    ControlRecordType,
+    Record,
+    RecordData,
+    build_batch,
+    decode_control_record,
+    read_batches,
+)
+from kvorum.wire.records.batch import HEADER_BYTES, LENGTH_FIELD_END
+from kvorum.wire.records.compression import compress
+from kvorum.wire.records.record import HEADERS_MAX
+
+MIB = 1 << 20
+FREE_BYTES = 16 * MIB
+SECONDS_PER_MIB_MAX = 2.0
+COUNT_FIELD = 57
+ATTRIBUTES_FIELD = 22
+PACKED = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
+EMPTY_RECORD = b"\x0c\x00\x00\x00\x01\x01\x00"
+SAMPLE = [
+    RecordData(b"value" * 30, b"key", 1_000, [("header", b"1"), ("none", None)]),
+    RecordData(None, None, 2**40),
+    RecordData(bytes(200), b"", 5),
+]
+
+
+def with_body(body: bytes, *, count: int = 1, compression: int = 0) -> bytes:
+    """Return a batch whose header fits `body` and says `count`; its checksum does not hold."""
+    header = bytearray(build_batch([RecordData(None)])[:HEADER_BYTES])
+    header[8:12] = (HEADER_BYTES - LENGTH_FIELD_END + len(body)).to_bytes(4, "big")
+    header[ATTRIBUTES_FIELD] = compression
+    header[COUNT_FIELD:HEADER_BYTES] = count.to_bytes(4, "big")
+    return bytes(header) + body
+
+
+def read_all(data: bytes) -> int:
+    """Read every record, one at a time; anything but `CorruptBatchError` is a failure."""
+    count = 0
+    for batch in read_batches(data):
+        for record in batch.records():
+            count += 1
+            assert isinstance(record, Record)
+    return count
+
+
+def is_refused(data: bytes) -> bool:
+    """Tell whether reading ends in an error, which takes one line."""
+    try:
+        read_all(data)
+    except CorruptBatchError as error:
+        problem = error
+    else:
+        return False
+    assert "\n" not in str(problem)
+    return True
+
+
+def varint(number: int) -> bytes:
+    number = (number << 1) ^ (number >> 63)
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*encoded, number])
+
+
+def one_record(tail: bytes, value: bytes = b"") -> bytes:
+    """Return a record without a key that ends in `tail`, its headers."""
+    body = b"\x00\x00\x00\x01" + varint(len(value)) + value + tail
+    return varint(len(body)) + body
+
+
+# -- damage everywhere -------------------------------------------------------------------------
+
+
+@settings(max_examples=1000)
+@given(
+    body=st.binary(max_size=200),
+    count=st.integers(0, 2**31 - 1),
+    compression=st.sampled_from([0, 0, 1, 2, 3, 4, 7]),
+)
+def test_any_bytes_behind_a_header(body: bytes, count: int, compression: int) -> None:
+    is_refused(with_body(body, count=count, compression=compression))
+
+
+@settings(max_examples=1000)
+@given(data=st.binary(max_size=200))
+@example(bytes(200))
+@example(b"\xff" * 200)
+def test_any_bytes_at_all(data: bytes) -> None:
+    is_refused(data)
+
+
+@settings(max_examples=1000)
+@given(
+    compression=st.sampled_from(list(Compression)),
+    changes=st.lists(
+        st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4
+    ),
+)
+def test_changed_bytes_anywhere(compression: Compression, changes: list[tuple[int, int]]) -> None:
+    data = bytearray(build_batch(SAMPLE, BatchOptions(compression=compression)))
+    for place, byte in changes:
+        data[place % len(data)] = byte
+    is_refused(bytes(data))
+
+
+@pytest.mark.parametrize("compression", list(Compression))
+def test_records_cut_anywhere_are_refused(compression: Compression) -> None:
+    whole = build_batch(SAMPLE, BatchOptions(compression=compression))
+    for end in range(HEADER_BYTES, len(whole)):
+        body = whole[HEADER_BYTES:end]
+        assert is_refused(with_body(body, count=len(SAMPLE), compression=compression)), end
+        assert is_refused(whole[:end])
+
+
+@pytest.mark.parametrize("huge", [b"\xfe\xff\xff\xff\x0f", b"\xff" * 10, b"\x80" * 10 + b"\x01"])
+def test_huge_numbers_anywhere(huge: bytes) -> None:
+    """Put lengths of 2³¹ and numbers without an end wherever they fit."""
+    body = build_batch(SAMPLE)[HEADER_BYTES:]
+    with peak_memory_below(MIB):
+        for place in range(len(body)):
+            is_refused(with_body(body[:place] + huge + body[place + len(huge) :], count=3))
+
+
+@pytest.mark.parametrize("count", [0, 2, 1_000_000, 2**31 - 1])
+def test_a_count_that_is_not_the_records(count: int) -> None:
+    started = time.process_time()
+    with peak_memory_below(MIB):
+        assert is_refused(with_body(EMPTY_RECORD, count=count))
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        pytest.param(8, b"\x7f\xff\xff\xff", id="a length of 2^31"),
+        pytest.param(8, b"\x80\x00\x00\x00", id="a negative length"),
+        pytest.param(8, b"\x00\x00\x00\x30", id="a length within the header"),
+        pytest.param(0, b"\xff" * 8, id="a negative offset"),
+        pytest.param(0, b"\x7f" + b"\xff" * 7, id="offsets beyond 64 bits"),
+        pytest.param(23, b"\xff\xff\xff\xff", id="a last offset before the first"),
+        pytest.param(57, b"\x80\x00\x00\x00", id="a negative count"),
+        pytest.param(16, b"\x03", id="a format to come"),
+        pytest.param(22, b"\x05", id="a compression that does not exist"),
+    ],
+)
+def test_impossible_headers_are_refused(place: int, value: bytes) -> None:
+    data = build_batch(SAMPLE)
+    assert is_refused(data[:place] + value + data[place + len(value) :])
+
+
+@pytest.mark.parametrize(
+    ("base", "difference", "time"),
+    [
+        (2**63 - 1, 0, 2**63 - 1),
+        (2**63 - 1, 1, -(2**63)),
+        (2**63 - 2, 2**62, -(2**62) - 2),
+        (-(2**63), -1, 2**63 - 1),
+        (2**62, 2**62, -(2**63)),
+        (0, -(2**63), -(2**63)),
+        (5, 2**40, 2**40 + 5),
+    ],
+)
+def test_times_overflow_as_javas_numbers_do(base: int, difference: int, time: int) -> None:
+    data = bytearray(build_batch([RecordData(None, None, 0), RecordData(None, None, difference)]))
+    data[27:35] = base.to_bytes(8, "big", signed=True)
+    (batch,) = read_batches(data)
+    assert [record.timestamp for record in batch.records()] == [base, time]
+
+
+@settings(max_examples=500)
+@given(key=st.none() | st.binary(max_size=8), value=st.none() | st.binary(max_size=60))
+@example(key=bytes(4), value=b"\xff\xff")
+@example(key=bytes(4), value=b"\x7f\xff\x00\x00\x00\x01")
+def test_control_records_of_any_bytes(key: bytes | None, value: bytes | None) -> None:
+    keys = [key, *(b"\x00\x00\x00" + bytes([kind]) for kind in ControlRecordType)]
+    for each in keys:
+        with suppress(DecodeError):
+            assert decode_control_record(Record(0, 0, each, value, ())).type in ControlRecordType
+
+
+# -- time and memory ---------------------------------------------------------------------------
+
+
+def zeros(size: int, compression: Compression) -> bytes:
+    return build_batch([RecordData(bytes(size))], BatchOptions(compression=compression))
+
+
+def headers(count: int) -> bytes:
+    return one_record(varint(count) + b"\x00\x01" * count)
+
+
+def snappy_blocks(block: bytes, count: int) -> bytes:
+    head = compress(b"", Compression.SNAPPY)
+    return with_body(head + (len(block).to_bytes(4, "big") + block) * count, compression=2)
+
+
+def bombs() -> Iterator[tuple[str, bytes]]:
+    """Yield batches that cost their reader as much as they can for their length."""
+    most = DECOMPRESSED_BYTES_MAX - 20
+    for compression in PACKED:
+        name = compression.name.lower()
+        yield f"{name}, as much as is allowed", zeros(most, compression)
+        yield f"{name}, more than is allowed", zeros(64 * MIB, compression)
+        full = headers(HEADERS_MAX)
+        full += one_record(b"\x00", value=bytes(most - 10 - len(full)))
+        data = with_body(compress(full, compression), count=2, compression=compression)
+        yield f"{name}, headers and a value", data
+    yield "as many headers as are read", with_body(headers(HEADERS_MAX))
+    yield "too many headers", with_body(headers(MIB // 2))
+    yield "records of nothing", with_body(EMPTY_RECORD * (MIB // 7), count=MIB // 7)
+    yield "zeros", with_body(bytes(MIB), count=2**31 - 1)
+    yield "numbers without an end", with_body(b"\xff" * MIB, count=2**31 - 1)
+    yield "batches of nothing", with_body(b"", count=0) * (MIB // HEADER_BYTES)
+    yield "snappy blocks of nothing", snappy_blocks(b"\x00", MIB // 10)
+    yield "snappy blocks that say too much", snappy_blocks(varint(2**30), MIB // 9)
+    for compression in PACKED:
+        small = zeros(1, compression)
+        yield f"{compression.name.lower()}, many small", small * (MIB // len(small))
+
+
+BOMBS = [pytest.param(data, id=name) for name, data in bombs()]
+
+
+@pytest.mark.parametrize("data", BOMBS)
+def test_memory_is_bounded(data: bytes) -> None:
+    with peak_memory_below(4 * len(data) + FREE_BYTES):
+        is_refused(data)
+
+
+@pytest.mark.parametrize("data", BOMBS)
+def test_time_is_linear(data: bytes) -> None:
+    seconds_max = SECONDS_PER_MIB_MAX * (len(data) + DECOMPRESSED_BYTES_MAX) / MIB
+    started = time.process_time()
+    is_refused(data)
+    assert time.process_time() - started < seconds_max
+
+
+@pytest.mark.parametrize("compression", PACKED)
+def test_exactly_as_much_as_is_allowed_is_read(compression: Compression) -> None:
+    size = len(build_batch([RecordData(bytes(MIB))])) - HEADER_BYTES
+    (batch,) = read_batches(zeros(MIB, compression))
+    assert len(list(batch.records(size))) == 1
+    with pytest.raises(CorruptBatchError, match="more than"):
+        list(batch.records(size - 1))
+
+
+def test_headers_up_to_the_limit_are_read() -> None:
+    (batch,) = read_batches(with_body(headers(HEADERS_MAX)))
+    (record,) = batch.records()
+    assert record.headers == (("", None),) * HEADERS_MAX
