@@ -10,7 +10,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings, strategies
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -19,6 +19,12 @@ pytest_plugins = ["tests.support.tiers", "tests.support.fixtures", "tests.suppor
 # How long an example takes says how busy the machine is, and nothing of what is tested.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+@settings(max_examples=1, database=None)
+@given(strategies.none())
+def _use_hypothesis(_nothing: None) -> None:
+    """Have its own objects made."""
 
 
 @pytest.fixture(scope="session")
@@ -40,5 +46,7 @@ def golden_sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pytest_collection_finish() -> None:
     """Let the garbage collector pass over the collected tests, which stay: its passes take long."""
+    # Hypothesis looks for what refers to its random numbers, and does not find it there.
+    _use_hypothesis()
     gc.collect()
     gc.freeze()

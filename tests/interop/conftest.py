@@ -1,5 +1,8 @@
 """What is particular to tests with third-party clients."""
 
+import gc
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,3 +14,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore::DeprecationWarning"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forgotten_sockets() -> Iterator[None]:
+    """Let sockets that a client has not closed be collected here, and not beneath a later test."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()

@@ -16,6 +16,8 @@ from tests.support.topics import TopicFacts, create, read_topics
 from kvorum.cli import main
 from kvorum.wire.error_codes import ErrorCode
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 50
 CLIENTS = 4
 ANSWERS_MAX = 12
