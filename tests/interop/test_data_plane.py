@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -15,13 +16,16 @@ from tests.interop.data_plane_script import TOPICS, Script, Step
 from tests.interop.served_topics import wait_until_served
 from tests.support.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
+from tests.support.header_variants import header_variants
 from tests.support.kafka.java import Java
 from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
 from tests.support.kvorum_node import KvorumNode
 from tests.support.raw_client import RawClient
+from tests.support.record_requests import produce
 
 from kvorum.storage.producer_snapshot import decode_producer_snapshot
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kvorum.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -37,7 +41,11 @@ from kvorum.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
+from kvorum.wire.messages.produce import (
+    ProduceRequest,
+    ProduceResponse,
+    ProduceResponsePartitionProduceResponse,
+)
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import read_batches
 
@@ -114,10 +122,14 @@ def fetched(response: FetchResponse) -> list[object]:
 def mask_times(response: ProduceResponse) -> None:
     for topic in response.responses:
         for partition in topic.partition_responses:
-            partition.log_append_time_ms = min(partition.log_append_time_ms, 1)
-            partition.error_message = masked(partition.error_message)
-            for record in partition.record_errors:
-                record.batch_index_error_message = masked(record.batch_index_error_message)
+            mask_times_of(partition)
+
+
+def mask_times_of(partition: ProduceResponsePartitionProduceResponse) -> None:
+    partition.log_append_time_ms = min(partition.log_append_time_ms, 1)
+    partition.error_message = masked(partition.error_message)
+    for record in partition.record_errors:
+        record.batch_index_error_message = masked(record.batch_index_error_message)
 
 
 def mask_producers(
@@ -156,6 +168,33 @@ def whole_batches(records: Any, topic: str) -> list[object]:
     if topic == STAMPED:
         return [(batch.base_offset, batch.size) for batch in batches]
     return [bytes(batch.data) for batch in batches]
+
+
+def test_header_fields_at_their_limits_are_answered_as_by_kafka(
+    nodes: tuple[RealKafka, KvorumNode],
+) -> None:
+    differing: dict[str, tuple[object, object]] = {}
+    codes: set[int] = set()
+    with ExitStack() as stack:
+        theirs, mine = (stack.enter_context(RawClient(node.bootstrap_servers)) for node in nodes)
+        for node in nodes:
+            driver = stack.enter_context(ConfluentDriver(node.bootstrap_servers))
+            assert driver.create_topics([TopicWish("limits")])["limits"].code == 0
+        for client in (theirs, mine):
+            wait_until_served(client, "limits")
+        for name, data in header_variants(int(time.time() * 1000)):
+            expected, got = (produce(client, "limits", data) for client in (theirs, mine))
+            codes.add(expected.error_code)
+            for answered in (expected, got):
+                mask_times_of(answered)
+            if got != expected:
+                differing[name] = expected, got
+    # Kafka counts in 32 bits, and such a length makes its size negative: an error of its own.
+    assert {name.partition(": ")[2] for name in differing} == {
+        "length 2147483646",
+        "length 2147483647",
+    }, differing
+    assert codes >= {ErrorCode.NONE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD}
 
 
 @pytest.mark.slow

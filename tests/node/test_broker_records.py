@@ -7,6 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 from tests.node.broker_records import brokers, create_topic, set_config
+from tests.support.header_variants import (
+    BASE_OFFSET,
+    LAST_OFFSET_DELTA,
+    RECORD_COUNT,
+    with_fields,
+    without_records,
+)
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import (
     FETCH_VERSION,
@@ -75,6 +82,18 @@ def test_a_fetch_waits_until_there_are_enough_bytes(
         waiting.join(PATIENCE_S)
     assert values(got[0]) == [b"value", b"value"]
     assert got[0].high_watermark == 2
+
+
+def test_numbers_that_no_batch_has_are_refused_for_good(broker: RawClient, topic: str) -> None:
+    right = batch(b"value")
+    fields = (BASE_OFFSET, LAST_OFFSET_DELTA, RECORD_COUNT)
+    wrong = [with_fields(right, {place: -1}) for place in fields]
+    wrong.append(with_fields(without_records(right), {LAST_OFFSET_DELTA: -1, RECORD_COUNT: 0}))
+    for data in wrong:
+        refused = produce(broker, topic, data)
+        # Clients would repeat CORRUPT_MESSAGE until their time is up.
+        assert (refused.error_code, refused.log_start_offset) == (ErrorCode.INVALID_RECORD, 0)
+    assert produce(broker, topic, right).base_offset == 0
 
 
 def test_a_fetch_that_waits_ends_when_its_time_is_up(broker: RawClient, topic: str) -> None:

@@ -36,6 +36,7 @@ from kvorum.storage.verification_state import (
 )
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.legacy import Entry
 
 ALL_IN_SYNC = -1
 """The value of ``acks`` upon which every replica in sync must have the records."""
@@ -272,7 +273,7 @@ class Partition:
 
     def append_records_to_follower(
         self, records: bytes | memoryview, *, leader_epoch: int, wall_ms: int
-    ) -> RecordBatch | None:
+    ) -> Entry | None:
         """Append what the leader of an epoch has returned; return the last batch of it, if any.
 
         Raises CorruptBatchError, or StorageError.
@@ -284,7 +285,7 @@ class Partition:
 
     def append_records_to_future_replica(
         self, records: bytes | memoryview, *, wall_ms: int
-    ) -> RecordBatch | None:
+    ) -> Entry | None:
         """Append what the current log has to the future log, as from a leader.
 
         Raises CorruptBatchError, StorageError, or ProducerError.

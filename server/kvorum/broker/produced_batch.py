@@ -9,7 +9,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.records import Compression, RecordBatch
-from kvorum.wire.records.batch import MAGIC, batch_at
+from kvorum.wire.records.batch import MAGIC, unchecked_batch_at
 
 FIRST_VERSION_WITH_ZSTD: Final = 7
 LEGACY_OVERHEAD: Final = 14
@@ -21,7 +21,7 @@ _MAGIC_POSITION: Final = 16
 
 
 def produced_batch(records: memoryview, version: int) -> RecordBatch:
-    """Return the batch; its checksum and its records are not looked at.
+    """Return the batch; its checksum, its numbers and its records are not looked at.
 
     Raises RequestError with the code for the partition: INVALID_RECORD, CORRUPT_MESSAGE, or
     UNSUPPORTED_COMPRESSION_TYPE.
@@ -61,7 +61,7 @@ def first_batch(records: memoryview) -> RecordBatch | None:
         # A batch of a former format, which may be sent no more.
         return None
     try:
-        return batch_at(records, 0)
+        return unchecked_batch_at(records, 0)
     except CorruptBatchError as error:
         raise RequestError.with_default_message(ErrorCode.CORRUPT_MESSAGE) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvorum.storage.batch_header import BatchHeader, split_batches
+from kvorum.storage.batch_header import NO_EPOCH, BatchHeader, split_batches
 from kvorum.storage.epochs import LeaderEpochs
 
 
@@ -22,12 +22,14 @@ def headers_that_continue(
     headers: list[BatchHeader] = []
     for header, _ in split_batches(data):
         is_next = continues(header.base_offset, end_offset, may_have_gaps=may_have_gaps)
-        if not is_next or header.leader_epoch < epoch:
+        # Only logs of topics may have gaps, or be older than leader epochs.
+        is_older = may_have_gaps and header.leader_epoch == NO_EPOCH
+        if not is_next or (header.leader_epoch < epoch and not is_older):
             raise ValueError(
                 f"a batch at offset {header.base_offset} of epoch {header.leader_epoch} "
                 f"does not continue a log that ends at {end_offset} in epoch {epoch}"
             )
-        end_offset, epoch = header.next_offset, header.leader_epoch
+        end_offset, epoch = header.next_offset, max(header.leader_epoch, epoch)
         headers.append(header)
     if not headers:
         raise ValueError("there is no batch to append")
@@ -54,7 +56,8 @@ def check_as_written(
             is_there = header.next_offset > expected and (may_have_gaps or offset <= expected)
         else:
             is_there = continues(offset, expected, may_have_gaps=may_have_gaps)
-        epoch = epochs.epoch_at(max(offset, log_start_offset))
+        is_older = may_have_gaps and header.leader_epoch == NO_EPOCH
+        epoch = None if is_older else epochs.epoch_at(max(offset, log_start_offset))
         if not is_there or (epoch is not None and header.leader_epoch != epoch):
             problem = f"a batch of offset {offset} and epoch {header.leader_epoch}"
             raise ValueError(f"{problem} lies where {expected}, of epoch {epoch}, belongs")

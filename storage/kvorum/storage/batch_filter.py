@@ -22,12 +22,11 @@ from typing import Final, NamedTuple
 from kvorum.storage.cleaned_transactions import CleanedTransactions
 from kvorum.storage.offset_map import OffsetMap
 from kvorum.storage.producer_state import ProducerEntry
+from kvorum.storage.segment_batches import DECOMPRESSED_BYTES_MAX
 from kvorum.wire.records import Record, RecordBatch
 from kvorum.wire.records.batch import NO_PRODUCER
 from kvorum.wire.records.compacted_batch import with_records, without_records
 
-DECOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Most that a batch of the log may unpack to: it was accepted once, so this is far above usual."""
 _GONE: Final = 0
 _KEPT: Final = 1
 _KEPT_TOMBSTONE: Final = 2

@@ -3,11 +3,16 @@
 The log never decodes the records of a batch. It must, however, judge bytes that may be damaged, so
 this view accepts any 61 bytes and returns their problem instead of raising an error.
 Layout: DefaultRecordBatch of Kafka, message format 2, big endian.
+
+Logs of topics may begin with messages of the formats 0 and 1, each of which counts as a batch here;
+the metadata log has none. A message that wraps others has the offset of the last one: that of the
+first is inside, so that its base offset is no lower than its last.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -18,10 +23,18 @@ HEADER_SIZE = 61
 LENGTH_FIELD_END = 12
 CRC_START = 21
 MAGIC = 2
+NO_EPOCH = -1
+"""The leader epoch of batches from before there were epochs."""
+LEGACY_SIZE_MIN = 26
+"""The size of the smallest message of format 0, and of what all of its header takes in format 1."""
+_MAGIC_PLACE = 16
 _CONTROL_BIT = 0x20
 _LENGTH_MIN = HEADER_SIZE - LENGTH_FIELD_END
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 assert _HEADER.size == HEADER_SIZE
+_LEGACY_HEADER = struct.Struct(">qiIbB")
+_LEGACY_TIMESTAMP = struct.Struct(">q")
+_LEGACY_LENGTHS_MIN = (LEGACY_SIZE_MIN - LENGTH_FIELD_END, LEGACY_SIZE_MIN - 4)
 
 
 class BatchHeader(NamedTuple):
@@ -72,6 +85,51 @@ class BatchHeader(NamedTuple):
         return None
 
 
+class LegacyHeader(BatchHeader):
+    """The header of a message of format 0 or 1, as that of a batch."""
+
+    __slots__ = ()
+
+    def problem(self) -> str | None:
+        """Return the problem that makes this an invalid header, or None."""
+        if self.length < _LEGACY_LENGTHS_MIN[self.magic]:
+            return f"a batch length of {self.length} bytes is less than a header takes"
+        return f"offset {self.base_offset} is impossible" if self.base_offset < 0 else None
+
+
+def header_at(data: bytes | memoryview, position: int = 0) -> BatchHeader | None:
+    """Return the header of a batch or a message of any format; None where there are too few bytes.
+
+    Only bytes of the log of a topic may be read so.
+    """
+    left = len(data) - position
+    if left > _MAGIC_PLACE and data[position + _MAGIC_PLACE] < MAGIC:
+        return _legacy_header(data, position) if left >= LEGACY_SIZE_MIN else None
+    return read_header(data, position) if left >= HEADER_SIZE else None
+
+
+def _legacy_header(data: bytes | memoryview, position: int) -> LegacyHeader:
+    offset, length, crc, magic, attributes = _LEGACY_HEADER.unpack_from(data, position)
+    timestamp = -1
+    if magic:
+        (timestamp,) = _LEGACY_TIMESTAMP.unpack_from(data, position + _LEGACY_HEADER.size)
+    return LegacyHeader(
+        base_offset=offset,
+        length=length,
+        leader_epoch=NO_EPOCH,
+        magic=magic,
+        crc=crc,
+        attributes=attributes & ~_CONTROL_BIT,
+        last_offset_delta=0,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        record_count=-1,
+    )
+
+
 def read_header(data: bytes | memoryview, position: int = 0) -> BatchHeader:
     """Return the header at `position`; there must be HEADER_SIZE bytes."""
     return BatchHeader._make(_HEADER.unpack_from(data, position))
@@ -84,7 +142,11 @@ def checksum_matches(batch: memoryview, crc: int) -> bool:
 
 def batch_problem(batch: memoryview, header: BatchHeader) -> str | None:
     """Return the problem of a batch whose `header.size` bytes are all in `batch`, or None."""
-    if checksum_matches(batch, header.crc):
+    if isinstance(header, LegacyHeader):
+        is_right = zlib.crc32(batch[_MAGIC_PLACE:]) == header.crc
+    else:
+        is_right = checksum_matches(batch, header.crc)
+    if is_right:
         return None
     return "the checksum of the batch does not match its bytes"
 
@@ -93,9 +155,9 @@ def split_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
     """Yield the batches of `data` with their bytes; ValueError at the first that is not whole."""
     position = 0
     while position < len(data):
-        if len(data) - position < HEADER_SIZE:
+        header = header_at(data, position)
+        if header is None:
             raise ValueError(f"{len(data) - position} bytes are less than a batch header")
-        header = read_header(data, position)
         batch = data[position : position + header.size]
         problem = header.problem()
         if problem is None and len(batch) < header.size:

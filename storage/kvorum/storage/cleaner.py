@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from kvorum.storage.batch_filter import DECOMPRESSED_BYTES_MAX, BatchFilter, LastRecord
+from kvorum.storage.batch_filter import BatchFilter, LastRecord
 from kvorum.storage.batch_header import read_header
 from kvorum.storage.cleaned_transactions import CleanedTransactions
 from kvorum.storage.errors import CleaningAbortedError, StorageError
@@ -26,7 +26,7 @@ from kvorum.storage.files import FileSystem
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.offset_map import OffsetMap
 from kvorum.storage.segment import RELATIVE_OFFSET_MAX, Segment
-from kvorum.storage.segment_batches import read_segment
+from kvorum.storage.segment_batches import DECOMPRESSED_BYTES_MAX, read_segment
 from kvorum.storage.segment_groups import group_segments
 from kvorum.storage.segment_list import create_cleaned_segment, segments_between
 from kvorum.storage.transaction_index import AbortedTransaction, find_aborted

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvorum.storage.batch_checks import continues
-from kvorum.storage.batch_header import BatchHeader
+from kvorum.storage.batch_header import NO_EPOCH, BatchHeader
 from kvorum.storage.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.files import FileSystem, disk_errors, list_if_there
@@ -205,11 +205,12 @@ class _Loader:
             if self._config.may_have_gaps and header.base_offset < self._checkpoint.recovery_point:
                 raise segment.damage(f"{problem}, though it was durable", position)
             raise BadBatchError(position, problem)
-        latest = self._epochs.latest_epoch or 0
-        if header.leader_epoch < latest:
-            problem = f"a batch of leader epoch {header.leader_epoch} follows one of {latest}"
-            raise BadBatchError(position, problem)
-        self._epochs.assign(header.leader_epoch, header.base_offset)
+        if header.leader_epoch != NO_EPOCH:
+            latest = self._epochs.latest_epoch or 0
+            if header.leader_epoch < latest:
+                problem = f"a batch of leader epoch {header.leader_epoch} follows one of {latest}"
+                raise BadBatchError(position, problem)
+            self._epochs.assign(header.leader_epoch, header.base_offset)
         segment.note_batch(position, header)
 
     def _check_end(self) -> None:

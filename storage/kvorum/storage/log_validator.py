@@ -34,11 +34,13 @@ from kvorum.wire.records.batch import (
     CONTROL,
     CRC_START,
     DELETE_HORIZON,
+    HEADER_BYTES,
     LOG_APPEND_TIME,
     NO_PRODUCER,
     NO_TIMESTAMP,
     TRANSACTIONAL,
 )
+from kvorum.wire.records.lz4_frame import unreadable_by_kafka
 from kvorum.wire.records.record import INT64_MAX, within_64_bits
 from kvorum.wire.records.record_summary import RecordSummary, summarize, summary_of
 
@@ -167,6 +169,7 @@ def inspect_batch(
     """
     if origin is AppendOrigin.CLIENT:
         _check_batch(batch, topic_partition)
+    _check_framing(batch)
     if content is None:
         content = _content_of(batch)
     summary = summarize(content, count=batch.record_count, base_timestamp=batch.base_timestamp)
@@ -189,7 +192,8 @@ def small_content(
 
     None is also for what cannot be unpacked. Records that are not packed are never too long.
     """
-    if batch.record_count > record_count_max:
+    is_packed = batch.compression is not Compression.NONE
+    if batch.record_count > record_count_max or (is_packed and batch.size > unpacked_bytes_max):
         return None
     try:
         return batch.unpacked(unpacked_bytes_max)
@@ -218,6 +222,15 @@ def _check_batch(batch: RecordBatch, topic_partition: str) -> None:
     raise RecordValidationError(
         ErrorCode.INVALID_RECORD, f"{problem} in topic partition {topic_partition}"
     )
+
+
+def _check_framing(batch: RecordBatch) -> None:
+    """Refuse packed records that ours could read, and that Kafka's consumers could not."""
+    if batch.attributes & COMPRESSION_MASK != Compression.LZ4:
+        return
+    problem = unreadable_by_kafka(batch.data[HEADER_BYTES:])
+    if problem is not None:
+        raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, f"lz4: {problem}")
 
 
 def _content_of(batch: RecordBatch) -> bytes:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from kvorum.storage.batch_checks import check_as_written, headers_that_continue
-from kvorum.storage.batch_header import BatchHeader, read_header
+from kvorum.storage.batch_header import NO_EPOCH, BatchHeader, LegacyHeader, header_at
 from kvorum.storage.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.errors import (
     InvalidAppendError,
@@ -199,13 +199,16 @@ class PartitionLog:
             raise
         with self._poison.on_failure():
             for header in headers:
-                self._assign_epoch(header.leader_epoch, header.base_offset)
+                if header.leader_epoch != NO_EPOCH:
+                    self._assign_epoch(header.leader_epoch, header.base_offset)
         self._log_end_offset = segment.end_offset
 
     def maybe_roll(self, batch: memoryview, *, now_ms: int | None = None) -> None:
         """Begin a new segment if the active one has no place for a batch, as `append` does."""
         self.demand_sound()
-        self._maybe_roll(len(batch), [read_header(batch)], now_ms)
+        header = header_at(batch)
+        assert header is not None
+        self._maybe_roll(len(batch), [header], now_ms)
 
     def _maybe_roll(self, size: int, headers: list[BatchHeader], now_ms: int | None) -> None:
         if self._segments.active.should_roll(
@@ -216,7 +219,11 @@ class PartitionLog:
             now_ms=now_ms,
         ):
             with self._poison.on_failure():
-                self._segments.roll(headers[0].base_offset, now_ms=now_ms)
+                first = headers[0]
+                is_legacy = isinstance(first, LegacyHeader)
+                # The first offset of an old message may be inside of it.
+                base_offset = self._log_end_offset if is_legacy else first.base_offset
+                self._segments.roll(base_offset, now_ms=now_ms)
 
     def _assign_epoch(self, epoch: int, start_offset: int) -> None:
         if self._epochs.assign(epoch, start_offset):

@@ -33,6 +33,7 @@ from typing import NamedTuple
 from kvorum.storage.batch_header import (
     HEADER_SIZE,
     MAGIC,
+    LegacyHeader,
     checksum_matches,
     read_header,
 )
@@ -177,6 +178,9 @@ class _Recovery:
             end = segment.file.size()
             try:
                 for position, header in scan_batches(segment.file, end=end):
+                    if isinstance(header, LegacyHeader):
+                        problem = f"batch format {header.magic} instead of {MAGIC}"
+                        raise BadBatchError(position, problem)
                     if header.base_offset != segment.end_offset:
                         problem = (
                             f"a batch begins at offset {header.base_offset} "

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kvorum.storage.batch_checks import continues
-from kvorum.storage.batch_header import HEADER_SIZE, BatchHeader, read_header
+from kvorum.storage.batch_header import HEADER_SIZE, BatchHeader, header_at
 from kvorum.storage.errors import CorruptLogError, DiskError
 from kvorum.storage.file_records import FileRecords
 from kvorum.storage.files import FileSystem, disk_error, disk_errors
@@ -127,8 +127,9 @@ class Segment:
             return
         size, end_offset = self.size, self.end_offset
         with disk_errors(self.path, "reading"):
-            if size > 0:
-                self._first_timestamp = read_header(self.file.read_at(0, HEADER_SIZE)).max_timestamp
+            first = header_at(self.file.read_at(0, min(HEADER_SIZE, size)))
+            if first is not None:
+                self._first_timestamp = first.max_timestamp
             is_loaded = self._offset_file.load() and self._time_file.load()
             if not is_loaded or not self._note_behind_last_entry(size, end_offset):
                 self._note_anew(size, end_offset)
@@ -140,10 +141,10 @@ class Segment:
         self._max_timestamp, self._max_timestamp_offset = self.time_index.last
         self.size, self.end_offset = position, self.base_offset
         if last_offset is not None:
-            header = read_header(self.file.read_at(position, HEADER_SIZE).ljust(HEADER_SIZE, b"\0"))
-            self.end_offset = header.base_offset
-            if header.last_offset != last_offset:
+            header = header_at(self.file.read_at(position, HEADER_SIZE))
+            if header is None or header.last_offset != last_offset:
                 return False
+            self.end_offset = header.base_offset
         return self._note_from(position, size) and self._ends_at(end_offset)
 
     def _ends_at(self, end_offset: int) -> bool:
@@ -343,8 +344,7 @@ class Segment:
                 self.file.read_at(position, min(_LOOKUP_READ_BYTES, self.size - position))
             )
             used = 0
-            while len(block) - used >= HEADER_SIZE:
-                header = read_header(block, used)
+            while (header := header_at(block, used)) is not None:
                 problem = header.problem()
                 if problem is not None:
                     raise self.damage(problem, position + used)
@@ -399,8 +399,7 @@ class Segment:
     def _whole_batches(self, data: memoryview, position: int, *, end_offset: int) -> int:
         """Return the size of the whole batches in `data` below `end_offset`."""
         used = 0
-        while len(data) - used >= HEADER_SIZE:
-            header = read_header(data, used)
+        while (header := header_at(data, used)) is not None:
             problem = header.problem()
             if problem is not None:
                 raise self.damage(problem, position + used)

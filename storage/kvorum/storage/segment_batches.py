@@ -1,4 +1,7 @@
-"""The batches of a segment with all their bytes, as a cleaner reads them."""
+"""The batches of a segment with all their bytes, as a cleaner reads them.
+
+Messages of formats 0 and 1 are batches of format 2 to the cleaner, and become such, as in Kafka.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,13 @@ from typing import Final
 from kvorum.storage.files import disk_errors
 from kvorum.storage.segment import Segment
 from kvorum.wire.errors import CorruptBatchError
-from kvorum.wire.records import RecordBatch, read_batches
+from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.compacted_batch import converted
+from kvorum.wire.records.legacy import Entry, LegacyMessage, read_entries
 
 CHUNK_BYTES: Final = 1024 * 1024
+DECOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
+"""Most that a batch of the log may unpack to: it was accepted once, so this is far above usual."""
 
 
 def read_segment(segment: Segment, position: int = 0) -> Iterator[list[RecordBatch]]:
@@ -21,23 +28,31 @@ def read_segment(segment: Segment, position: int = 0) -> Iterator[list[RecordBat
     """
     size = segment.size
     while position < size:
-        batches = _batches_at(segment, position, min(CHUNK_BYTES, size - position))
-        if not batches:
-            batches = _batches_at(segment, position, size - position)
-        if not batches:
+        entries = _entries_at(segment, position, min(CHUNK_BYTES, size - position))
+        if not entries:
+            entries = _entries_at(segment, position, size - position)
+        if not entries:
             raise segment.damage("the last batch is cut off", position)
-        yield batches
-        position += sum(batch.size for batch in batches)
+        try:
+            yield [
+                converted(entry, DECOMPRESSED_BYTES_MAX)
+                if isinstance(entry, LegacyMessage)
+                else entry
+                for entry in entries
+            ]
+        except CorruptBatchError as error:
+            raise segment.damage(str(error), position) from error
+        position += sum(entry.size for entry in entries)
 
 
-def _batches_at(segment: Segment, position: int, size: int) -> list[RecordBatch]:
+def _entries_at(segment: Segment, position: int, size: int) -> list[Entry]:
     """Return the whole batches among `size` bytes."""
     with disk_errors(segment.path, "reading"):
         data = segment.file.read_at(position, size)
     try:
-        batches = list(read_batches(data, is_cut_allowed=True))
-        for batch in batches:
-            batch.verify()
+        entries = list(read_entries(data, is_cut_allowed=True))
+        for entry in entries:
+            entry.verify()
     except CorruptBatchError as error:
         raise segment.damage(str(error), position) from error
-    return batches
+    return entries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvorum.storage.batch_header import HEADER_SIZE, BatchHeader, batch_problem, read_header
+from kvorum.storage.batch_header import HEADER_SIZE, BatchHeader, batch_problem, header_at
 from kvorum.storage.files import OpenFile
 
 # One read covers thousands of batches; a bigger batch gets a read of its own.
@@ -31,8 +31,7 @@ def scan_batches(
     while position < end:
         chunk = memoryview(file.read_at(position, min(CHUNK_BYTES, end - position)))
         used = 0
-        while len(chunk) - used >= HEADER_SIZE:
-            header = read_header(chunk, used)
+        while (header := header_at(chunk, used)) is not None:
             problem = header.problem()
             if problem is None and position + used + header.size > end:
                 missing = position + used + header.size - end
@@ -48,17 +47,18 @@ def scan_batches(
             yield position + used, header
             used += header.size
         if used == 0:
-            yield position, _one_big_batch(file, position, end=end, verify=verify)
-            used = read_header(chunk).size
+            header = _one_big_batch(file, position, end=end, verify=verify)
+            yield position, header
+            used = header.size
         position += used
 
 
 def _one_big_batch(file: OpenFile, position: int, *, end: int, verify: bool) -> BatchHeader:
     """Return the header of a batch that one chunk could not hold, or that is cut off."""
     start = file.read_at(position, min(HEADER_SIZE, end - position))
-    if len(start) < HEADER_SIZE:
+    header = header_at(start)
+    if header is None:
         raise BadBatchError(position, f"{len(start)} bytes are less than a batch header")
-    header = read_header(start)
     if not verify:
         return header
     batch = memoryview(file.read_at(position, header.size))

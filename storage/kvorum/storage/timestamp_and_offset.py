@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.legacy import Entry
 
 
 class TimestampAndOffset(NamedTuple):
@@ -16,13 +16,14 @@ class TimestampAndOffset(NamedTuple):
 
 
 def first_record_since(
-    batch: RecordBatch, timestamp: int, *, start_offset: int
+    batch: Entry, timestamp: int, *, start_offset: int
 ) -> TimestampAndOffset | None:
     """Return the first record of a batch with `timestamp` or a later one, from `start_offset` on.
 
-    None without such a record. Records are read only where the header allows for one.
+    None without such a record. Records are read only where the header allows for one, and never
+    those of format 0, which have no time.
     """
-    if batch.max_timestamp < timestamp:
+    if batch.magic == 0 or batch.max_timestamp < timestamp:
         return None
     for record in batch.records():
         if record.timestamp >= timestamp and record.offset >= start_offset:

@@ -42,8 +42,9 @@ from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.transaction_index import AbortedTransaction, find_aborted
 from kvorum.storage.verification_state import NO_TRANSACTION, TransactionAppend
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.records import RecordBatch, read_batches
+from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import NO_PRODUCER, NO_TIMESTAMP, batch_at
+from kvorum.wire.records.legacy import Entry, LegacyMessage, read_entries
 from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 SCAN_BYTES: Final = 1024 * 1024
@@ -229,7 +230,7 @@ class UnifiedLog:
 
     def append_as_follower(
         self, records: bytes | memoryview, *, leader_epoch: int, now_ms: int
-    ) -> RecordBatch | None:
+    ) -> Entry | None:
         """Write the leader's batches as they are; return the last one, None if there is none.
 
         `leader_epoch` is that of the fetch (see `replicated_batches`). A leader's log may begin
@@ -307,12 +308,12 @@ class UnifiedLog:
 
     def _write(
         self,
-        batch: RecordBatch,
+        batch: Entry,
         origin: AppendOrigin,
         now_ms: int,
         transaction: TransactionAppend = NO_TRANSACTION,
     ) -> None:
-        if batch.producer_id == NO_PRODUCER:
+        if isinstance(batch, LegacyMessage) or batch.producer_id == NO_PRODUCER:
             self._log.append(batch.data, now_ms=now_ms)
             self.producers.end_offset = batch.next_offset
             return
@@ -383,12 +384,12 @@ class UnifiedLog:
         """Return the first record with the highest timestamp; None in an empty log."""
         return self.first_record_since(self._log.max_timestamp, end_offset=self.log_end_offset)
 
-    def _batches(self, offset: int, end_offset: int) -> Iterator[RecordBatch]:
+    def _batches(self, offset: int, end_offset: int) -> Iterator[Entry]:
         while offset < end_offset:
             data = self.read(offset, SCAN_BYTES, end_offset=end_offset)
             if not data:
                 return
-            for batch in read_batches(data):
+            for batch in read_entries(data):
                 offset = batch.next_offset
                 yield batch
 
@@ -406,7 +407,7 @@ class UnifiedLog:
             producers.restore(latest.entries, latest.offset, now_ms=now_ms)
         begin = max(producers.end_offset, self.log_start_offset)
         for batch in self._batches(begin, self.log_end_offset):
-            if batch.producer_id != NO_PRODUCER:
+            if not isinstance(batch, LegacyMessage) and batch.producer_id != NO_PRODUCER:
                 ended = producers.append(batch, AppendOrigin.REPLICATION)
                 if ended is not None:
                     producers.complete(ended)

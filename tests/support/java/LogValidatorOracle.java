@@ -74,7 +74,7 @@ public final class LogValidatorOracle {
                 text.append(' ').append(one.batchIndex).append(' ').append(hex(one.message));
             }
             return text.toString();
-        } catch (Exception refused) {
+        } catch (Exception | Error refused) {
             return error(refused);
         }
     }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.support.turns import let_others_run
@@ -37,6 +39,7 @@ from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kvorum.wire.records import (
     BatchOptions,
+    Compression,
     ControlRecord,
     ControlRecordType,
     RecordData,
@@ -124,6 +127,26 @@ async def test_a_log_whose_last_records_compaction_has_taken_is_loaded() -> None
     await node.loaded()
     assert await node.offset() == 4
     assert node.log.log_end_offset == 4
+
+
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])
+async def test_offsets_that_former_releases_wrote_are_loaded(codec: Compression) -> None:
+    module: Any = importlib.import_module("aiokafka.record.legacy_records")
+    builder = module.LegacyRecordBatchBuilder(1, int(codec), 1 << 20)
+    for offset, value in enumerate((3, 4)):
+        record = offset_record(value)
+        builder.append(offset, timestamp=1, key=record.key, value=record.value)
+    data = bytearray(builder.build())
+    if codec is not Compression.NONE:
+        # A message that wraps others has the offset of the last one.
+        data[7] = 1
+    node = Coordinated()
+    last = node.log.append_as_follower(bytes(data), leader_epoch=0, now_ms=0)
+    assert last is not None
+    assert (last.last_offset, node.log.log_end_offset) == (1, 2)
+    await node.lead()
+    assert await node.offset() == 4
+    assert await node.commit(5) is ErrorCode.NONE
 
 
 @pytest.mark.parametrize(

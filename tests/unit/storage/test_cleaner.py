@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from tests.support.faulty_files import FaultyFiles
@@ -30,6 +31,7 @@ from kvorum.wire.records import (
     encode_control_record,
     read_batches,
 )
+from kvorum.wire.records.legacy import read_entries
 
 GAPS: Final = replace(CONFIG, segment_bytes=10_000, may_have_gaps=True)
 ABORT, COMMIT = ControlRecordType.ABORT, ControlRecordType.COMMIT
@@ -182,6 +184,35 @@ def test_the_end_of_what_was_cleaned_is_still_said() -> None:
     assert [(one.base_offset, one.record_count) for one in world.batches()] == [(0, 1), (1, 0)]
     world.clean()
     assert [one.base_offset for one in world.batches()] == [0, 2]
+
+
+def test_old_messages_become_batches_and_the_end_is_said_where_nothing_is_left() -> None:
+    """Kafka's cleaner fails there (IllegalStateException)."""
+    module: Any = importlib.import_module("aiokafka.record.legacy_records")
+    builder = module.LegacyRecordBatchBuilder(1, int(Compression.GZIP), 1 << 20)
+    for offset, key in enumerate((b"a", b"b", b"a", None)):
+        builder.append(offset, timestamp=START_MS, key=key, value=b"%d" % offset)
+    wrapper = bytearray(builder.build())
+    wrapper[7] = 3
+    world = World()
+    world.log.append(bytes(wrapper))
+    (alone,) = read_entries(builder_of_one(module, None))
+    world.log.append((4).to_bytes(8, "big") + bytes(alone.data[8:]))
+    world.clean()
+    first, last = world.batches()
+    assert (first.magic, first.base_offset, first.last_offset) == (2, 1, 2)
+    assert first.compression is Compression.GZIP
+    assert [(one.offset, one.key, one.value) for one in first.records()] == [
+        (1, b"b", b"1"),
+        (2, b"a", b"2"),
+    ]
+    assert (last.base_offset, last.record_count) == (4, 0)
+
+
+def builder_of_one(module: Any, key: bytes | None) -> bytes:
+    builder = module.LegacyRecordBatchBuilder(1, 0, 1 << 20)
+    builder.append(0, timestamp=START_MS, key=key, value=b"value")
+    return bytes(builder.build())
 
 
 def test_a_segment_of_empty_batches_is_cleaned() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -33,6 +34,14 @@ from kvorum.storage.errors import (
     StorageError,
 )
 from kvorum.storage.log_config import LogConfig
+from kvorum.wire.records.legacy import read_entries
+
+WITH_GAPS = replace(CONFIG, may_have_gaps=True, segment_bytes=100_000)
+OLD_SETS = (
+    *(f"magic0-{codec}-0" for codec in ("none", "gzip", "snappy", "lz4")),
+    *(f"magic1-{codec}-0" for codec in ("none", "gzip", "snappy", "lz4", "appendtime")),
+    "mixed-0",
+)
 
 
 @pytest.mark.parametrize("offset", range(21))
@@ -390,3 +399,98 @@ def test_a_segment_rolls_by_its_first_timestamp_after_a_clean_start_too() -> Non
     assert segment(3) not in files.names
     again.append(make_batch(4, timestamp=1_501))
     assert segment(4) in files.names
+
+
+def old_segment(golden_sets: Path, name: str) -> tuple[bytes, int]:
+    """Return a segment that begins with messages of format 0 or 1, and where it ends."""
+    data = (golden_sets / "legacy-formats" / name / segment(0).name).read_bytes()
+    return data, max(entry.last_offset for entry in read_entries(data)) + 1
+
+
+def old_log(data: bytes, end: int) -> FaultyFiles:
+    """Return a directory with an old segment, and one of today's batches behind it."""
+    files = FaultyFiles()
+    files.make_directory(HERE)
+    files.names[segment(0)] = MemoryFile(data)
+    files.names[segment(end)] = MemoryFile(make_batch(end, epoch=4))
+    return files
+
+
+@pytest.mark.parametrize("name", OLD_SETS)
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_messages_of_old_formats_are_kept_and_read(
+    golden_sets: Path, name: str, is_durable: bool
+) -> None:
+    data, end = old_segment(golden_sets, name)
+    files = old_log(data, end)
+    found = loaded(files, crashed(end + 1 if is_durable else 0), WITH_GAPS)
+    assert found.torn_tail is None
+    log = found.log
+    assert (log.log_start_offset, log.log_end_offset) == (0, end + 1)
+    assert on_disk(files)[segment(0).name] == data
+    for entry in read_entries(data):
+        rest = data[entry.position :]
+        read = log.read_range(entry.last_offset, 1 << 20, end_offset=end + 1)
+        assert read is not None
+        assert bytes(read.records) == rest
+        assert bytes(log.read(entry.last_offset, 1 << 20)) == rest
+    assert bytes(log.read(end, 1 << 20)) == make_batch(end, epoch=4)
+    assert log.epoch_starts == ((4, end),)
+    log.append(make_batch(end + 1, epoch=4))
+    log.close()
+    again = loaded(files.after_process_crash(), clean(end + 2), WITH_GAPS).log
+    assert bytes(again.read(0, 1 << 20)) == data
+
+
+def test_the_indexes_of_old_messages_are_rebuilt(golden_sets: Path) -> None:
+    data, end = old_segment(golden_sets, "mixed-0")
+    files = old_log(data, end)
+    log = loaded(files, crashed(0), replace(WITH_GAPS, index_interval_bytes=40)).log
+    # As real Kafka rebuilds it: the offset and the place of each entry.
+    expected = (
+        "0000000200000048 00000008000000ce 000000090000017e 0000000b000001c2"
+        "0000000e000001f3 000000110000026f 0000001400000342"
+    )
+    assert on_disk(files)[segment(0).with_suffix(".index").name] == bytes.fromhex(expected)
+    assert log.max_timestamp == 1_500_000_000_028
+
+
+@pytest.mark.parametrize("name", OLD_SETS)
+def test_of_old_messages_only_a_torn_end_is_cut_off(golden_sets: Path, name: str) -> None:
+    data, _ = old_segment(golden_sets, name)
+    last = list(read_entries(data))[-1]
+    for size in range(last.position + 1, len(data)):
+        files = FaultyFiles()
+        files.make_directory(HERE)
+        files.names[segment(0)] = MemoryFile(data[:size])
+        log = loaded(files, crashed(0), WITH_GAPS).log
+        assert on_disk(files)[segment(0).name] == data[: last.position]
+        assert log.log_end_offset == list(read_entries(data[: last.position]))[-1].next_offset
+
+
+def test_a_damaged_old_message_that_was_durable_is_named(golden_sets: Path) -> None:
+    data, end = old_segment(golden_sets, "magic0-none-0")
+    third = list(read_entries(data))[2]
+    wrong = bytearray(data)
+    wrong[third.position + 20] ^= 1
+    files = old_log(bytes(wrong), end)
+    del files.names[segment(end)]
+    before = on_disk(files)
+    with pytest.raises(CorruptLogError) as refused:
+        loaded(files, crashed(end), WITH_GAPS)
+    assert (refused.value.file, refused.value.offset) == (segment(0), third.position)
+    assert on_disk(files) == before
+
+
+def test_a_follower_names_a_segment_of_old_messages_by_where_the_log_ended(
+    golden_sets: Path,
+) -> None:
+    data, end = old_segment(golden_sets, "magic0-gzip-0")
+    log = loaded(FaultyFiles(), config=replace(WITH_GAPS, segment_bytes=150)).log
+    log.append(data)
+    # The second message wraps four: their first offset is not in its header.
+    assert [one.base_offset for one in log.segments] == [0, 4, 8]
+    assert log.log_end_offset == end
+    read = log.read_range(5, 1 << 20, end_offset=end)
+    assert read is not None
+    assert bytes(read.records) == data[142:257]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.packed_variants import packed_variants
 from tests.support.peak_memory import peak_memory_below
 
 from kvorum.storage.append_origin import AppendOrigin
@@ -20,11 +21,13 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import (
     BatchOptions,
     Compression,
+    Record,
     RecordBatch,
     RecordData,
     build_batch,
     read_batches,
 )
+from kvorum.wire.records.batch import HEADER_BYTES, LENGTH_FIELD_END
 
 TIME_MS = 1_700_000_000_000
 RULES = RecordRules(timestamp_before_max_ms=2**63 - 1, timestamp_after_max_ms=3_600_000)
@@ -165,3 +168,49 @@ def test_records_that_cannot_be_unpacked_or_read_are_told_apart() -> None:
 def test_the_last_offset_is_that_of_the_last_record(delta: int) -> None:
     """KAFKA-6554."""
     assert refusal(batch()._replace(last_offset_delta=delta)).code == ErrorCode.INVALID_RECORD
+
+
+def batch_of_variant(name: str) -> RecordBatch:
+    plain = batch(RecordData(b"abc", timestamp=TIME_MS))
+    packed = packed_variants(bytes(plain.data[HEADER_BYTES:]))[name]
+    return plain._replace(
+        attributes=int(packed.compression),
+        length=len(packed.data) + HEADER_BYTES - LENGTH_FIELD_END,
+        data=memoryview(bytes(plain.data[:HEADER_BYTES]) + packed.data),
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "linked blocks",
+        "linked blocks, all other flags",
+        "dictionary",
+        "skippable frame before",
+        "cut in the header",
+        "nothing",
+    ],
+)
+def test_lz4_that_kafkas_consumers_cannot_read_is_refused(name: str) -> None:
+    with pytest.raises(RecordValidationError) as refused:
+        validated(batch_of_variant(f"lz4: {name}"))
+    assert refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize("name", ["two frames", "empty frame before"])
+def test_only_the_first_lz4_frame_counts(name: str) -> None:
+    with pytest.raises(RecordValidationError):
+        validated(batch_of_variant(f"lz4: {name}"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"lz4: {part}" for part in ("bytes behind", "four bytes behind", "same frame again")),
+        *(f"snappy: {part}" for part in ("three streams", "empty stream before", "a byte behind")),
+    ],
+)
+def test_what_kafka_reads_of_packed_records_is_taken(name: str) -> None:
+    sent = batch_of_variant(name)
+    validated(sent)
+    assert list(sent.records()) == [Record(0, TIME_MS, None, b"abc", ())]

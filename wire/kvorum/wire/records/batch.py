@@ -254,12 +254,18 @@ def batch_at(view: memoryview, pos: int) -> RecordBatch | None:
     right = next(read_right_batches(view, pos), None)
     if right is not None:
         return right
+    batch = unchecked_batch_at(view, pos)
+    if batch is not None:
+        _check_numbers(batch)
+    return batch
+
+
+def unchecked_batch_at(view: memoryview, pos: int) -> RecordBatch | None:
+    """Return the batch at `pos` as `batch_at` does, whatever its offsets and its count are."""
     end = _batch_end(view, pos)
     if end is None:
         return None
-    batch = RecordBatch._make((*_HEADER.unpack_from(view, pos), pos, view[pos:end]))
-    _check_numbers(batch)
-    return batch
+    return RecordBatch._make((*_HEADER.unpack_from(view, pos), pos, view[pos:end]))
 
 
 def _batch_end(view: memoryview, pos: int) -> int | None:

@@ -7,7 +7,8 @@ sequence. A batch with a delete horizon has it in the place of the base timestam
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from kvorum.wire.checksums import crc32c
@@ -19,17 +20,55 @@ from kvorum.wire.records.batch import (
     LENGTH_FIELD_END,
     LOG_APPEND_TIME,
     MAGIC,
+    NO_PRODUCER,
+    NO_SEQUENCE,
     NO_TIMESTAMP,
     TRANSACTIONAL,
     RecordBatch,
+    batch_at,
 )
 from kvorum.wire.records.compression import compress
+from kvorum.wire.records.legacy import NO_EPOCH, LegacyMessage
 from kvorum.wire.records.record import Record, RecordData, write_numbered
 
 _BEFORE_CRC: Final = struct.Struct(">qiibI")
 _AFTER_CRC: Final = struct.Struct(">hiqqqhii")
 _KEPT_WITHOUT_RECORDS: Final = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 _KEPT: Final = _KEPT_WITHOUT_RECORDS | COMPRESSION_MASK
+
+
+def converted(message: LegacyMessage, decompressed_bytes_max: int) -> RecordBatch:
+    """Return a message of format 0 or 1, with those that it wraps, as a batch.
+
+    Its `magic` is that of the message: what is kept of it begins and ends with its own records.
+    Raises what `LegacyMessage.records` does.
+    """
+    header = RecordBatch(
+        base_offset=message.base_offset,
+        length=0,
+        partition_leader_epoch=NO_EPOCH,
+        magic=message.magic,
+        crc=0,
+        attributes=int(message.compression)
+        | (LOG_APPEND_TIME if message.is_log_append_time else 0),
+        last_offset_delta=0,
+        base_timestamp=message.timestamp,
+        max_timestamp=message.timestamp,
+        producer_id=NO_PRODUCER,
+        producer_epoch=-1,
+        base_sequence=NO_SEQUENCE,
+        record_count=0,
+        position=message.position,
+        data=memoryview(b""),
+    )
+    records = (
+        Record(one.offset, one.timestamp, one.key, one.value, ())
+        for one in message.records(decompressed_bytes_max)
+    )
+    data = with_records(header, records, delete_horizon_ms=None)
+    batch = batch_at(memoryview(data), 0)
+    assert batch is not None
+    return batch._replace(magic=message.magic)
 
 
 def with_records(
@@ -39,15 +78,27 @@ def with_records(
 
     Raises `EncodeError` for no records.
     """
+    is_converted = batch.magic < MAGIC
+    if is_converted:
+        records = iter(records)
+        first = next(records)
+        records = chain((first,), records)
+        batch = batch._replace(base_offset=first.offset)
     base_offset = batch.base_offset
-    numbered = (
-        (
-            record.offset - base_offset,
-            RecordData(record.value, record.key, record.timestamp, record.headers),
-        )
-        for record in records
-    )
-    written = write_numbered(numbered, delete_horizon_ms)
+    last_delta = 0
+
+    def numbered() -> Iterator[tuple[int, RecordData]]:
+        nonlocal last_delta
+        for record in records:
+            last_delta = record.offset - base_offset
+            yield (
+                last_delta,
+                RecordData(record.value, record.key, record.timestamp, record.headers),
+            )
+
+    written = write_numbered(numbered(), delete_horizon_ms)
+    if is_converted:
+        batch = batch._replace(last_offset_delta=last_delta)
     attributes = batch.attributes & _KEPT
     if delete_horizon_ms is not None:
         attributes |= DELETE_HORIZON

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Any
 
 from kvorum.wire.errors import BatchTooLargeError, CorruptBatchError
+from kvorum.wire.records.lz4_frame import first_lz4_frame
 
 DECOMPRESSED_BYTES_MAX = 5 * 1024 * 1024
 """Most that a batch may unpack to unless its reader allows more, which kafka-dump-log takes too.
@@ -30,6 +31,8 @@ _WHAT = "compressed batch"
 # The framing of snappy-java, which Kafka uses: this, two version numbers, then sized blocks.
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_VERSION = struct.Struct(">i")
+_XERIAL_VERSION_MIN = 1
 _XERIAL_BLOCK_BYTES = 32 * 1024
 _BLOCK_SIZE = struct.Struct(">i")
 
@@ -61,7 +64,7 @@ def compress(data: bytes, compression: Compression) -> bytes:
 def decompress(
     data: bytes, compression: Compression, *, size_max: int = DECOMPRESSED_BYTES_MAX
 ) -> bytes:
-    """Return the unpacked bytes.
+    """Return the unpacked bytes; as in Kafka, what lies behind a first lz4 frame is not read.
 
     Raises `BatchTooLargeError` when there are more than `size_max`, `CorruptBatchError` when they
     cannot be unpacked.
@@ -70,6 +73,8 @@ def decompress(
         return data
     if compression is Compression.SNAPPY:
         return _decompress_snappy(data, size_max)
+    if compression is Compression.LZ4:
+        data = first_lz4_frame(data)
     return _decompress_stream(data, compression, size_max)
 
 
@@ -108,7 +113,10 @@ def _compress_xerial(data: bytes) -> bytes:
 
 
 def _decompress_snappy(data: bytes, size_max: int) -> bytes:
-    """Unpack blocks in snappy-java's framing, or one bare block, which other clients write."""
+    """Unpack blocks in snappy-java's framing, or one bare block, which other clients write.
+
+    As in snappy-java, one framing may follow another, and up to three bytes the last block.
+    """
     if not data.startswith(_XERIAL_MAGIC):
         return _snappy_block(data, size_max)
     if len(data) < len(_XERIAL_HEADER):
@@ -116,9 +124,10 @@ def _decompress_snappy(data: bytes, size_max: int) -> bytes:
     unpacked: list[bytes] = []
     left = size_max
     pos = len(_XERIAL_HEADER)
-    while pos < len(data):
-        if pos + _BLOCK_SIZE.size > len(data):
-            raise CorruptBatchError(_WHAT, "snappy: ends inside a block's size", offset=pos)
+    while pos + _BLOCK_SIZE.size <= len(data):
+        if data.startswith(_XERIAL_MAGIC, pos):
+            pos = _next_xerial(data, pos)
+            continue
         (size,) = _BLOCK_SIZE.unpack_from(data, pos)
         pos += _BLOCK_SIZE.size
         if not 0 <= size <= len(data) - pos:
@@ -128,6 +137,17 @@ def _decompress_snappy(data: bytes, size_max: int) -> bytes:
         left -= len(block)
         pos += size
     return b"".join(unpacked)
+
+
+def _next_xerial(data: bytes, pos: int) -> int:
+    """Return the position behind the header of a framing that follows another one."""
+    end = pos + len(_XERIAL_HEADER)
+    if end > len(data):
+        raise CorruptBatchError(_WHAT, "snappy: ends inside its header", offset=len(data))
+    (version,) = _XERIAL_VERSION.unpack_from(data, pos + len(_XERIAL_MAGIC))
+    if version < _XERIAL_VERSION_MIN:
+        raise CorruptBatchError(_WHAT, f"snappy: version {version} of its framing", offset=pos)
+    return end
 
 
 def _snappy_block(data: bytes, size_max: int) -> bytes:

@@ -19,6 +19,7 @@ from kvorum.wire.records.batch import (
     LENGTH_FIELD_END,
     LOG_APPEND_TIME,
     MAGIC,
+    NO_PRODUCER,
     NO_TIMESTAMP,
     RecordBatch,
     batch_at,
@@ -30,6 +31,7 @@ from kvorum.wire.records.lz4_frame import repair_lz4_header
 MAGIC_PLACE: Final = 16
 # What a message of format 0 takes after its length when key and value are null.
 LENGTH_MIN: Final = 14
+NO_EPOCH: Final = -1
 _HEAD = struct.Struct(">qiIbB")
 _TIMESTAMP = struct.Struct(">q")
 _SIZE = struct.Struct(">i")
@@ -57,9 +59,34 @@ class LegacyMessage(NamedTuple):
         return len(self.data)
 
     @property
+    def base_offset(self) -> int:
+        """The same as `last_offset`: those of wrapped messages are known once it is unpacked."""
+        return self.offset
+
+    @property
     def last_offset(self) -> int:
         """The offset of the last message that this one wraps, or its own."""
         return self.offset
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the last message."""
+        return self.offset + 1
+
+    @property
+    def max_timestamp(self) -> int:
+        """The highest time of the messages that this one wraps, or its own."""
+        return self.timestamp
+
+    @property
+    def partition_leader_epoch(self) -> int:
+        """Always -1: these formats are older than leader epochs."""
+        return NO_EPOCH
+
+    @property
+    def producer_id(self) -> int:
+        """Always -1: these formats are older than producer ids."""
+        return NO_PRODUCER
 
     @property
     def key(self) -> bytes | None:
@@ -93,6 +120,11 @@ class LegacyMessage(NamedTuple):
     def is_valid(self) -> bool:
         """Whether the checksum is right."""
         return zlib.crc32(self.data[MAGIC_PLACE:]) == self.crc
+
+    def verify(self) -> None:
+        """Raise `CorruptBatchError` unless the checksum is right."""
+        if not self.is_valid:
+            raise CorruptBatchError(_WHAT, "its checksum is wrong", offset=self.position)
 
     def records(
         self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX

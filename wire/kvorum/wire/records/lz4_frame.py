@@ -1,7 +1,10 @@
-"""The header of lz4 frames in messages of format 0, whose checksum Kafka got wrong for years.
+"""Lz4 frames as Kafka reads them, which is not as the libraries of other languages do.
 
-It was taken over the frame's magic number too (KAFKA-3160), so that no decoder accepts such a
-frame; Kafka itself ignores the checksum. Here it is replaced by the right one.
+Kafka's own decoder knows no blocks that depend on the preceding one and no dictionaries, and reads
+one frame, whatever lies behind it. Many libraries link blocks unless they are told not to.
+
+In messages of format 0 the checksum of the header is wrong: Kafka took it over the frame's magic
+number too for years (KAFKA-3160), so that no other decoder accepts such a frame.
 """
 
 from __future__ import annotations
@@ -10,8 +13,15 @@ import struct
 from typing import Final
 
 _FRAME_MAGIC: Final = b"\x04\x22\x4d\x18"
+_INDEPENDENT_FLAG: Final = 0x20
+_BLOCK_CHECKSUM_FLAG: Final = 0x10
 _CONTENT_SIZE_FLAG: Final = 0x08
+_CONTENT_CHECKSUM_FLAG: Final = 0x04
+_DICTIONARY_FLAG: Final = 0x01
 _CONTENT_SIZE_BYTES: Final = 8
+_DICTIONARY_BYTES: Final = 4
+_CHECKSUM_BYTES: Final = 4
+_BLOCK_SIZE_MASK: Final = 0x7FFF_FFFF
 # The constants of xxHash.
 _PRIME_1: Final = 0x9E37_79B1
 _PRIME_2: Final = 0x85EB_CA77
@@ -22,6 +32,38 @@ _MASK: Final = 0xFFFF_FFFF
 _WORD = struct.Struct("<I")
 
 
+def unreadable_by_kafka(data: bytes | memoryview) -> str | None:
+    """Return why Kafka cannot read what other decoders can, None where both or neither can."""
+    start = len(_FRAME_MAGIC)
+    if data[:start] != _FRAME_MAGIC:
+        return "does not begin with a frame"
+    flags = data[start] if len(data) > start else _INDEPENDENT_FLAG
+    if not flags & _INDEPENDENT_FLAG:
+        return "the blocks of its frame depend on each other"
+    return "its frame needs a dictionary" if flags & _DICTIONARY_FLAG else None
+
+
+def first_lz4_frame(data: bytes) -> bytes:
+    """Return the frame that `data` begins with, or all of it where there is no whole one."""
+    start = len(_FRAME_MAGIC)
+    if not data.startswith(_FRAME_MAGIC) or len(data) <= start:
+        return data
+    flags = data[start]
+    # Two bytes of flags, and one of a checksum behind what they announce.
+    pos = start + 3
+    pos += _CONTENT_SIZE_BYTES if flags & _CONTENT_SIZE_FLAG else 0
+    pos += _DICTIONARY_BYTES if flags & _DICTIONARY_FLAG else 0
+    behind_block = _WORD.size + (_CHECKSUM_BYTES if flags & _BLOCK_CHECKSUM_FLAG else 0)
+    last = len(data) - _WORD.size
+    while pos <= last:
+        size = _WORD.unpack_from(data, pos)[0] & _BLOCK_SIZE_MASK
+        if not size:
+            end = pos + _WORD.size
+            return data[: end + (_CHECKSUM_BYTES if flags & _CONTENT_CHECKSUM_FLAG else 0)]
+        pos += size + behind_block
+    return data
+
+
 def repair_lz4_header(frame: bytes) -> bytes:
     """Return `frame` with the right checksum of its header; other bytes come back as they are."""
     start = len(_FRAME_MAGIC)
@@ -30,11 +72,11 @@ def repair_lz4_header(frame: bytes) -> bytes:
     end = start + 2 + (_CONTENT_SIZE_BYTES if frame[start] & _CONTENT_SIZE_FLAG else 0)
     if len(frame) <= end:
         return frame
-    checksum = _xxh32_of_few(frame[start:end]) >> 8 & 0xFF
+    checksum = xxh32_of_few(frame[start:end]) >> 8 & 0xFF
     return frame[:end] + bytes([checksum]) + frame[end + 1 :]
 
 
-def _xxh32_of_few(data: bytes) -> int:
+def xxh32_of_few(data: bytes) -> int:
     """Return the 32-bit xxHash, seed 0, of less than 16 bytes."""
     words = len(data) // _WORD.size * _WORD.size
     total = _PRIME_5 + len(data)

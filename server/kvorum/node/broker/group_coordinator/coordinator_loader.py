@@ -10,7 +10,9 @@ from kvorum.broker.partition import Partition
 from kvorum.groups.loading import replay_batch
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.node.clock import Clock
-from kvorum.wire.records import read_batches
+from kvorum.wire.records import DECOMPRESSED_BYTES_MAX
+from kvorum.wire.records.compacted_batch import converted
+from kvorum.wire.records.legacy import LegacyMessage, read_entries
 
 LOAD_BYTES: Final = 64 * 1024
 """How much is read and replayed before others in the event loop have their turn."""
@@ -38,7 +40,12 @@ async def load_shard(
         data = log.read(offset, LOAD_BYTES, end_offset=log.log_end_offset)
         if not data:
             break
-        for batch in read_batches(data):
+        for entry in read_entries(data):
+            batch = (
+                converted(entry, DECOMPRESSED_BYTES_MAX)
+                if isinstance(entry, LegacyMessage)
+                else entry
+            )
             replay_batch(shard, batch, clock.wall_ms())
             offset = batch.next_offset
             shard.committed(min(offset, log.high_watermark))

@@ -1,0 +1,203 @@
+"""Logs of message formats 0 and 1, as nodes of former releases left them: served as by Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+from tests.interop.served_topics import wait_until_served
+from tests.support.clients.confluent import ConfluentDriver
+from tests.support.clients.driver import TopicWish
+from tests.support.kafka.java import Java
+from tests.support.kafka.server import RealKafka
+from tests.support.kafka.tools import ToolRunner
+from tests.support.kvorum_node import KvorumNode
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, fetch, produce
+
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+    ListOffsetsResponse,
+)
+from kvorum.wire.records import BatchOptions, RecordData, build_batch
+from kvorum.wire.records.legacy import read_entries
+
+pytestmark = pytest.mark.interop
+FIRST_LOG: Final = "00000000000000000000.log"
+SEVERAL: Final = "several-segments"
+TIME_MS: Final = 1_500_000_000_000
+TIMES: Final = (-1, -2, -3, 0, TIME_MS + 9, TIME_MS + 20, 2**62)
+TIMES_IN_VAIN: Final = tuple(f"time {time}" for time in TIMES if 0 <= time < TIME_MS + 30)
+CONFIGS: Final = {
+    "retention.ms": "-1",
+    "index.interval.bytes": "40",
+    "message.timestamp.before.max.ms": str(2**62),
+}
+
+Log = dict[str, bytes]
+"""The segments of a log by their file's name."""
+State = Callable[[Path, dict[str, Log]], None]
+"""Leaves a data directory with these logs as a stopped node leaves it."""
+
+
+def end_of(data: bytes) -> int:
+    return max(entry.last_offset for entry in read_entries(data)) + 1
+
+
+def old_logs(golden_sets: Path) -> dict[str, Log]:
+    found = sorted((golden_sets / "legacy-formats").iterdir())
+    logs = {
+        path.name.removesuffix("-0"): {FIRST_LOG: (path / FIRST_LOG).read_bytes()} for path in found
+    }
+    first = logs["magic0-gzip"][FIRST_LOG]
+    end = end_of(first)
+    options = BatchOptions(base_offset=end, partition_leader_epoch=0)
+    second = build_batch([RecordData(b"new", b"k", TIME_MS + 30)], options)
+    logs[SEVERAL] = {FIRST_LOG: first, f"{end:020}.log": second}
+    return logs
+
+
+def plant(data: Path, logs: dict[str, Log]) -> None:
+    """Put logs in place of those that a stopped node has."""
+    for topic, log in logs.items():
+        folder = data / f"{topic}-0"
+        for path in folder.iterdir():
+            if path.name not in {"partition.metadata", "leader-epoch-checkpoint"}:
+                path.unlink()
+        for name, content in log.items():
+            (folder / name).write_bytes(content)
+
+
+def write_recovery_points(data: Path, points: dict[str, int]) -> None:
+    lines = ["0", str(len(points)), *(f"{topic} 0 {offset}" for topic, offset in points.items())]
+    (data / "recovery-point-offset-checkpoint").write_text("\n".join(lines) + "\n")
+
+
+def after_a_crash(data: Path, _logs: dict[str, Log]) -> None:
+    for name in ("recovery-point-offset-checkpoint", ".kafka_cleanshutdown"):
+        (data / name).unlink(missing_ok=True)
+
+
+def after_a_crash_with_recovery_points(data: Path, logs: dict[str, Log]) -> None:
+    (data / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    write_recovery_points(data, {topic: end_of(log[max(log)]) for topic, log in logs.items()})
+
+
+def after_a_clean_stop(data: Path, logs: dict[str, Log]) -> None:
+    assert (data / ".kafka_cleanshutdown").exists()
+    write_recovery_points(data, {topic: end_of(log[max(log)]) for topic, log in logs.items()})
+
+
+def found_in(client: RawClient, topic: str, end: int) -> dict[str, object]:
+    """Return what a reader learns of a topic."""
+    seen: dict[str, object] = {}
+    for time in TIMES:
+        wish = ListOffsetsRequestListOffsetsPartition(0, -1, time)
+        request = ListOffsetsRequest(topics=[ListOffsetsRequestListOffsetsTopic(topic, [wish])])
+        found = client.ask(request, ListOffsetsResponse, 7).topics[0].partitions[0]
+        seen[f"time {time}"] = (found.error_code, found.offset, found.timestamp)
+    for offset in range(end + 2):
+        data = fetch(client, topic, offset)
+        seen[f"offset {offset}"] = (
+            data.error_code,
+            data.high_watermark,
+            data.log_start_offset,
+            bytes(data.records or b"").hex(),
+        )
+    return seen
+
+
+def files_of(data: Path, topic: str) -> dict[str, bytes]:
+    return {
+        path.name: path.read_bytes()
+        for path in sorted((data / f"{topic}-0").iterdir())
+        if path.suffix in {".log", ".index", ".timeindex"}
+    }
+
+
+@contextmanager
+def real_kafka(
+    java: Java,
+    tools: ToolRunner,
+    folder: Path,
+    logs: dict[str, Log],
+    state: Callable[[Path, dict[str, Log]], None],
+) -> Iterator[RealKafka]:
+    with RealKafka(java=java, tools=tools, folder=folder) as node:
+        create(node.bootstrap_servers, logs)
+    plant(node.files.data, logs)
+    state(node.files.data, logs)
+    with RealKafka(java=java, tools=tools, folder=folder, formatted=True) as node:
+        yield node
+
+
+@contextmanager
+def our_node(
+    folder: Path, logs: dict[str, Log], state: Callable[[Path, dict[str, Log]], None]
+) -> Iterator[KvorumNode]:
+    with KvorumNode(folder) as node:
+        create(node.bootstrap_servers, logs)
+        assert node.stop() == 0
+        plant(node.files.data, logs)
+        state(node.files.data, logs)
+        node.start()
+        yield node
+
+
+def create(bootstrap_servers: str, logs: dict[str, Log]) -> None:
+    with ConfluentDriver(bootstrap_servers) as driver:
+        wishes = [TopicWish(name, configs=CONFIGS) for name in logs]
+        assert {done.code for done in driver.create_topics(wishes).values()} == {0}
+    with RawClient(bootstrap_servers) as client:
+        wait_until_served(client, *logs)
+
+
+class Story(NamedTuple):
+    """What a node makes of logs: by topic, what is read, where more is written, the files left."""
+
+    read: dict[str, dict[str, object]]
+    more: dict[str, int]
+    files: dict[str, dict[str, bytes]]
+
+
+def story(node: RealKafka | KvorumNode, logs: dict[str, Log]) -> Story:
+    with RawClient(node.bootstrap_servers) as client:
+        wait_until_served(client, *logs)
+        read = {
+            topic: found_in(client, topic, end_of(log[max(log)])) for topic, log in logs.items()
+        }
+        more = {topic: produce(client, topic, batch(b"more")).base_offset for topic in logs}
+    node.stop()
+    return Story(read, more, {topic: files_of(node.files.data, topic) for topic in logs})
+
+
+@pytest.mark.parametrize(
+    "state", [after_a_crash, after_a_crash_with_recovery_points, after_a_clean_stop]
+)
+def test_logs_of_old_formats_are_served_as_by_kafka(
+    java: Java, kafka_tools: ToolRunner, golden_sets: Path, tmp_path: Path, state: State
+) -> None:
+    logs = old_logs(golden_sets)
+    with real_kafka(java, kafka_tools, tmp_path / "real", logs, state) as real:
+        expected = story(real, logs)
+    with our_node(tmp_path / "ours", logs, state) as ours:
+        got = story(ours, logs)
+    for time in TIMES_IN_VAIN:
+        # A segment without times counts by its file's: Kafka looks into it, and no further.
+        assert expected.read[SEVERAL].pop(time) == (0, -1, -1)
+        assert got.read[SEVERAL].pop(time) == (0, end_of(logs[SEVERAL][FIRST_LOG]), TIME_MS + 30)
+    assert got.read == expected.read
+    assert got.more == expected.more
+    for topic, files in got.files.items():
+        for name, content in files.items():
+            theirs = expected.files[topic][name]
+            if name.endswith(".index"):
+                # After it has rebuilt an index, ours counts those bytes towards the next entry.
+                assert content.startswith(theirs), (topic, name)
+            else:
+                assert content == theirs, (topic, name)
