@@ -27,7 +27,6 @@ from kvorum.wire.messages.list_offsets import (
 from kvorum.wire.records import BatchOptions, RecordData, build_batch
 from kvorum.wire.records.legacy import read_entries
 
-pytestmark = pytest.mark.interop
 FIRST_LOG: Final = "00000000000000000000.log"
 SEVERAL: Final = "several-segments"
 TIME_MS: Final = 1_500_000_000_000
