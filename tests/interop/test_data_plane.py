@@ -11,15 +11,14 @@ from random import Random
 from typing import Any, Final
 
 import pytest
+from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.data_plane_script import TOPICS, Script, Step
-from tests.interop.served_topics import wait_until_served
-from tests.support.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.raw_client import RawClient
+from tests.support.topics import wait_until_led
 
 from kvorum.storage.producer_snapshot import decode_producer_snapshot
 from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
@@ -70,7 +69,7 @@ def nodes(
                 wishes = [TopicWish(name, configs=dict(TOPICS[name])) for name in TOPICS]
                 assert {done.code for done in driver.create_topics(wishes).values()} == {0}
             with RawClient(node.bootstrap_servers) as client:
-                wait_until_served(client, *TOPICS)
+                wait_until_led(client, *TOPICS)
         yield real, ours
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from tests.node.broker_records import brokers, create_topic, set_config
+from tests.node.embedded_cluster import brokers, set_config
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import (
     FETCH_VERSION,
@@ -16,6 +16,7 @@ from tests.support.record_requests import (
     produce,
     values,
 )
+from tests.support.replicated import create_topic
 from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.metadata.configs_image import ResourceType

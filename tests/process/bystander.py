@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
-from tests.process.processor_time import processor_seconds
+from tests.process.resources import processor_seconds
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 

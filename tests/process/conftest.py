@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.process.open_connections import connection_count
+from tests.process.resources import connection_count
 from tests.support.combined_node import CombinedNode, format_node
 from tests.support.node_process import NodeProcess
 

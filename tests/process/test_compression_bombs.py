@@ -19,9 +19,9 @@ from tests.process.produce_bombs import (
     packed_batch,
     tiny_records,
 )
+from tests.process.resources import Memory
 from tests.support.combined_node import PATIENT, CombinedNode
 from tests.support.fixtures import Report
-from tests.support.memory import Memory
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce

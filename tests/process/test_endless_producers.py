@@ -11,17 +11,16 @@ from typing import Final
 
 import pytest
 from tests.process.bystander import WORK_MAX_S, Bystander
-from tests.process.full_disk import assert_stopped_loudly
-from tests.process.processor_time import wait_until_quiet
+from tests.process.failed_nodes import assert_stopped_loudly
+from tests.process.resources import Memory, wait_until_quiet
 from tests.support.fixtures import Report
-from tests.support.lost_disk import (
+from tests.support.lost_log_dir import (
     TOPICS,
     described,
     read_all,
     two_directories,
     wait_until_described,
 )
-from tests.support.memory import Memory
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce
 from tests.support.small_disk import DISK_BYTES, mount

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
-from tests.process.garbage import CUT_OFF
+from tests.process.resources import Memory
+from tests.process.spoilt_requests import CUT_OFF
 from tests.support.combined_node import OTHER_CLUSTER_ID, CombinedNode
-from tests.support.memory import Memory
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
 from tests.support.topics import create, create_request, read_topics, wait_until_served

@@ -7,8 +7,8 @@ import logging
 from dataclasses import replace
 
 import pytest
-from tests.support.turns import let_others_run
-from tests.unit.node.coordinated import (
+from tests.support.waiting import let_others_run
+from tests.unit.node.coordinated_groups import (
     CONTEXT,
     OFFSETS,
     SETTINGS,
