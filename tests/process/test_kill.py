@@ -14,8 +14,9 @@ from tests.support.combined_node import CombinedNode, format_node
 from tests.support.fixtures import Report
 from tests.support.kafka.tools import ToolRunner
 from tests.support.raw_client import RawClient
+from tests.support.threads import Threads
 from tests.support.topics import TopicFacts, create, create_request, read_topics
-from tests.support.waiting import PATIENCE_S, wait_for_change
+from tests.support.waiting import wait_for_change
 
 from kvorum.cli import main
 from kvorum.wire.error_codes import ErrorCode
@@ -47,16 +48,14 @@ class Stream:
         self._answered = 0
         self._changed = threading.Condition()
         self._is_over = False
-        retries = sorted(ledger.pending)
-        self._threads = [
-            threading.Thread(target=self._run, args=[number, retries[number::clients]], daemon=True)
-            for number in range(clients)
-        ]
+        self._clients = clients
+        self._threads = Threads()
 
     def start(self) -> None:
         """Let the clients go."""
-        for thread in self._threads:
-            thread.start()
+        retries = sorted(self._ledger.pending)
+        for number in range(self._clients):
+            self._threads.start(self._run, number, retries[number :: self._clients])
 
     def wait_for_answers(self, count: int) -> None:
         """Return once so many requests of this stream were answered."""
@@ -71,9 +70,7 @@ class Stream:
     def join(self) -> None:
         """Wait until every client has noticed that the node is gone."""
         self._is_over = True
-        for thread in self._threads:
-            thread.join(PATIENCE_S)
-            assert not thread.is_alive()
+        self._threads.join()
         assert self._ledger.problems == []
 
     def _run(self, number: int, retries: list[str]) -> None:

@@ -8,6 +8,7 @@ from tests.support.node_process import run_kvorum
 from tests.support.ports import free_ports
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce, values
+from tests.support.threads import Threads
 from tests.support.topics import create
 from tests.support.waiting import wait_for
 
@@ -81,15 +82,9 @@ def lose_the_disk(node: CombinedNode, disk: Path, broker_id: int = 1) -> None:
     acknowledged: dict[str, list[bytes]] = {topic: [] for topic in TOPICS}
     refusals: dict[str, list[int]] = {topic: [] for topic in TOPICS}
     is_over = threading.Event()
-    producers = [
-        threading.Thread(
-            target=produce_until,
-            args=(node, topic, acknowledged[topic], refusals[topic], is_over),
-        )
-        for topic in TOPICS
-    ]
-    for producer in producers:
-        producer.start()
+    producers = Threads()
+    for topic in TOPICS:
+        producers.start(produce_until, node, topic, acknowledged[topic], refusals[topic], is_over)
     try:
         wait_for(
             lambda: all(refusals[topic] for topic in lost),
@@ -104,8 +99,7 @@ def lose_the_disk(node: CombinedNode, disk: Path, broker_id: int = 1) -> None:
         )
     finally:
         is_over.set()
-        for producer in producers:
-            producer.join()
+        producers.join()
     # Two producers filled the small disk; the others never noticed.
     assert {refusals[topic][0] for topic in lost} == {ErrorCode.KAFKA_STORAGE_ERROR}
     assert [refusals[topic] for topic in sorted(kept)] == [[], []]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 from typing import Final
 
 from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.threads import Threads
 from tests.support.waiting import PATIENCE_S
 
 SOURCE: Final = JAVA_SOURCES / "RecordClients.java"
@@ -53,8 +53,8 @@ class JavaMember:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._thread = threading.Thread(target=self._read)
-        self._thread.start()
+        self._threads = Threads()
+        self._threads.start(self._read)
 
     def close(self) -> None:
         """Leave the group."""
@@ -66,7 +66,7 @@ class JavaMember:
         finally:
             self._process.kill()
             self._process.wait()
-            self._thread.join()
+            self._threads.join()
             self._process.stdout.close()
 
     def _read(self) -> None:

@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
@@ -17,8 +17,8 @@ from tests.support.played_broker import register_broker
 from tests.support.ports import free_ports
 from tests.support.quorum.members import Quorum, describe
 from tests.support.quorum.reassigning import wait_until_all_have_all, wait_until_reached, want
+from tests.support.threads import Threads
 from tests.support.topics import create, read_topics
-from tests.support.waiting import PATIENCE_S
 
 from kvorum.wire.error_codes import ErrorCode
 
@@ -35,7 +35,7 @@ class Balancer:
         self._ports: tuple[int, ...] = ()
         self._next: Iterator[int] = cycle(self._ports)
         self._carried: set[socket.socket] = set()
-        self._threads: list[threading.Thread] = []
+        self._threads = Threads()
         self.forwarded: list[int] = []
 
     @property
@@ -44,7 +44,7 @@ class Balancer:
         return f"127.0.0.1:{self._listening.getsockname()[1]}"
 
     def __enter__(self) -> Self:
-        self._begin(self._accept)
+        self._threads.start(self._accept)
         return self
 
     def __exit__(
@@ -58,9 +58,7 @@ class Balancer:
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         self._drop()
-        for thread in self._threads:
-            thread.join(PATIENCE_S)
-            assert not thread.is_alive(), "a connection of the balancer hangs"
+        self._threads.join()
 
     def point_at(self, ports: Sequence[int]) -> None:
         """Change its mind: forward to these in turns from now on, and drop what it carries."""
@@ -76,18 +74,13 @@ class Balancer:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
-    def _begin(self, work: Callable[..., None], *arguments: object) -> None:
-        thread = threading.Thread(target=work, args=arguments, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
     def _accept(self) -> None:
         while True:
             try:
                 client, _ = self._listening.accept()
             except OSError:
                 return
-            self._begin(self._carry, client)
+            self._threads.start(self._carry, client)
 
     def _carry(self, client: socket.socket) -> None:
         with self._lock:
@@ -105,8 +98,8 @@ class Balancer:
                     return
                 self.forwarded.append(port)
                 self._carried |= {client, server}
-            back = threading.Thread(target=_pump, args=[server, client], daemon=True)
-            back.start()
+            back = Threads()
+            back.start(_pump, server, client)
             _pump(client, server)
             back.join()
             with self._lock:
