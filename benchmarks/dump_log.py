@@ -17,7 +17,7 @@ from benchmarks.report import Row
 from benchmarks.script_flags import RUN_CLASS_FLAGS
 from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.support.kafka.java import Java
-from tests.support.memory import Memory
+from tests.support.resources import Memory
 
 # What bin/kafka-dump-log.sh and bin/kafka-run-class.sh of the release pass to Java.
 DUMP_LOG_FLAGS: Final = ("-Xmx256M", *RUN_CLASS_FLAGS)

@@ -4,7 +4,9 @@ import asyncio
 import threading
 
 import pytest
+from tests.support.threads import Threads
 from tests.support.waiting import (
+    PATIENCE_S,
     NeverCameAboutError,
     wait_for,
     wait_for_async,
@@ -92,3 +94,21 @@ def test_a_wait_for_an_event_says_what_was_there_instead() -> None:
 
     with pytest.raises(NeverCameAboutError, match="a number; the last answer: False"):
         asyncio.run(run())
+
+
+def test_a_thread_that_does_not_end_is_a_failure_that_names_its_work() -> None:
+    may_end = threading.Event()
+
+    def hang() -> None:
+        may_end.wait()
+
+    threads = Threads()
+    threads.patience_s = 0.0
+    threads.start(hang)
+    with pytest.raises(AssertionError, match=r"a thread does not end: .*\(hang\)"):
+        threads.join()
+    assert threads.are_alive
+    threads.patience_s = PATIENCE_S
+    may_end.set()
+    threads.join()
+    assert not threads.are_alive

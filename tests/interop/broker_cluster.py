@@ -10,12 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from confluent_kafka import KafkaException
+from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.controller_quorum import ControllerQuorum
-from tests.support.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import ClusterView, PartitionView
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.kvorum_node import listens
+from tests.support.lone_node import listens
 from tests.support.node import Kind, Node
 from tests.support.node_process import write_properties
 from tests.support.ports import free_ports

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from tests.support.threads import Threads
 from tests.support.waiting import PATIENCE_S, wait_for
 
 POLL_S: Final = 0.2
@@ -41,11 +42,12 @@ class CommittingGroup:
         self._acknowledged: Counter[int] = Counter()
         self._seen: dict[int, set[int]] = {}
         self._is_over = threading.Event()
-        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(members)]
+        self._members = members
+        self._threads = Threads()
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
+        for _ in range(self._members):
+            self._threads.start(self._run)
         return self
 
     def __exit__(
@@ -55,8 +57,7 @@ class CommittingGroup:
         trace: TracebackType | None,
     ) -> None:
         self._is_over.set()
-        for thread in self._threads:
-            thread.join()
+        self._threads.join()
 
     def wait_for(self, counts: Mapping[int, int]) -> None:
         """Wait until so many records of each partition are read, and committed."""

@@ -192,3 +192,27 @@ class ControllerQuorum:
             if (answer.error_code, answer.controller_id) != (ErrorCode.NONE, leader_id):
                 return False
         return True
+
+
+def write_settings_with_a_broker(quorum: ControllerQuorum) -> str:
+    """Make the first node a broker as well, and return where it listens as one."""
+    (port,) = free_ports(1)
+    broker, controller = f"127.0.0.1:{port}", quorum.controllers[1].address
+    listeners = f"PLAINTEXT://{broker},CONTROLLER://{controller}"
+    quorum.write_dynamic_settings()
+    quorum.write_settings(
+        {
+            "controller.quorum.bootstrap.servers": quorum.addresses,
+            "process.roles": "broker,controller",
+            "listeners": listeners,
+            "advertised.listeners": listeners,
+        },
+        1,
+    )
+    return broker
+
+
+def registered_controllers(address: str) -> set[int]:
+    with RawClient(address) as client:
+        response = client.ask(DescribeClusterRequest(endpoint_type=2), DescribeClusterResponse, 1)
+    return {one.broker_id for one in response.brokers}

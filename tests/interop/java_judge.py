@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import subprocess
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
 from tests.support.kafka.java import JAVA_SOURCES, Java
+
+from kvorum.storage.java_properties import store_java_properties
 
 SOURCES = JAVA_SOURCES
 
@@ -44,3 +47,18 @@ class JavaJudge:
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
         return base64.b64decode(self._process.stdout.readline()).decode()
+
+
+class ConfigJudge(JavaJudge):
+    """One Java process that answers questions about configuration; use as a context."""
+
+    def __init__(self, java: Java) -> None:
+        super().__init__(java, "ConfigJudge")
+
+    def ask(self, *parts: str | Mapping[str, str]) -> str:
+        """Return ``=`` and the value, or ``!`` and the message; mappings become properties."""
+        texts = [
+            part if isinstance(part, str) else store_java_properties(part.items(), comments=[])
+            for part in parts
+        ]
+        return self.answer(*texts).replace("!requirement failed: ", "!", 1)

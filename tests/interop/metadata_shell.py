@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.asking import asked_until
-from tests.support.golden_logs import first_offset, snapshots
+from tests.support.golden_data import first_offset, snapshots
 from tests.support.kafka.tools import ToolRunner
+from tests.support.waiting import asked_until
 
 from kvorum.inspection.metadata_log.folded_log import FoldedLog, Provenance
 from kvorum.inspection.shell.image_tree import Software, shell_tree

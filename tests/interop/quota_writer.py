@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from tests.support.raw_client import RawClient
+from tests.support.threads import Threads
 from tests.support.waiting import wait_for_change
 
 from kvorum.wire.error_codes import ErrorCode
@@ -34,10 +35,10 @@ class QuotaWriter:
         self._next_number = 0
         self._is_ending = threading.Event()
         self._progress = threading.Condition()
-        self._thread = threading.Thread(target=self._write_all)
+        self._threads = Threads()
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._threads.start(self._write_all)
         return self
 
     def __exit__(
@@ -47,7 +48,7 @@ class QuotaWriter:
         trace: TracebackType | None,
     ) -> None:
         self._is_ending.set()
-        self._thread.join()
+        self._threads.join()
 
     def wait_for_more(self, count: int) -> None:
         """Wait until `count` more users are acknowledged."""
@@ -62,7 +63,7 @@ class QuotaWriter:
 
     def write_one_more(self) -> None:
         """Write the records of one request, once the thread has ended."""
-        assert not self._thread.is_alive()
+        assert not self._threads.are_alive
         with RawClient(self._addresses()[0]) as client:
             assert self._write(client)
 

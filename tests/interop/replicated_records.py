@@ -11,6 +11,7 @@ from typing import Self
 
 from confluent_kafka import Producer
 from tests.interop.broker_cluster import BrokerCluster
+from tests.support.threads import Threads
 from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.wire.records import read_batches
@@ -31,10 +32,10 @@ class Writer:
 
     def __post_init__(self) -> None:
         self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._send, daemon=True)
+        self._threads = Threads()
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._threads.start(self._send)
         return self
 
     def __exit__(
@@ -44,7 +45,7 @@ class Writer:
         trace: TracebackType | None,
     ) -> None:
         self._ends.set()
-        self._thread.join()
+        self._threads.join()
 
     def wait_for_acknowledged(self, more: int) -> None:
         """Wait until so many more records than by now are acknowledged."""

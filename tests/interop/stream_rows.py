@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.quota_writer import QuotaWriter
-from tests.support.spark.micro_batches import MicroBatches
 from tests.support.spark.small_logs import LOG_FOLDER
+from tests.support.spark.streaming_reads import MicroBatches
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.record_frame import decode_record

@@ -12,9 +12,8 @@ import pytest
 from tests.interop.differential.comparing import is_array, is_object
 from tests.interop.differential.messages import message_of
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.support.asking import are_alike, asked_until
-from tests.support.clients.confluent_access import TOPIC, ask_about_access
+from tests.interop.clients.confluent import TOPIC, ask_about_access
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.waiting import are_alike, asked_until
 
 pytestmark = pytest.mark.sample
 

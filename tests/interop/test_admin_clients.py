@@ -9,12 +9,11 @@ from contextlib import AbstractContextManager
 
 import pytest
 from tests.interop.bad_requests import BAD_REQUESTS, EXISTING_PARTITIONS
-from tests.support.clients.aio import AioKafkaDriver
-from tests.support.clients.confluent import ConfluentDriver
+from tests.interop.clients.aio import AioKafkaDriver
+from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import AdminDriver, PartitionView, TopicWish
 from tests.support.clients.kafka_python import KafkaPythonDriver
-from tests.support.kafka.server import RealKafka
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 
 CLIENTS: dict[str, Callable[[str], AbstractContextManager[AdminDriver]]] = {
     "confluent": ConfluentDriver,

@@ -9,9 +9,8 @@ import pytest
 from tests.interop.protocol.building import build, comparable
 from tests.interop.protocol.requests import KNOWN_USER, REQUESTS, Fields
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 

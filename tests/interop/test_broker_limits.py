@@ -12,19 +12,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 import pytest
+from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.differential.failures import is_failure, is_met_otherwise
 from tests.interop.differential.limits import changed_bodies
 from tests.interop.differential.messages import message_of
 from tests.interop.differential.sides import NO_ANSWER
 from tests.interop.protocol.broker_bodies import bodies
-from tests.interop.served_topics import topic_id, wait_until_served
-from tests.support.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.raw_client import RawClient
+from tests.support.topics import topic_id, wait_until_led
 from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.node.handlers.registry import broker_apis
@@ -91,7 +90,7 @@ class Broker:
         with ConfluentDriver(address) as driver:
             assert {done.code for done in driver.create_topics([TopicWish(TOPIC)]).values()} == {0}
         with RawClient(address) as client:
-            wait_until_served(client, TOPIC)
+            wait_until_led(client, TOPIC)
             self.topic_id = uuid_to_text(topic_id(client, TOPIC))
             # The first ids of producers have to be fetched from the controller.
             wait_for(lambda: _gives_producer_ids(client), "producers get ids")

@@ -8,7 +8,7 @@ from random import Random
 from typing import TypeAlias
 
 import pytest
-from tests.support.kafka.codec_oracle import CodecOracle
+from tests.interop.kafka_schemas import CodecOracle
 from tests.support.kafka.java import Java
 from tests.support.random_messages import random_message
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.interop.config_judge import ConfigJudge
+from tests.interop.java_judge import ConfigJudge
 from tests.support.kafka.java import JAVA_SOURCES, Java
 
 from kvorum.codegen.config_tables import modules

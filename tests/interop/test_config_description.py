@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import pytest
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 
 pytestmark = pytest.mark.sample
 

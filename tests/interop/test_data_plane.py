@@ -12,17 +12,16 @@ from random import Random
 from typing import Any, Final
 
 import pytest
+from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.data_plane_script import TOPICS, Script, Step
-from tests.interop.served_topics import wait_until_served
-from tests.support.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.header_variants import header_variants
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import produce
+from tests.support.topics import wait_until_led
 
 from kvorum.storage.producer_snapshot import decode_producer_snapshot
 from kvorum.wire.error_codes import ErrorCode
@@ -78,7 +77,7 @@ def nodes(
                 wishes = [TopicWish(name, configs=dict(TOPICS[name])) for name in TOPICS]
                 assert {done.code for done in driver.create_topics(wishes).values()} == {0}
             with RawClient(node.bootstrap_servers) as client:
-                wait_until_served(client, *TOPICS)
+                wait_until_led(client, *TOPICS)
         yield real, ours
 
 
@@ -181,7 +180,7 @@ def test_header_fields_at_their_limits_are_answered_as_by_kafka(
             driver = stack.enter_context(ConfluentDriver(node.bootstrap_servers))
             assert driver.create_topics([TopicWish("limits")])["limits"].code == 0
         for client in (theirs, mine):
-            wait_until_served(client, "limits")
+            wait_until_led(client, "limits")
         for name, data in header_variants(int(time.time() * 1000)):
             expected, got = (produce(client, "limits", data) for client in (theirs, mine))
             codes.add(expected.error_code)

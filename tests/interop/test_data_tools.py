@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.support.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode
 from tests.support.waiting import PATIENCE_S
 
 COUNT: Final = 1000

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.interop.log_files import log_files
-from tests.support.dumped_text import decoder_of, dump
+from tests.support.dump_log import decoder_of, dump, log_files
 from tests.support.kafka.tools import ToolRunner
 
 METADATA_LOG = "dynamic-4.3.1/metadata/controller-1/__cluster_metadata-0"

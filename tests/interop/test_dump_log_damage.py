@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support.dumped_text import dump
+from tests.support.dump_log import dump
 from tests.support.kafka.tools import ToolRunner
 
 SUFFIXES = (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot")

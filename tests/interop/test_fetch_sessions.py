@@ -9,14 +9,13 @@ from random import Random
 from typing import Final, NamedTuple
 
 import pytest
-from tests.interop.served_topics import topic_id, wait_until_served
-from tests.support.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.raw_client import RawClient
+from tests.support.topics import topic_id, wait_until_led
 
 from kvorum.wire.messages.delete_records import (
     DeleteRecordsRequest,
@@ -91,7 +90,7 @@ class Server:
 
     def learn(self, name: str) -> None:
         """Wait until a topic is there, and take note of its id."""
-        wait_until_served(self.client, name, partition=PARTITIONS - 1)
+        wait_until_led(self.client, name, partition=PARTITIONS - 1)
         found = topic_id(self.client, name)
         self.topic_ids[name] = found
         self.names[found] = name

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.asking import asked_until
 from tests.support.clients.driver import TopicWish
 from tests.support.clients.kafka_python import KafkaPythonDriver
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.waiting import asked_until
 
 TOPICS = {"files-one", "files.two", "files-three"}
 LOG_DIRECTORY = "__cluster_metadata-0"

@@ -8,8 +8,7 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, Producer
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
-from tests.interop.log_files import log_files
-from tests.support.dumped_text import decoder_of, dump
+from tests.support.dump_log import decoder_of, dump, log_files
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import OLDER_BROKER, REFERENCE_RELEASE
 from tests.support.kafka.java import Java

@@ -10,9 +10,8 @@ import pytest
 from tests.interop.group_script import SUBSCRIPTION
 from tests.interop.group_servers import SETTINGS, Server, batches, coordinates
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 

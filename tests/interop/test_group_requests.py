@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, Final
 
 import pytest
+from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.group_script import TOPICS, Script
 from tests.interop.group_servers import (
     PARTITIONS,
@@ -17,12 +18,10 @@ from tests.interop.group_servers import (
     coordinates,
     topic_ids,
 )
-from tests.support.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse

@@ -11,11 +11,12 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 import pytest
-from tests.support.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.java_records import JavaClients, JavaMember
 from tests.support.clients.driver import TopicWish
-from tests.support.clients.java_records import JavaClients, JavaMember
 from tests.support.kafka.java import Java
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode
+from tests.support.threads import Threads
 from tests.support.waiting import PATIENCE_S, wait_for
 
 PARTITIONS: Final = 6
@@ -69,13 +70,13 @@ class Member:
         self.values: list[bytes] = []
         self.partitions: set[int] = set()
         self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
+        self._threads = Threads()
+        self._threads.start(self._run)
 
     def close(self) -> None:
         """Leave the group."""
         self._is_over.set()
-        self._thread.join()
+        self._threads.join()
 
     def _run(self) -> None:
         while not self._is_over.is_set():

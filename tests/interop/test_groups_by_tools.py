@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.support.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.threads import Threads
 from tests.support.waiting import wait_for
 
 COUNT: Final = 30
@@ -163,12 +162,9 @@ def test_a_group_with_a_member_is_neither_reset_nor_deleted(
     nodes: tuple[str, str], kafka_tools: ToolRunner, java: Java
 ) -> None:
     with ToolRunner(java) as one, ToolRunner(java) as other:
-        consumers = [
-            threading.Thread(target=verify, args=(tools, servers))
-            for tools, servers in zip((one, other), nodes, strict=True)
-        ]
-        for consumer in consumers:
-            consumer.start()
+        consumers = Threads()
+        for tools, servers in zip((one, other), nodes, strict=True):
+            consumers.start(verify, tools, servers)
 
         def has_read_all(servers: str) -> bool:
             described = groups(servers, kafka_tools, "--describe", "--group", GROUP)
@@ -186,8 +182,7 @@ def test_a_group_with_a_member_is_neither_reset_nor_deleted(
             ("--delete", "--group", GROUP),
         ):
             print_the_same(nodes, kafka_tools, *arguments)
-    for consumer in consumers:
-        consumer.join()
+    consumers.join()
 
 
 def verify(tools: ToolRunner, servers: str) -> None:

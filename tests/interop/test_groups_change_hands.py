@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.support.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.waiting import PATIENCE_S
 
 TOPIC: Final = "handed-over"

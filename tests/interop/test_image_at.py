@@ -10,8 +10,7 @@ from typing import Final
 
 import pytest
 from tests.interop.metadata_shell import Shell, history, tree_text
-from tests.support.golden_data import metadata_directories
-from tests.support.golden_logs import first_offset, snapshots
+from tests.support.golden_data import first_offset, metadata_directories, snapshots
 from tests.support.kafka.tools import ToolRunner
 
 from kvorum.inspection.metadata_log.folded_log import FoldedLog

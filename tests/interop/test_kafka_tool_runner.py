@@ -1,7 +1,7 @@
 """The runner of Kafka's tools tells how they ended and what they printed, as a shell would."""
 
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
+from tests.support.lone_node import RealKafka
 
 
 def test_output_and_exit_code_of_a_tool_that_succeeds(kafka_tools: ToolRunner) -> None:

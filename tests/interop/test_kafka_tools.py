@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 from tests.interop.tool_steps import STEPS, Step
-from tests.support.asking import are_alike, asked_until
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.waiting import are_alike, asked_until
 
 # What differs between two clusters that are the same: ids, offsets, times and counts of records.
 DIRECTORY_OR_TOPIC_ID = re.compile(r"\b[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])")

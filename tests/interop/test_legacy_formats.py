@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
-from tests.interop.served_topics import wait_until_served
-from tests.support.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce
+from tests.support.topics import wait_until_led
 
 from kvorum.wire.messages.list_offsets import (
     ListOffsetsRequest,
@@ -153,7 +152,7 @@ def create(bootstrap_servers: str, logs: dict[str, Log]) -> None:
         wishes = [TopicWish(name, configs=CONFIGS) for name in logs]
         assert {done.code for done in driver.create_topics(wishes).values()} == {0}
     with RawClient(bootstrap_servers) as client:
-        wait_until_served(client, *logs)
+        wait_until_led(client, *logs)
 
 
 class Story(NamedTuple):
@@ -166,7 +165,7 @@ class Story(NamedTuple):
 
 def story(node: RealKafka | KvorumNode, logs: dict[str, Log]) -> Story:
     with RawClient(node.bootstrap_servers) as client:
-        wait_until_served(client, *logs)
+        wait_until_led(client, *logs)
         read = {
             topic: found_in(client, topic, end_of(log[max(log)])) for topic, log in logs.items()
         }

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kill_again import kill_again_and_again
+from tests.support.killed_dev_node import kill_again_and_again
 
 ROUNDS = 3
 LOG = Path("data", "__cluster_metadata-0", "00000000000000000000.log")

@@ -20,8 +20,8 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
+from tests.support.lone_node import RealKafka
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.spark.log_source.options import parse_options

@@ -6,7 +6,7 @@ import pytest
 from tests.interop.mixed_processes import Addresses, format_nodes, running, write_settings
 from tests.support.combined_node import CombinedNode
 from tests.support.kafka.java import Java
-from tests.support.lost_disk import leaders, lose_the_disk
+from tests.support.lost_log_dir import leaders, lose_the_disk
 from tests.support.ports import free_ports
 
 

@@ -17,7 +17,7 @@ from tests.interop.metadata_shell import (
     without_provenance,
 )
 from tests.interop.random_log import RandomLog
-from tests.support.dumped_text import dump
+from tests.support.dump_log import dump
 from tests.support.golden_data import metadata_directories
 from tests.support.kafka.tools import ToolRunner
 

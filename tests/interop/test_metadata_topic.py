@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.spark_programs import run_spark_program
 from tests.support.clients.driver import TopicWish
 from tests.support.clients.metadata_readers import (
     READERS,
@@ -21,8 +22,7 @@ from tests.support.clients.metadata_readers import (
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
-from tests.support.spark.spark_programs import run_spark_program
+from tests.support.lone_node import KvorumNode
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import closing
 
 import pytest
-from tests.interop.moved_start import SETTINGS, move_start
+from tests.interop.trimmed_metadata_log import SETTINGS, move_start
 from tests.support.clients.metadata_readers import (
     EARLIEST,
     LATEST,

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 from tests.support.kafka.java import JAVA_SOURCES, Java
-from tests.support.kafka.server import HEAP_MB, NodeFiles, write_settings
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import HEAP_MB, KvorumNode, files_of_lone_node
 from tests.support.metrics_scrape import Page, scrape
 from tests.support.played_broker import (
     HEARTBEAT_VERSION,
@@ -184,9 +183,7 @@ def beans(
 ) -> list[Attribute]:
     """Every attribute of a real combined node that has lived through a little."""
     folder = tmp_path_factory.mktemp("metrics")
-    files = NodeFiles(folder / "server.properties", folder / "data")
-    broker_port, controller_port = free_ports(2)
-    write_settings(files, broker_port, controller_port, OFTEN)
+    files = files_of_lone_node(folder, OFTEN)
     identity = ["--cluster-id", CLUSTER_ID, "--standalone", "--config", str(files.properties)]
     assert kafka_tools.run("kafka-storage", "format", *identity).exit_code == 0
     classes = java.compile(SOURCE)
@@ -198,8 +195,7 @@ def beans(
         try:
             assert process.stdout is not None
             assert process.stdout.readline().strip() == READY
-            addresses = (f"127.0.0.1:{controller_port}", f"127.0.0.1:{broker_port}")
-            live_through(*addresses, CLUSTER_ID)
+            live_through(files.controller, files.broker, CLUSTER_ID)
             said, _ = process.communicate("\n", timeout=PATIENCE_S)
         finally:
             process.kill()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.mixed_voters import LOG, OURS, REAL, both_kinds, described, last_words
+from tests.interop.mixed_quorum import LOG, OURS, REAL, both_kinds, described, last_words
 from tests.support.kafka.java import Java
 from tests.support.node import Node
 from tests.support.node_process import run_kvorum, write_properties

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.interop.mixed_voters import (
+from tests.interop.mixed_quorum import (
     LOG,
     OURS,
     REAL,

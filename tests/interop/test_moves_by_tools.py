@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 from tests.support.kafka.tools import ToolRunner
-from tests.support.log_dir_moves import NODE, hosted, the_other, two_directories, wait_until_moved
-from tests.support.log_dir_requests import Replica, replicas
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce, values
+from tests.support.replica_log_dirs import (
+    NODE,
+    Replica,
+    hosted,
+    replicas,
+    the_other,
+    two_directories,
+    wait_until_moved,
+)
 from tests.support.replicated import (
     BROKERS,
     CONTROLLER,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 import pytest
-from tests.interop.config_judge import ConfigJudge
+from tests.interop.java_judge import ConfigJudge
 from tests.support.kafka.java import Java
 
 from kvorum.node.config import ConfigError, Listener, NodeConfig

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from tests.interop.broker_settings import write_settings_with_a_broker
-from tests.interop.controller_quorum import ControllerQuorum
+from tests.interop.controller_quorum import ControllerQuorum, write_settings_with_a_broker
 from tests.interop.quorum_story import Story, Tool
 from tests.interop.quorum_tools import run_ours, run_real
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.kvorum_node import listens
+from tests.support.lone_node import listens
 from tests.support.node import Kind
 from tests.support.waiting import wait_for
 

@@ -11,18 +11,19 @@ from pathlib import Path
 
 import pytest
 from tests.interop.metadata_shell import Shell
-from tests.interop.mixed_controllers import (
+from tests.interop.mixed_quorum import (
     KEY,
     Controllers,
     are_observing,
     assert_nothing_wrong,
+    described,
     end,
     formed,
     is_reached,
     start,
+    until,
     whole_log,
 )
-from tests.interop.mixed_voters import described, until
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.quorum.reassigning import alter

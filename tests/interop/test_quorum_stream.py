@@ -23,7 +23,7 @@ from tests.interop.stream_rows import (
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Kind
-from tests.support.spark.patience import start_patiently
+from tests.support.spark.streaming_reads import start_patiently
 from tests.support.waiting import wait_for
 
 from kvorum.spark import KvorumMetadataSource

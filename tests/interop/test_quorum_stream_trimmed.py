@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from tests.interop.controller_quorum import ControllerQuorum
-from tests.interop.moved_start import SETTINGS, move_start
 from tests.interop.quota_writer import QuotaWriter
 from tests.interop.stream_rows import records_of, stream_over, users_in
+from tests.interop.trimmed_metadata_log import SETTINGS, move_start
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.spark.micro_batches import MicroBatches
 from tests.support.spark.small_logs import LOG_FOLDER
+from tests.support.spark.streaming_reads import MicroBatches
 from tests.support.waiting import wait_for
 
 from kvorum.spark.errors import DamagedFileError

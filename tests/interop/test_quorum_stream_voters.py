@@ -7,9 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum
+from tests.interop.controller_quorum import ControllerQuorum, registered_controllers
 from tests.interop.quorum_tools import run_ours, run_real
-from tests.interop.registered_controllers import registered_controllers
 from tests.interop.stream_rows import check, read_on, rows_of, stream_over, writing
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner

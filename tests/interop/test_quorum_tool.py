@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 from tests.interop.quorum_tools import comparable, logged, run_ours, run_real, without_progress
 from tests.support.kafka.java import JAVA_SOURCES, Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli.admin.client import AdminClient

@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.broker_settings import write_settings_with_a_broker
-from tests.interop.controller_quorum import ControllerQuorum
+from tests.interop.controller_quorum import (
+    ControllerQuorum,
+    registered_controllers,
+    write_settings_with_a_broker,
+)
 from tests.interop.quorum_tools import run_ours, run_real, without_progress
-from tests.interop.registered_controllers import registered_controllers
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.kvorum_node import listens
+from tests.support.lone_node import listens
 from tests.support.quorum.reassigning import alter
 from tests.support.waiting import wait_for
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from tests.interop.quorum_tools import comparable, run_ours, run_real
 from tests.support.fake_node import SILENCE, Answer, FakeNode
 from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.threads import Threads
 
 from kvorum.cli.admin.error_classes import is_retriable
 from kvorum.wire.error_codes import ErrorCode
@@ -44,8 +44,8 @@ class Server:
     def __init__(self) -> None:
         self.node = FakeNode()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
+        self._threads = Threads()
+        self._threads.start(self._loop.run_forever)
         self._run(self.node.__aenter__())
 
     @property
@@ -60,7 +60,7 @@ class Server:
     def close(self) -> None:
         self._run(self.node.__aexit__())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._threads.join()
         self._loop.close()
 
     def _run(self, coroutine: object) -> None:

@@ -13,8 +13,9 @@ from confluent_kafka import Consumer, Producer
 from tests.interop.controller_quorum import ControllerQuorum
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import listens
+from tests.support.lone_node import listens
 from tests.support.ports import free_ports
+from tests.support.threads import Threads
 from tests.support.topics import create
 from tests.support.waiting import PATIENCE_S, wait_for
 
@@ -118,10 +119,10 @@ def consumed(servers: str) -> Generator[threading.Event]:
                 if found == COUNT + COUNT // 10:
                     everything.set()
 
-    thread = threading.Thread(target=read)
-    thread.start()
+    reader = Threads()
+    reader.start(read)
     try:
         yield everything
     finally:
         ended.set()
-        thread.join()
+        reader.join()

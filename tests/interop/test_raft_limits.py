@@ -24,9 +24,8 @@ from tests.interop.protocol.raft_requests import OTHER, Quorum, requests_for
 from tests.interop.protocol.requests import Fields
 from tests.interop.raft_answers import answer, quorum_of
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.node.handlers.registry import controller_apis

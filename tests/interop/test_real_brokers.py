@@ -25,7 +25,7 @@ from tests.interop.metadata_shell import (
     without_provenance,
 )
 from tests.interop.traffic import Traffic, read_all
-from tests.support.golden_logs import snapshots
+from tests.support.golden_data import snapshots
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import ORDERLY_END, Kind

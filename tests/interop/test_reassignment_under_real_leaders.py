@@ -11,28 +11,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.mixed_controllers import (
+from tests.interop.mixed_quorum import (
     CLUSTER_WIDE,
     KEY,
     Controllers,
+    Described,
     are_observing,
     assert_nothing_wrong,
     end,
     formed,
     is_reached,
     start,
+    until,
+    voter_ids,
     whole_log,
 )
-from tests.interop.mixed_voters import Described, until, voter_ids
 from tests.support.combined_node import CLUSTER_ID
 from tests.support.kafka.java import Java
+from tests.support.metrics_scrape import reassignment_figures
 from tests.support.node import Node
 from tests.support.node_process import run_kvorum
+from tests.support.played_broker import try_to_register
 from tests.support.ports import free_ports
-from tests.support.quorum.broker import try_to_register
 from tests.support.quorum.writers import Writers
 from tests.support.raw_client import RawClient
-from tests.support.reassignment_figures import figures
 
 from kvorum.metadata.record_frame import decode_record
 from kvorum.wire.error_codes import ErrorCode
@@ -93,10 +95,10 @@ def test_a_real_leader_is_led_through_every_step_and_out_of_the_quorum(
     # What a real leader cannot show, our controllers do: node 3 has not started.
     until(
         controllers,
-        "the figures of ours tell of the target that has not started",
-        lambda _: figures(metrics_port).get("blocked_reason") == UNKNOWN_TARGET,
+        "the reassignment_figures of ours tell of the target that has not started",
+        lambda _: reassignment_figures(metrics_port).get("blocked_reason") == UNKNOWN_TARGET,
     )
-    assert figures(metrics_port) == {
+    assert reassignment_figures(metrics_port) == {
         "adding_voters": 1, "removing_voters": 0, "blocked_reason": UNKNOWN_TARGET,
     }  # fmt: skip
     assert "target 3 does not fetch from the leader" in controllers[1].log_text

@@ -11,12 +11,12 @@ from contextlib import closing
 from typing import Any, Final
 
 import pytest
-from tests.support.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.java_records import JavaClients, JavaMember
 from tests.support.clients.driver import TopicWish
-from tests.support.clients.java_records import JavaClients, JavaMember
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode
 from tests.support.waiting import PATIENCE_S, wait_for
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")

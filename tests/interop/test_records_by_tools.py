@@ -14,9 +14,9 @@ from tests.interop.metadata_shell import (
     tree_text,
     without_provenance,
 )
-from tests.support.golden_logs import snapshots
+from tests.support.golden_data import snapshots
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode
 
 from kvorum.wire.records import read_batches
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.support.kafka.java import Java
-from tests.support.kafka.schema_facts import (
+from tests.interop.kafka_schemas import (
     Facts,
     KafkasFacts,
     facts_of_kafka,
@@ -19,6 +18,7 @@ from tests.support.kafka.schema_facts import (
     our_structs,
     plain_schema,
 )
+from tests.support.kafka.java import Java
 from tests.support.source_tree import ROOT
 
 from kvorum.codegen.model import FieldType, MessageSpec

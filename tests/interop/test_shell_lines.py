@@ -15,10 +15,9 @@ from tests.interop.metadata_shell import (
     snapshot_of,
     without_last_controls,
 )
-from tests.support.asking import asked_until
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, asked_until
 
 from kvorum.cli.shell_tool.source import SOFTWARE
 

@@ -14,15 +14,13 @@ from tests.interop.metadata_shell import (
     without_last_controls,
     without_provenance,
 )
-from tests.support.asking import asked_until
 from tests.support.clients.driver import TopicWish
 from tests.support.clients.kafka_python import KafkaPythonDriver
-from tests.support.golden_data import metadata_directories
-from tests.support.golden_logs import snapshots
+from tests.support.golden_data import metadata_directories, snapshots
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.waiting import asked_until
 
 from kvorum.cli.shell import main
 from kvorum.cli.shell_tool.source import SOFTWARE

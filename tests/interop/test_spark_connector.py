@@ -7,12 +7,12 @@ from typing import Final, cast
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
-from tests.support.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.spark_programs import run_spark_program
 from tests.support.clients.driver import TopicWish
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
-from tests.support.kvorum_node import KvorumNode
-from tests.support.spark.spark_programs import run_spark_program
+from tests.support.lone_node import KvorumNode
 from tests.support.waiting import PATIENCE_S
 
 PARTITIONS: Final = 3

@@ -12,13 +12,13 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from tests.interop.clients.spark_programs import run_spark_program
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
+from tests.support.lone_node import RealKafka
 from tests.support.source_tree import ROOT
-from tests.support.spark.spark_programs import run_spark_program
 from tests.support.waiting import PATIENCE_S
 
 OPEN_MS = 600_000

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.lone_node import RealKafka
 
 from kvorum.cli.storage import main
 from kvorum.storage.java_properties import load_java_properties

@@ -11,8 +11,8 @@ import pytest
 from tests.interop.metadata_shell import without_last_controls
 from tests.support.golden_data import metadata_directories
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
+from tests.support.lone_node import RealKafka
 
 from kvorum.storage.batch_header import split_batches
 from kvorum.storage.bootstrap_checkpoint import write_bootstrap_checkpoint

@@ -7,8 +7,8 @@ from itertools import product
 from random import Random
 from typing import Final
 
+from tests.support.golden_data import READ_BY_JAVA
 from tests.support.kafka.java import JAVA_SOURCES, Java
-from tests.support.replaced_text import READ_BY_JAVA
 
 from kvorum.wire.primitives import decode_with_replacement
 

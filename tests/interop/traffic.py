@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+from tests.support.threads import Threads
 from tests.support.waiting import PATIENCE_S, wait_for
 
 PAUSE_BETWEEN_RECORDS_S = 0.005
@@ -38,14 +39,11 @@ class Traffic:
         self.group = self.group or f"readers of {self.topic}"
         self._stops_sending = threading.Event()
         self._stops_reading = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._send, daemon=True),
-            threading.Thread(target=self._read, daemon=True),
-        ]
+        self._sender, self._reader = Threads(), Threads()
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
+        self._sender.start(self._send)
+        self._reader.start(self._read)
         return self
 
     def __exit__(
@@ -54,9 +52,8 @@ class Traffic:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        sender, reader = self._threads
         self._stops_sending.set()
-        sender.join()
+        self._sender.join()
         try:
             if kind is None:
                 wait_for(
@@ -66,7 +63,7 @@ class Traffic:
                 )
         finally:
             self._stops_reading.set()
-            reader.join()
+            self._reader.join()
 
     def wait_for_acknowledged(self, more: int) -> None:
         """Wait until so many records more than by now are acknowledged."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.node.shared_node import FRAME_BYTES_MAX
+from tests.node.embedded_cluster import FRAME_BYTES_MAX
 from tests.support.raw_client import RawClient
 
 from kvorum.testing import Cluster

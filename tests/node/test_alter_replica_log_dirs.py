@@ -6,18 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.log_dir_moves import (
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, fetch, produce, values
+from tests.support.replica_log_dirs import (
     NODE,
     OTHER,
+    Replica,
+    alter,
     hosted,
     names_in,
+    replicas,
     the_other,
     two_directories,
     wait_until_moved,
 )
-from tests.support.log_dir_requests import Replica, alter, replicas
-from tests.support.raw_client import RawClient
-from tests.support.record_requests import batch, fetch, produce, values
 from tests.support.replicated import topic_id_of
 from tests.support.waiting import wait_for
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from tests.node.broker_records import brokers, create_topic, set_config
+from tests.node.embedded_cluster import brokers, set_config
 from tests.support.header_variants import (
     BASE_OFFSET,
     LAST_OFFSET_DELTA,
@@ -23,7 +23,9 @@ from tests.support.record_requests import (
     produce,
     values,
 )
-from tests.support.waiting import PATIENCE_S, wait_for
+from tests.support.replicated import create_topic
+from tests.support.threads import Threads
+from tests.support.waiting import wait_for
 
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.storage.shared_log import at_once
@@ -68,18 +70,18 @@ def test_a_fetch_waits_until_there_are_enough_bytes(
     one = batch(b"value")
     got: list[FetchResponsePartitionData] = []
     with RawClient(cluster.bootstrap_servers.split(",")[0]) as reader:
-        waiting = threading.Thread(
-            target=lambda: got.append(
+        waiting = Threads()
+        waiting.start(
+            lambda: got.append(
                 fetch(reader, topic, 0, min_bytes=2 * len(one), max_wait_ms=FOR_EVER_MS)
             )
         )
-        waiting.start()
         assert produce(broker, topic, one).base_offset == 0
         # The broker has had something else to do since.
         assert values(fetch(broker, topic, 0)) == [b"value"]
         assert got == []
         assert produce(broker, topic, one).base_offset == 1
-        waiting.join(PATIENCE_S)
+        waiting.join()
     assert values(got[0]) == [b"value", b"value"]
     assert got[0].high_watermark == 2
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.metrics_scrape import reassignment_figures
 from tests.support.ports import free_ports
 from tests.support.raw_client import RawClient
-from tests.support.reassignment_figures import figures
 from tests.support.waiting import wait_for
 
 from kvorum.testing import Cluster
@@ -70,12 +70,15 @@ def test_it_is_told_by_controller_and_broker_while_there_is_a_wish(metrics_port:
         listeners = (cluster.controller_servers, cluster.bootstrap_servers)
         before = [describe(address) for address in listeners]
         assert [one.unknown_tagged_fields or None for one in before] == [None, None]
-        assert figures(metrics_port) == {
+        assert reassignment_figures(metrics_port) == {
             "adding_voters": 0, "removing_voters": 0, "blocked_reason": 0,
         }  # fmt: skip
         want(cluster.bootstrap_servers, f"1:{NAME}")
         # The wish is told of at once, and what it waits for a moment later.
-        wait_for(lambda: figures(metrics_port)["blocked_reason"] or None, "a step is blocked")
+        wait_for(
+            lambda: reassignment_figures(metrics_port)["blocked_reason"] or None,
+            "a step is blocked",
+        )
         told = told_by(cluster.controller_servers)
         assert told is not None
         assert told.block_text
@@ -83,7 +86,7 @@ def test_it_is_told_by_controller_and_broker_while_there_is_a_wish(metrics_port:
         assert (target.replica_id, target.replica_directory_id) == (1, OTHER_DISK)
         assert (target.log_end_offset, target.last_fetch_timestamp) == (-1, -1)
         assert told_by(cluster.bootstrap_servers) == told
-        assert figures(metrics_port) == {
+        assert reassignment_figures(metrics_port) == {
             "adding_voters": 1, "removing_voters": 1, "blocked_reason": told.block_reason,
         }  # fmt: skip
         refused = describe(cluster.controller_servers, topic="other")

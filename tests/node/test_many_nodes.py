@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.topic_requests import topics
-from tests.support.topics import create
+from tests.support.topics import create, read_topics
 from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.node.embedded.node import WrongSizeError
@@ -50,9 +49,9 @@ def test_another_leads_when_the_leader_is_killed_and_nothing_is_lost(cluster: Cl
         assert cluster.wait_for_leader(other_than=leader_id) != leader_id
         cluster.restart(leader_id)
     wait_for(
-        lambda: topics(cluster.bootstrap_servers) == {"one", "two", "three"},
+        lambda: read_topics(cluster.bootstrap_servers).keys() == {"one", "two", "three"},
         "all topics are there",
-        otherwise=lambda: topics(cluster.bootstrap_servers),
+        otherwise=lambda: read_topics(cluster.bootstrap_servers),
     )
 
 
@@ -115,7 +114,7 @@ def test_brokers_come_and_go(tmp_path: Path) -> None:
     with Cluster(controllers=1, brokers=3, folder=tmp_path, overrides=QUICK) as cluster:
         assert len(cluster.bootstrap_servers.split(",")) == 3
         wait_for(
-            lambda: topics(cluster.bootstrap_servers.split(",")[2]) == {"made"},
+            lambda: read_topics(cluster.bootstrap_servers.split(",")[2]).keys() == {"made"},
             "the third broker knows the topic",
         )
 

@@ -5,7 +5,7 @@ import struct
 from typing import TypeVar
 
 import pytest
-from tests.node.shared_node import FRAME_BYTES_MAX
+from tests.node.embedded_cluster import FRAME_BYTES_MAX
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 

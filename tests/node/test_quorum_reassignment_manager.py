@@ -10,8 +10,7 @@ from typing import cast
 
 import pytest
 from tests.node.played_leader import PlayedLeader, PlayedReplica
-from tests.support.turns import let_others_run
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, let_others_run
 
 from kvorum.controller.quorum_description import NOBODY, QuorumDescription
 from kvorum.controller.quorum_reassignment.leader_description import quorum_described_by

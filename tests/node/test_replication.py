@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.node.appended_records import append, leader
+from tests.node.embedded_cluster import append, leader
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, fetch_request, produce, values
 from tests.support.replicated import (

@@ -6,18 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.node.appended_records import append
-from tests.node.broker_records import set_config
-from tests.support.log_dir_moves import (
+from tests.node.embedded_cluster import append, set_config
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, fetch, produce, values
+from tests.support.replica_log_dirs import (
+    Replica,
+    alter,
     hosted,
     names_in,
+    replicas,
     the_other,
     two_directories,
     wait_until_moved,
 )
-from tests.support.log_dir_requests import Replica, alter, replicas
-from tests.support.raw_client import RawClient
-from tests.support.record_requests import batch, fetch, produce, values
 from tests.support.replicated import (
     BROKERS,
     CONTROLLER,

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.node.combined_node import prepare_node
+from tests.node.embedded_cluster import prepare_node
 
 from kvorum.node.fault import ServerFault
 from kvorum.node.running_server import ServerClosing

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from tests.node.combined_node import prepare_node
+from tests.node.embedded_cluster import prepare_node
 
 from kvorum.cli import main
 from kvorum.node.config import NodeConfig

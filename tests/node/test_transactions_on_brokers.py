@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from tests.node.broker_records import brokers, create_topic, set_config
+from tests.node.embedded_cluster import brokers, set_config
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import FETCH_VERSION, batch, produce, values
+from tests.support.replicated import create_topic
 from tests.support.waiting import wait_for
 
 from kvorum.broker.transaction_configs import VERIFICATION_KEY

@@ -7,8 +7,9 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
-from tests.process.processor_time import processor_seconds
 from tests.support.raw_client import RawClient
+from tests.support.resources import processor_seconds
+from tests.support.threads import Threads
 from tests.support.waiting import wait_for
 
 from kvorum.wire.error_codes import ErrorCode
@@ -35,10 +36,10 @@ class Bystander:
         self._pid = pid
         self._is_over = threading.Event()
         self._problem = "not one request was answered"
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._threads = Threads()
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._threads.start(self._run)
         wait_for(self._is_answered, "the bystander is answered")
         return self
 
@@ -49,12 +50,12 @@ class Bystander:
         trace: TracebackType | None,
     ) -> None:
         self._is_over.set()
-        self._thread.join()
+        self._threads.join()
         if kind is None:
             assert not self._problem, self._problem
 
     def _is_answered(self) -> bool:
-        assert self.answer_count or self._thread.is_alive(), self._problem
+        assert self.answer_count or self._threads.are_alive, self._problem
         return self.answer_count > 0
 
     def _run(self) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.process.open_connections import connection_count
 from tests.support.combined_node import CombinedNode, format_node
 from tests.support.node_process import NodeProcess
+from tests.support.resources import connection_count
 
 __all__ = ["connection_count"]
 

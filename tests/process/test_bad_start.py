@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.process.bad_starts import assert_one_line, refused
+from tests.process.failed_nodes import assert_one_line, refused
 from tests.support.combined_node import OTHER_CLUSTER_ID, CombinedNode, format_node
 from tests.support.topics import create, read_topics
 

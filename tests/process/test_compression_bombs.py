@@ -21,10 +21,10 @@ from tests.process.produce_bombs import (
 )
 from tests.support.combined_node import PATIENT, CombinedNode
 from tests.support.fixtures import Report
-from tests.support.memory import Memory
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce
+from tests.support.resources import Memory
 from tests.support.topics import create_request, wait_until_written
 
 from kvorum.wire.error_codes import ErrorCode

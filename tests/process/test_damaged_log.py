@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.process.bad_starts import refused
+from tests.process.failed_nodes import refused
 from tests.support.combined_node import LOG_DIRECTORY, CombinedNode
 from tests.support.topics import create, read_topics
 

@@ -11,20 +11,20 @@ from typing import Final
 
 import pytest
 from tests.process.bystander import WORK_MAX_S, Bystander
-from tests.process.full_disk import assert_stopped_loudly
-from tests.process.processor_time import wait_until_quiet
+from tests.process.failed_nodes import assert_stopped_loudly
 from tests.support.fixtures import Report
-from tests.support.lost_disk import (
+from tests.support.lost_log_dir import (
     TOPICS,
     described,
     read_all,
     two_directories,
     wait_until_described,
 )
-from tests.support.memory import Memory
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce
+from tests.support.resources import Memory, wait_until_quiet
 from tests.support.small_disk import DISK_BYTES, mount
+from tests.support.threads import Threads
 from tests.support.topics import create, wait_until_written
 
 from kvorum.wire.error_codes import ErrorCode
@@ -46,7 +46,7 @@ class Producer:
         self.codes: Counter[int] = Counter()
         self.has_stopped = threading.Event()
         self._address = address
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._threads = Threads()
 
     @property
     def refusal_count(self) -> int:
@@ -54,11 +54,11 @@ class Producer:
         return self.codes.total() - self.codes[ErrorCode.NONE]
 
     def start(self) -> None:
-        self._thread.start()
+        self._threads.start(self._run)
 
     def stop(self) -> None:
         self.has_stopped.set()
-        self._thread.join()
+        self._threads.join()
 
     def _run(self) -> None:
         # The node may end, and whatever was on its way then was not acknowledged.

@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.process.bad_starts import assert_one_line
-from tests.process.full_disk import LONG, assert_stopped_loudly
+from tests.process.failed_nodes import LONG, assert_one_line, assert_stopped_loudly
 from tests.support.combined_node import CombinedNode
 from tests.support.small_disk import DISK_BYTES, mount
 from tests.support.topics import create, read_topics

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
-from tests.process.garbage import CUT_OFF
+from tests.process.spoilt_requests import CUT_OFF
 from tests.support.combined_node import OTHER_CLUSTER_ID, CombinedNode
-from tests.support.memory import Memory
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
+from tests.support.resources import Memory
 from tests.support.topics import create, create_request, read_topics, wait_until_served
 
 from kvorum.wire.api_keys import ApiKey

@@ -9,9 +9,9 @@ from socket import create_connection, socket
 import pytest
 from tests.support.combined_node import PATIENT, CombinedNode
 from tests.support.fixtures import Report
-from tests.support.memory import Memory
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
+from tests.support.resources import Memory
 from tests.support.topics import create, wait_until_served
 from tests.support.waiting import PATIENCE_S
 

@@ -12,13 +12,12 @@ from typing import Final
 
 import pytest
 from tests.process.bystander import WORK_MAX_S, Bystander
-from tests.process.processor_time import wait_until_quiet
 from tests.support.combined_node import PATIENT, CombinedNode
 from tests.support.fixtures import Report
-from tests.support.memory import Memory
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import FETCH_VERSION, batch, fetch_request, produce, values
+from tests.support.resources import Memory, wait_until_quiet
 from tests.support.topics import create, wait_until_written
 from tests.support.waiting import PATIENCE_S
 

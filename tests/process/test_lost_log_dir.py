@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.lost_disk import lose_the_disk, two_directories
+from tests.support.lost_log_dir import lose_the_disk, two_directories
 
 
 @pytest.mark.slow

@@ -15,8 +15,7 @@ from tests.process.separate_pair import Pair, make_pair
 from tests.support.combined_node import PATIENT, CombinedNode, format_node
 from tests.support.metrics_scrape import Page, Probe, probe, scrape
 from tests.support.node_process import RUNS, NodeProcess
-from tests.support.played_broker import BROKER_ID
-from tests.support.quorum.broker import register_broker
+from tests.support.played_broker import BROKER_ID, register_broker
 from tests.support.quorum.members import Member, Quorum
 from tests.support.raw_client import RawClient
 from tests.support.topics import create, create_request

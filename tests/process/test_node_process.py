@@ -1,24 +1,78 @@
 """What starts, watches and ends the processes of nodes, with small programs in their place."""
 
+import os
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.support.listening_program import program
-from tests.support.node_process import StartedAgainWarning
+from tests.support.combined_node import CombinedNode
+from tests.support.kafka.java import Java
+from tests.support.node import process_of
+from tests.support.node_process import KAFKA_RUNS, NodeProcess, StartedAgainWarning
 from tests.support.ports import free_ports
-from tests.support.waiting import wait_for
+from tests.support.topics import create
+from tests.support.waiting import NeverCameAboutError, wait_for
 
-A_RUN = """
-import time
-from tests.support.listening_program import LISTENS, program
-print(program(LISTENS).start().lines()[0], flush=True)
+LISTENS = """
+import socket, time
+server = socket.create_server(("127.0.0.1", 0))
+print("up", server.getsockname()[1], flush=True)
+time.sleep(600)
+"""
+A_RUN = f"""
+import sys, time
+from tests.support.node_process import NodeProcess
+process = NodeProcess([sys.executable, "-c", {LISTENS!r}], ready="up")
+print(process.start().lines()[0], flush=True)
 time.sleep(600)
 """
 STAYS = "import time; print('up', flush=True); time.sleep(600)"
+HANGS = "import time; print('almost', flush=True); time.sleep(600)"
+IGNORES_SIGTERM = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {STAYS}"
+DYING_JAVA = f"""#!/bin/sh
+cd "$(dirname "$0")"
+echo $$ >> pids
+if [ "$(wc -l < pids)" -gt "$(cat deaths)" ]; then
+    echo "{KAFKA_RUNS}"
+    exec sleep 600
+fi
+echo "no memory for the heap"
+exit 1
+"""
+"""In place of Java: it dies as often as the file beside it says, and stays after that."""
+SHORT_S = 0.1
+
+
+def program(text: str, log: Path | None = None, attempts: int = 1) -> NodeProcess:
+    """Return a small program in place of a node."""
+    return NodeProcess([sys.executable, "-c", text], log, ready="up", attempts=attempts)
+
+
+def dying_java(folder: Path, *, deaths: int) -> Java:
+    """Return a Java whose processes die while they start."""
+    executable = folder / "java"
+    executable.write_text(DYING_JAVA)
+    executable.chmod(0o755)
+    (folder / "deaths").write_text(str(deaths))
+    return Java(executable, folder)
+
+
+def pids_of_java(folder: Path) -> list[int]:
+    """Return every process that a Java which dies had."""
+    return [int(line) for line in (folder / "pids").read_text().splitlines()]
+
+
+def is_there(pid: int) -> bool:
+    """Tell whether there is such a process, be it one that nobody has waited for."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def listens(port: int) -> bool:
@@ -47,11 +101,77 @@ def test_one_that_ends_before_it_is_ready_is_a_failure_that_shows_its_last_words
         program("raise SystemExit('no room')").start()
 
 
-def test_one_that_may_is_started_once_more_and_that_is_reported(tmp_path: Path) -> None:
-    has_run = tmp_path / "ran"
-    text = f"import pathlib; p = pathlib.Path({str(has_run)!r})\nif p.exists(): {STAYS}\np.touch()"
-    with pytest.warns(StartedAgainWarning, match="it ended before"), program(text, attempts=2):
-        assert has_run.exists()
+def test_one_that_hangs_in_its_start_is_killed_and_shows_what_it_said() -> None:
+    process = program(HANGS)
+    process.launch()
+    pid = process.pid
+    process.wait_for_line("almost")
+    process.patience_s = SHORT_S
+    with pytest.raises(NeverCameAboutError, match=r"it says 'up'(?s:.*)said last:\nalmost"):
+        process.come_up()
+    assert not is_there(pid)
+
+
+def test_one_that_ignores_sigterm_is_killed_and_that_is_a_failure() -> None:
+    with program(IGNORES_SIGTERM) as process:
+        pid = process.pid
+        process.patience_s = SHORT_S
+        with pytest.raises(AssertionError, match=r"it does not end; (?s:.*)said last:\nup"):
+            process.terminate()
+        assert not is_there(pid)
+
+
+def test_a_server_whose_port_is_taken_names_it_in_the_failure(node: CombinedNode) -> None:
+    with socket.create_server(("127.0.0.1", node.broker_port)):
+        process = node.process()
+        process.launch()
+        pid = process.pid
+        with pytest.raises(AssertionError, match=f"port {node.broker_port} is taken by another"):
+            process.come_up()
+    assert not is_there(pid)
+
+
+def test_a_server_whose_disk_becomes_full_ends_the_wait_of_the_test(
+    formatted: CombinedNode, disk: Path
+) -> None:
+    node = formatted.copy_to(disk / "node")
+    with node.process() as process:
+        pid = process.pid
+        with (disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):
+            while True:
+                filler.write(bytes(4096))
+        with suppress(OSError, AssertionError):
+            create(node.broker, *(f"{'x' * 200}-{number}" for number in range(100)))
+        with pytest.raises(AssertionError, match=r"it ended before (?s:.*)No space left on device"):
+            process.wait_until(lambda: None, "the topics are there")
+    assert not is_there(pid)
+
+
+def test_a_java_that_dies_in_its_start_is_started_once_more_and_that_is_reported(
+    tmp_path: Path,
+) -> None:
+    java = dying_java(tmp_path, deaths=1)
+    process = process_of("kafka", java, tmp_path / "server.properties")
+    with pytest.warns(StartedAgainWarning, match="no memory for the heap"):
+        process.start()
+    first, second = pids_of_java(tmp_path)
+    assert process.pid == second
+    process.kill()
+    assert not is_there(first)
+    assert not is_there(second)
+
+
+def test_a_java_that_dies_twice_is_a_failure_that_shows_its_last_words(tmp_path: Path) -> None:
+    java = dying_java(tmp_path, deaths=2)
+    process = process_of("kafka", java, tmp_path / "server.properties")
+    with (
+        pytest.warns(StartedAgainWarning, match="no memory for the heap"),
+        pytest.raises(AssertionError, match="no memory for the heap"),
+    ):
+        process.start()
+    first, second = pids_of_java(tmp_path)
+    assert not is_there(first)
+    assert not is_there(second)
 
 
 def test_no_process_outlives_a_run_that_was_killed() -> None:

@@ -1,9 +1,11 @@
-"""Rows of a log, read with and without damage."""
+"""The rows of a log: read with and without damage, and without their nulls."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
+
+from tests.support.spark.small_logs import SmallLog
 
 from kvorum.spark.files.find import find_files
 from kvorum.spark.files.modes import Mode
@@ -55,3 +57,21 @@ def after_one_flipped_bit(
     return expected.keys() - {row["offset"] for row in whole}, [
         row for row in rows if row["damage"]
     ]
+
+
+def flip(log: SmallLog, random: Random) -> None:
+    path = log.inner / random.choice(sorted(log.batches))
+    data = bytearray(path.read_bytes())
+    data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+    path.write_bytes(data)
+
+
+def present(value: Any) -> Any:
+    """Leave out what is null, at any depth: the columns that a result does not have."""
+    if isinstance(value, dict):
+        named = cast("dict[str, Any]", value)
+        return {name: present(each) for name, each in named.items() if each is not None}
+    if isinstance(value, list):
+        elements: list[Any] = value  # pyright: ignore[reportUnknownVariableType] - any columns
+        return [present(each) for each in elements]
+    return value

@@ -1,6 +1,7 @@
-"""What Spark's filters mean, as Spark applies them to rows."""
+"""The filters of Spark: what they mean, and the rows that are left where they are pushed down."""
 
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -14,6 +15,15 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
+
+from kvorum.spark.files.find import find_files
+from kvorum.spark.files.modes import Mode
+from kvorum.spark.files.ranges import plan_ranges
+from kvorum.spark.log_source.columns import ARROW_TYPES
+from kvorum.spark.log_source.filters import LogFilter
+from kvorum.spark.log_source.options import parse_options
+from kvorum.spark.log_source.range_rows import Reading, range_rows
+from kvorum.spark.log_source.source import PushingReader
 
 # How Spark decides: null never satisfies a comparison.
 MEANING: dict[type[Filter], Callable[[Any, Any], bool]] = {
@@ -55,3 +65,26 @@ def kept(found: list[dict[str, Any]], filters: list[Filter]) -> list[dict[str, A
 def satisfies(row: dict[str, Any], given: Any) -> bool:
     value = row[given.attribute[0]]
     return value is not None and MEANING[type(given)](value, given.value)
+
+
+class Reader(PushingReader):
+    """The reader, with what it made of the filters."""
+
+    @property
+    def made(self) -> LogFilter:
+        return self._filter
+
+
+def pushed(filters: list[Filter]) -> LogFilter:
+    reader = Reader(parse_options({"path": "p", "pushFilters": "true"}), tuple(ARROW_TYPES))
+    assert list(reader.pushFilters(filters)) == filters, "Spark applies each once more"
+    return reader.made
+
+
+def rows(folder: Path, row_filter: LogFilter, mode: Mode, range_bytes: int) -> list[dict[str, Any]]:
+    units = plan_ranges(find_files([str(folder)]), range_bytes=range_bytes, has_gaps=True)
+    reading = Reading(tuple(ARROW_TYPES), mode, row_filter=row_filter)
+    chosen = [unit for unit in units if row_filter.admits_range(unit)]
+    return [
+        row for unit in chosen for batch in range_rows(unit, reading) for row in batch.to_pylist()
+    ]

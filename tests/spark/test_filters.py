@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
     Not,
     StringContains,
 )
-from tests.spark.damaging import flip
+from tests.spark.log_rows import flip
 from tests.spark.spark_filters import kept, random_filters
 from tests.support.spark.small_logs import LOG_FOLDER, START_MS, topic_id, write_log
 

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.spark.present_columns import present
-from tests.support.dump_records import read_dump
-from tests.support.golden_data import dump_text
-from tests.support.spark.golden_topics import TOPICS, GoldenRecord, golden_records
+from tests.spark.log_rows import present
+from tests.support.dump_log import read_dump
+from tests.support.golden_data import TOPICS, GoldenRecord, dump_text, golden_records
 
 from kvorum.internal_topics.coordinator_records import (
     CONSUMER_OFFSETS,

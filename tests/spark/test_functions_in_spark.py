@@ -8,8 +8,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
-from tests.spark.present_columns import present
-from tests.support.spark.golden_topics import TOPICS, golden_records
+from tests.spark.log_rows import present
+from tests.support.golden_data import TOPICS, golden_records
 
 from kvorum.spark import functions
 from kvorum.spark.functions.columns import Column, Kind

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, LessThanOrEqual
 from tests.spark.log_rows import after_one_flipped_bit, rows_of
-from tests.spark.pushed_filters import pushed
-from tests.spark.pushed_filters import rows as filtered_rows
-from tests.spark.spark_filters import kept
+from tests.spark.spark_filters import kept, pushed
+from tests.spark.spark_filters import rows as filtered_rows
 
 from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.files.find import find_files

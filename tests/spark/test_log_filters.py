@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql.datasource import EqualNullSafe, EqualTo, Filter, GreaterThan, IsNull, Not
-from tests.spark.pushed_filters import pushed, rows
-from tests.spark.spark_filters import kept, random_filters
+from tests.spark.spark_filters import kept, pushed, random_filters, rows
 
 from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.files.modes import Mode

@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from tests.spark.pipeline.runs import Notes
-from tests.support.dump_records import DumpRecord, read_dump
+from tests.support.dump_log import DumpRecord, read_dump
 from tests.support.golden_data import METADATA_NODES, dump_text, metadata_directories
 
 from kvorum.metadata.image import MetadataImage

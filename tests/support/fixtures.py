@@ -14,9 +14,8 @@ from tests.support.kafka.fetch_jars import (
     find_java,
 )
 from tests.support.kafka.java import Java
-from tests.support.kafka.server import RealKafka
 from tests.support.kafka.tools import ToolRunner
-from tests.support.kvorum_node import KvorumNode
+from tests.support.lone_node import KvorumNode, RealKafka
 
 JarsOf = Callable[[str], Path]
 Report = Callable[[str], None]

@@ -1,13 +1,15 @@
-"""Simulated quorums that stop at a moment, and what their disks hold then."""
+"""A quorum that has lost its majority: three stories of how, and what is left on its disks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain, combinations
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from kvorum.inspection.recovery.forecast import Forecast
 from kvorum.inspection.recovery.log_facts import Committed
@@ -16,13 +18,17 @@ from kvorum.inspection.recovery.survivor import Survivor, read_survivor
 from kvorum.raft.voter_set import Voter, VoterSet
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.faults import Fault
-from kvorum.simulation.node import SimulatedNode
+from kvorum.simulation.node import Part, SimulatedNode
+from kvorum.simulation.operator import OPERATOR_ID
 from kvorum.simulation.options import Options, QuorumKind, draw_options
 from kvorum.simulation.surroundings import random_for
+from kvorum.simulation.versions import Release
 from kvorum.simulation.world import World
 from kvorum.storage.files import FileSystem
 from kvorum.storage.meta_properties import MetaProperties, write_meta_properties
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
+from kvorum.wire.headers import encode_request_frame
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterRequestListener
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 DURATION_MS = 60_000
@@ -144,3 +150,190 @@ def committed_of(survivors: Iterable[Survivor]) -> Committed:
 def keeps(forecast: Forecast, offset: int, epoch: int) -> bool:
     """Return whether an acknowledged record is kept, by the forecast."""
     return OffsetAndEpoch(offset, epoch) < forecast.kept
+
+
+WRITE_EVERY_MS = 100.0
+CUT_MS = 14_000.0
+NEXT_CUT_MS = 20_000.0
+END_MS = 24_000.0
+IN_FLIGHT_MS = 600.0
+"""Short enough that a leader which is cut off still leads."""
+PARTIAL_SNAPSHOT = "00000000000000000003-0000000001-77.checkpoint.part"
+
+
+class Acknowledged(NamedTuple):
+    """A write whose commit was confirmed to its writer."""
+
+    offset: int
+    epoch: int
+    value: bytes
+
+
+@dataclass
+class Story:
+    """A world that has stopped, and the writes in it that were acknowledged."""
+
+    world: World
+    acknowledged: list[Acknowledged] = field(default_factory=list[Acknowledged])
+
+    @property
+    def voters(self) -> list[SimulatedNode]:
+        """The nodes that were the voters at the beginning."""
+        return [node for node in self.world.nodes.values() if node.part is Part.VOTER]
+
+
+class Teller:
+    """Plans the events of a world."""
+
+    world: World
+
+    def __init__(self) -> None:
+        self.acknowledged: list[Acknowledged] = []
+        self._number = 0
+
+    def begin(self, world: World) -> None:
+        """Plan everything in a world that is about to run."""
+        self.world = world
+        self.at(0.0, self._write)
+        self.script()
+
+    def script(self) -> None:
+        """Plan what makes the story."""
+        raise NotImplementedError
+
+    def at(self, time_ms: float, callback: Callable[[], None]) -> None:
+        """Do something at a time."""
+        self.world.quorum.around.events.at(time_ms, callback)
+
+    def leader(self) -> SimulatedNode:
+        """Return the node that leads the highest epoch."""
+        leader = self.world.quorum.leader()
+        assert leader is not None
+        return leader
+
+    def cut_off(self, node: SimulatedNode, *, keeps: Part | None = None) -> None:
+        """Cut a node off from the others, but for those of one part."""
+        for other in self.world.nodes.values():
+            if other is not node and other.part is not keeps:
+                self.world.quorum.around.network.cut(node.node_id, other.node_id)
+                self.world.quorum.around.network.cut(other.node_id, node.node_id)
+
+    def _write(self) -> None:
+        """Write a value to every node that believes to lead, again and again."""
+        around = self.world.quorum.around
+        for node in self.world.nodes.values():
+            process = node.process
+            if process is not None and process.application.leading_epoch is not None:
+                self._write_to(node, process.application.leading_epoch)
+        around.events.after(WRITE_EVERY_MS, self._write)
+
+    def _write_to(self, node: SimulatedNode, epoch: int) -> None:
+        process = node.process
+        assert process is not None
+        around = self.world.quorum.around
+        self._number += 1
+        value = b"mine %d" % self._number
+        around.properties.ledger.invoked(value, around.now_ms)
+
+        def told(offset: int | None) -> None:
+            if offset is not None:
+                self.acknowledged.append(Acknowledged(offset, epoch, value))
+
+        def propose() -> None:
+            process.propose(value, told)
+
+        process.turn(propose)
+
+
+def uncommitted_tail(kind: QuorumKind, voter_count: int) -> Story:
+    """The leader is cut off and goes on writing; of five, a follower is cut off later."""
+    return run_story(Cutting(), kind, voter_count, END_MS)
+
+
+def snapshot_in_the_making(kind: QuorumKind, voter_count: int) -> Story:
+    """As before, with logs that begin at snapshots, and half of another snapshot on each disk."""
+    story = run_story(
+        Cutting(),
+        kind,
+        voter_count,
+        END_MS,
+        holds=lambda options: options.snapshot_every <= 15 and options.log.retention_bytes <= 2_000,
+    )
+    for node in story.world.nodes.values():
+        files = node.disk.inspect()
+        if files.exists(node.settings.directory):
+            part = files.create_exclusively(node.settings.directory / PARTIAL_SNAPSHOT)
+            part.write_at(0, b"half a snapsh")
+    return story
+
+
+def voter_change_in_flight(kind: QuorumKind, voter_count: int) -> Story:
+    """The leader is cut off from the other voters, and appends a new voter that it still hears."""
+    return run_story(
+        Adding(), kind, voter_count, CUT_MS + IN_FLIGHT_MS, holds=lambda one: one.spare_count > 0
+    )
+
+
+class Cutting(Teller):
+    """Cuts the leader off; later, of more than three voters, one of those who follow the next."""
+
+    def script(self) -> None:
+        self.at(CUT_MS, lambda: self.cut_off(self.leader()))
+        if self.world.options.voter_count > 3:
+            self.at(NEXT_CUT_MS, self._cut_a_follower)
+
+    def _cut_a_follower(self) -> None:
+        leader = self.leader()
+        assert leader.core is not None
+        epoch = leader.core.role.epoch
+        following = [
+            node
+            for node in self.world.nodes.values()
+            if node.part is Part.VOTER and node.core is not None and node.core.role.epoch == epoch
+        ]
+        self.cut_off(next(node for node in following if node is not leader))
+
+
+class Adding(Teller):
+    """Adds a voter to a leader that cannot commit."""
+
+    def script(self) -> None:
+        self.at(CUT_MS, self._add)
+
+    def _add(self) -> None:
+        leader = self.leader()
+        self.cut_off(leader, keeps=Part.SPARE)
+        spare = next(node for node in self.world.nodes.values() if node.part is Part.SPARE)
+        around = self.world.quorum.around
+        around.properties.operator_asked_to_add(spare.node_id, spare.directory_id)
+        request = AddRaftVoterRequest(
+            cluster_id=around.cluster_id,
+            timeout_ms=30_000,
+            voter_id=spare.node_id,
+            voter_directory_id=spare.directory_id,
+            listeners=[AddRaftVoterRequestListener("CONTROLLER", spare.host, 9093)],
+        )
+        frame = encode_request_frame(request, version=1, correlation_id=1, client_id="operator")
+        self.world.quorum.carry_request(OPERATOR_ID, leader.host, frame, lambda _: None)
+
+
+def run_story(
+    teller: Teller,
+    kind: QuorumKind,
+    voter_count: int,
+    end_ms: float,
+    *,
+    holds: Callable[[Options], bool] = lambda _: True,
+) -> Story:
+    """Run a story to its end, and kill every process."""
+
+    def suits(options: Options) -> bool:
+        is_plain = set(options.releases) == {Release.LATEST} and not options.auto_joins
+        return is_plain and options.raft.fetch_timeout_ms >= 1_000 and holds(options)
+
+    seed = seed_with(kind, voter_count, holds=suits)
+    world = stopped_world(seed, end_ms, plan=(), before=teller.begin)
+    for node in world.nodes.values():
+        node.crash(is_power_cut=False)
+    name_directories(world)
+    return Story(world, teller.acknowledged)

@@ -60,3 +60,12 @@ def probe(address: str, path: str) -> Probe:
     except urllib.error.HTTPError as error:
         with error:
             return Probe(HTTPStatus(error.code), json.load(error))
+
+
+def reassignment_figures(port: int) -> dict[str, float]:
+    """Return the reassignment_figures about a reassignment, by the end of their names."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as page:
+        lines = page.read().decode().splitlines()
+    prefix = "kvorum_quorum_reassignment_"
+    found = (line.split() for line in lines if line.startswith(prefix))
+    return {name.removeprefix(prefix): float(value) for name, value in found}

@@ -63,7 +63,8 @@ class NodeProcess:
     """One process of a node; as a context it is running, and killed at the end.
 
     What it says goes to the end of `log`, or to a file that nobody sees. It runs once it has said
-    `ready`; one that does not get there is started anew, `attempts` times in all.
+    `ready`; one that does not get there is started anew, `attempts` times in all. Whatever it has
+    to do it does within `patience_s`: one that hangs is killed, and that is a failure.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class NodeProcess:
     ) -> None:
         self.command = command
         self.log = log
+        self.patience_s = PATIENCE_S
         self._ready = ready
         self._attempts = attempts
         self._environment = environment
@@ -181,7 +183,9 @@ class NodeProcess:
                 raise AssertionError(f"it ended before {state}:\n{self.last_words()}")
             return found
 
-        return wait_for(look_while_it_runs, state, otherwise=self.last_words)
+        return wait_for(
+            look_while_it_runs, state, otherwise=self.last_words, patience_s=self.patience_s
+        )
 
     def terminate(self) -> Ended:
         """Send SIGTERM and wait for the end."""
@@ -209,7 +213,7 @@ class NodeProcess:
         """Wait until it ends; one that does not is killed, and that is a failure."""
         process = self._launched()
         try:
-            process.wait(PATIENCE_S)
+            process.wait(self.patience_s)
         except subprocess.TimeoutExpired as error:
             self.kill()
             raise AssertionError(f"it does not end; {self.last_words()}") from error

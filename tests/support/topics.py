@@ -1,5 +1,7 @@
 """Creating topics and looking at them, over a connection of one's own."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +11,17 @@ from tests.support.waiting import wait_for
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+    ListOffsetsResponse,
+)
+from kvorum.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 
 CREATE_TIMEOUT_MS = 10_000
 
@@ -93,3 +105,28 @@ def wait_until_written(address: str, topic: str, data: bytes) -> None:
 
     with RawClient(address) as client:
         wait_for(lambda: code() is ErrorCode.NONE, f"a batch is taken for {topic}", otherwise=code)
+
+
+_LATEST = -1
+
+
+def wait_until_led(client: RawClient, *names: str, partition: int = 0) -> None:
+    """Wait until a broker leads one partition of each topic."""
+    wish = ListOffsetsRequestListOffsetsPartition(partition, -1, _LATEST)
+    request = ListOffsetsRequest(
+        topics=[ListOffsetsRequestListOffsetsTopic(name, [wish]) for name in names]
+    )
+
+    def are_served() -> bool:
+        answer = client.ask(request, ListOffsetsResponse, 5)
+        codes = {one.error_code for topic in answer.topics for one in topic.partitions}
+        return codes == {0}
+
+    wait_for(are_served, f"{', '.join(names)} are served")
+
+
+def topic_id(client: RawClient, name: str) -> bytes:
+    """Return the id that a topic has."""
+    request = MetadataRequest([MetadataRequestTopic(name=name)])
+    (described,) = client.ask(request, MetadataResponse, 12).topics
+    return described.topic_id

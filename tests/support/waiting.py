@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, TypeVar
 
 PATIENCE_S: Final = 60.0 * float(os.environ.get("KVORUM_TEST_PATIENCE", "1"))
@@ -129,3 +130,38 @@ def _complaint(
 ) -> str:
     told = f"after {patience_s:g} s still not so: {state}; the last answer: {last!r}"
     return told if otherwise is None else f"{told}\n{otherwise()}"
+
+
+_Answer = TypeVar("_Answer")
+
+
+def asked_until(
+    ask: Callable[[], _Answer], is_so: Callable[[_Answer], bool], state: str
+) -> _Answer:
+    """Return the first answer that is so; if none ever is, the last one, for a test to show."""
+    answers: list[_Answer] = []
+
+    def look() -> bool:
+        answers[:] = [ask()]
+        return is_so(answers[0])
+
+    with suppress(NeverCameAboutError):
+        wait_for(look, state)
+    return answers[0]
+
+
+def are_alike(answers: tuple[object, object]) -> bool:
+    """Tell whether both sides gave the same answer."""
+    return answers[0] == answers[1]
+
+
+TURNS = 50
+
+
+async def let_others_run() -> None:
+    """Give every task that is ready its turns, and what comes of them theirs.
+
+    What is still not so afterwards waits for something else.
+    """
+    for _ in range(TURNS):
+        await asyncio.sleep(0)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.house.release.building import Archives, Installation, clean_environment, install
 from tests.support.combined_node import CLUSTER_ID
-from tests.support.dump_records import read_dump
+from tests.support.dump_log import read_dump
 from tests.support.golden_data import dump_text
 from tests.support.kafka.fetch_jars import NotToBeHadError, find_java
 from tests.support.metrics_scrape import scrape

@@ -12,7 +12,7 @@ from tests.interop.differential.harness import Outcome
 from tests.interop.differential.metadata_log import NO_OP, LogRecord
 from tests.interop.differential.sides import Side
 from tests.interop.differential.view import ClusterView
-from tests.support.dump_records import read_dump
+from tests.support.dump_log import read_dump
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import TOOL_CLASSES
 

@@ -39,9 +39,8 @@ from tests.interop.differential.metadata_log import LogRecord
 from tests.interop.differential.resets import RESETS
 from tests.interop.differential.script import AnyStep, Script, Silence, Step
 from tests.interop.differential.sides import Side, start_sides, without_own_registration
-from tests.support.asking import asked_until
 from tests.support.kafka.java import Java
-from tests.support.waiting import NeverCameAboutError, wait_for
+from tests.support.waiting import NeverCameAboutError, asked_until, wait_for
 
 from kvorum.wire.json_form import Json
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -44,3 +45,12 @@ KINDS: Final[Mapping[str, Callable[[int], Script]]] = MappingProxyType(
     }
 )
 """From the name of a kind to the script of a seed."""
+
+
+QUICK_SCRIPTS: Final = 72
+
+
+SCRIPTS: Final = int(os.environ.get("KVORUM_DIFFERENTIAL_SCRIPTS", QUICK_SCRIPTS))
+
+
+FIRST_SEED: Final = int(os.environ.get("KVORUM_DIFFERENTIAL_SEED", "0"))

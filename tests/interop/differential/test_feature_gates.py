@@ -20,7 +20,7 @@ from tests.interop.differential.metadata_log import LogTail
 from tests.interop.differential.script import AnyStep, Script
 from tests.interop.differential.sides import Side
 from tests.interop.differential.story import script_of
-from tests.support.golden_logs import log_records, snapshot_records, snapshots
+from tests.support.golden_data import log_records, snapshot_records, snapshots
 from tests.support.kafka.java import Java
 
 from kvorum.metadata.configs_image import ResourceType

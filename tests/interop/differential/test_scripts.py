@@ -15,9 +15,8 @@ import pytest
 from tests.interop.differential import bounds_scripts
 from tests.interop.differential.dumped_logs import dump_differences
 from tests.interop.differential.harness import Outcome, Pair, shrink
-from tests.interop.differential.kinds import KINDS
+from tests.interop.differential.kinds import FIRST_SEED, KINDS, QUICK_SCRIPTS, SCRIPTS
 from tests.interop.differential.script import Script
-from tests.interop.differential.script_seeds import FIRST_SEED, QUICK_SCRIPTS, SCRIPTS
 from tests.support.kafka.java import Java
 
 IS_SHRINKING: Final = "KVORUM_DIFFERENTIAL_SHRINK" in os.environ

@@ -18,7 +18,7 @@ from tests.interop.differential.harness import Pair, names_of
 from tests.interop.differential.script import AnyStep, Body, Step
 from tests.interop.differential.security_scripts import ANYTHING, SUPER_USER, security_script
 from tests.interop.differential.sides import Side
-from tests.interop.differential.token_secrets import TOKEN_KEY
+from tests.interop.differential.view import TOKEN_KEY
 from tests.support.kafka.java import Java
 
 from kvorum.metadata.acl_codes import (

@@ -29,15 +29,17 @@ This folds the few records it needs itself, so that an error in our image cannot
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from tests.interop.differential.metadata_log import LogRecord
 from tests.interop.differential.settings_view import SettingsView
-from tests.interop.differential.token_secrets import secret_of
 
 from kvorum.wire.json_form import Json
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
@@ -262,3 +264,13 @@ _FOLDS = MappingProxyType(
         "DelegationTokenRecord": ClusterView.make_token,
     }
 )
+
+
+TOKEN_KEY: Final = "a secret of both sides"
+"""What ``delegation.token.secret.key`` has to be for scripts with ``$secret:N``."""
+
+
+def secret_of(token_id: str) -> str:
+    """Return the secret of a delegation token, as JSON shows bytes."""
+    secret = hmac.digest(TOKEN_KEY.encode(), token_id.encode(), hashlib.sha512)
+    return base64.b64encode(secret).decode()

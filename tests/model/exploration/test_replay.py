@@ -14,8 +14,7 @@ from tests.model.exploration.replay import Replay
 from tests.model.exploration.replayed_steps import look_at_step
 from tests.model.scenarios import script
 from tests.model.scenarios import simulation as plain
-from tests.model.scenarios.stirring import stir
-from tests.model.scenarios.traces_of import FILES, FOLDER
+from tests.model.scenarios.script import TRACE_FILES, TRACES_FOLDER, stir
 
 from kvorum.controller.quorum_reassignment import pursuit
 from kvorum.controller.quorum_reassignment.next_step import HandOver, Reached
@@ -60,7 +59,7 @@ LIES = {FaultKind.BIT_FLIP}
 
 def replayed_scenario(name: str) -> Replay:
     """Return the replay of one scenario file."""
-    return replayed_steps(script.parse((FOLDER / f"{name}.txt").read_text(encoding="utf-8")))
+    return replayed_steps(script.parse((TRACES_FOLDER / f"{name}.txt").read_text(encoding="utf-8")))
 
 
 def replayed_steps(steps: list[script.Step]) -> Replay:
@@ -115,7 +114,7 @@ def replayed_world(seed: int) -> Replay:
     return replay
 
 
-@pytest.mark.parametrize("name", sorted(file.stem for file in FILES))
+@pytest.mark.parametrize("name", sorted(file.stem for file in TRACE_FILES))
 def test_what_cores_do_in_a_scenario_is_allowed(name: str) -> None:
     assert replayed_scenario(name).problem is None
 

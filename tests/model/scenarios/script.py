@@ -37,6 +37,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from random import Random
 
 from tests.model.scenarios.asking import parse_request
 from tests.model.scenarios.simulation import Simulation
@@ -214,3 +216,34 @@ def show(simulation: Simulation, say: Callable[[str], None]) -> None:
             f"log {log.start_offset} to {log.end_offset} (durable {log.durable_end_offset}), "
             f"committed {node.core.high_watermark}"
         )
+
+
+def stir(simulation: Simulation, random: Random) -> None:
+    """Do one random thing to a cluster."""
+    node_id = random.choice(sorted(simulation.nodes))
+    node = simulation.nodes[node_id]
+    chance = random.random()
+    if chance < 0.55 and simulation.in_flight:
+        simulation.deliver(random.randrange(len(simulation.in_flight)))
+    elif chance < 0.60 and simulation.in_flight:
+        simulation.drop(random.randrange(len(simulation.in_flight)))
+    elif chance < 0.72:
+        simulation.flush(node_id)
+    elif chance < 0.82:
+        simulation.advance(random.choice([1, 20, 100, 700]))
+    elif chance < 0.91:
+        simulation.propose(node_id, [f"{random.random()}"] * random.randint(1, 3))
+    elif chance < 0.93:
+        simulation.make_snapshot(node_id)
+    elif chance < 0.96:
+        simulation.cut ^= {node_id}
+    elif node.core is None:
+        simulation.start(node_id)
+    elif chance < 0.98:
+        simulation.crash(node_id)
+
+
+TRACES_FOLDER = Path(__file__).parent / "traces"
+
+
+TRACE_FILES = sorted(TRACES_FOLDER.glob("*.txt"))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from tests.model.scenarios.script import stir
 from tests.model.scenarios.simulation import Simulation
-from tests.model.scenarios.stirring import stir
 
 from kvorum.raft.roles import RoleName
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 from tests.model.scenarios import script
-from tests.model.scenarios.traces_of import FILES
+from tests.model.scenarios.script import TRACE_FILES
 
 
 def test_there_are_scenarios() -> None:
-    assert len(FILES) >= 8
+    assert len(TRACE_FILES) >= 8
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", TRACE_FILES, ids=lambda file: file.stem)
 def test_scenario(file: Path) -> None:
     stored = file.read_text(encoding="utf-8")
     traced = script.render(script.run(script.parse(stored)))
@@ -29,5 +29,5 @@ def test_scenario(file: Path) -> None:
 
 
 def test_a_scenario_leaves_the_same_trace_each_time() -> None:
-    steps = script.parse(FILES[0].read_text(encoding="utf-8"))
+    steps = script.parse(TRACE_FILES[0].read_text(encoding="utf-8"))
     assert script.render(script.run(steps)) == script.render(script.run(steps))

@@ -11,11 +11,200 @@ import os
 import secrets
 import sys
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import pytest
-from tests.model.simulation.partition_mistakes import MISTAKES, Mistake
 
+from kvorum.broker.fetcher import replica_fetcher
+from kvorum.broker.fetcher.partition_fetch_state import (
+    FetchedPartition,
+    PartitionFetchState,
+    initial_fetch_state,
+)
+from kvorum.broker.partition_leader.leader import PartitionLeader
+from kvorum.broker.partition_leader.partition_state import (
+    CommittedPartitionState,
+    IsrProposal,
+    PendingExpandIsr,
+    PendingShrinkIsr,
+)
+from kvorum.controller.apis import alter_partition, broker_registration
+from kvorum.metadata.cluster_image import ClusterImage
+from kvorum.metadata.partition import PartitionRegistration
 from kvorum.simulation.partitions.world import run_partitions_seed
+from kvorum.storage import unified_log
+from kvorum.storage.segment import Segment
+from kvorum.storage.unified_log import UnifiedLog
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_partition import AlterPartitionRequestPartitionData
+from kvorum.wire.records import RecordBatch, read_batches
+
+# pyright: reportPrivateUsage=false
+# (a mistake is made inside of a class)
+
+
+LOSS = frozenset(
+    {"a new leader has everything that was committed", "what is committed is in sync everywhere"}
+)
+STANDSTILL = frozenset(
+    {"in peace everybody is in sync again", "in peace every write is acknowledged"}
+)
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """Something that somebody could get wrong; the world of `seed` shows it."""
+
+    name: str
+    make: Callable[[pytest.MonkeyPatch], None]
+    seed: int
+    claims: frozenset[str] = LOSS
+
+
+def _committed_isr_only(patch: pytest.MonkeyPatch) -> None:
+    def members(self: PendingExpandIsr) -> frozenset[int]:
+        return self.committed.members
+
+    def not_even_waiting(self: PartitionLeader, _: int) -> bool:
+        return False
+
+    patch.setattr(PendingExpandIsr, "maximal", property(members))
+    raise_it = PartitionLeader._raise_high_watermark
+
+    def without_those_who_join(self: PartitionLeader, now_ms: float) -> None:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(PartitionLeader, "_may_join", not_even_waiting)
+            raise_it(self, now_ms)
+
+    patch.setattr(PartitionLeader, "_raise_high_watermark", without_those_who_join)
+
+
+def _shrink_at_once(patch: pytest.MonkeyPatch) -> None:
+    def without(self: PendingShrinkIsr) -> frozenset[int]:
+        return self.committed.members - self.leaving
+
+    patch.setattr(PendingShrinkIsr, "maximal", property(without))
+
+
+def _stale_leader_epochs(patch: pytest.MonkeyPatch) -> None:
+    refuse = alter_partition.refusal_code
+
+    def lenient(
+        cluster: ClusterImage,
+        partition: PartitionRegistration,
+        wanted: AlterPartitionRequestPartitionData,
+        *,
+        broker_id: int,
+        isr: list[tuple[int, int]],
+    ) -> ErrorCode:
+        wanted.leader_epoch = partition.leader_epoch
+        wanted.partition_epoch = partition.partition_epoch
+        return refuse(cluster, partition, wanted, broker_id=partition.leader, isr=isr)
+
+    patch.setattr(alter_partition, "refusal_code", lenient)
+
+
+def _below_the_epoch_start(patch: pytest.MonkeyPatch) -> None:
+    expand = PartitionLeader._expansion
+
+    def by_high_watermark(self: PartitionLeader, follower: int) -> IsrProposal | None:
+        self._epoch_start_offset = 0
+        return expand(self, follower)
+
+    patch.setattr(PartitionLeader, "_expansion", by_high_watermark)
+
+
+def _minimum_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PartitionLeader, "is_under_min_isr", property(lambda _: False))
+
+
+def _believe_in_clean_shutdowns(patch: pytest.MonkeyPatch) -> None:
+    def clean(*_: object) -> bool:
+        return True
+
+    patch.setattr(broker_registration, "_was_shutdown_clean", clean)
+
+
+def _never_give_up_a_change(patch: pytest.MonkeyPatch) -> None:
+    lead = PartitionLeader.lead
+
+    def keep(
+        self: PartitionLeader,
+        partition: PartitionRegistration,
+        *,
+        log_end_offset: int,
+        now_ms: float,
+    ) -> bool:
+        before = self.state
+        told = lead(self, partition, log_end_offset=log_end_offset, now_ms=now_ms)
+        if not isinstance(before, CommittedPartitionState):
+            self.state = before
+        return told
+
+    patch.setattr(PartitionLeader, "lead", keep)
+
+
+def _truncate_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """As before KIP-101: what is committed may be above a follower's high watermark."""
+
+    def by_high_watermark(partition: FetchedPartition, epoch: int) -> PartitionFetchState:
+        state = initial_fetch_state(partition, epoch)
+        return replace(state, fetch_offset=partition.replica.high_watermark, is_truncating=True)
+
+    patch.setattr(replica_fetcher, "initial_fetch_state", by_high_watermark)
+
+
+def _keep_producers_of_truncated_records(patch: pytest.MonkeyPatch) -> None:
+    def high_watermark_only(self: UnifiedLog, _: int) -> None:
+        self.update_high_watermark(self.high_watermark)
+
+    patch.setattr(UnifiedLog, "_after_truncation", high_watermark_only)
+
+
+def _take_answers_of_another_epoch(patch: pytest.MonkeyPatch) -> None:
+    def same_offset(self: PartitionFetchState, asked: PartitionFetchState) -> bool:
+        return self.fetch_offset == asked.fetch_offset
+
+    def any_epoch(records: bytes, *, leader_epoch: int) -> list[RecordBatch]:
+        return list(read_batches(records, is_cut_allowed=leader_epoch >= 0))
+
+    patch.setattr(PartitionFetchState, "is_same_fetch", same_offset)
+    patch.setattr(unified_log, "replicated_batches", any_epoch)
+
+
+def _sync_nothing(patch: pytest.MonkeyPatch) -> None:
+    def counted_only(_: Segment) -> None:
+        return None
+
+    patch.setattr(Segment, "sync", counted_only)
+    patch.setattr(Segment, "sync_with_indexes", counted_only)
+
+
+MISTAKES = [
+    Mistake("the high watermark goes by the committed ISR", _committed_isr_only, 1),
+    Mistake("who is to leave the ISR has left it", _shrink_at_once, 2),
+    Mistake("the high watermark moves below min.insync.replicas", _minimum_is_ignored, 3),
+    Mistake("lost logs are not noticed", _believe_in_clean_shutdowns, 9),
+    Mistake("a change is never given up", _never_give_up_a_change, 9, STANDSTILL),
+    Mistake("a follower truncates to its high watermark", _truncate_to_the_high_watermark, 1),
+    Mistake(
+        "producers of truncated records are remembered",
+        _keep_producers_of_truncated_records,
+        3,
+        frozenset({"what is acknowledged is committed"}),
+    ),
+    Mistake(
+        "a flush makes nothing durable",
+        _sync_nothing,
+        1,
+        frozenset({"a sound disk ends no broker"}),
+    ),
+    Mistake("changes by past leaders are accepted", _stale_leader_epochs, 39),
+    Mistake("the start of the leader's epoch is ignored", _below_the_epoch_start, 13),
+    Mistake("answers of another epoch are taken", _take_answers_of_another_epoch, 48, STANDSTILL),
+]
+
 
 FIXED_SEEDS = (*range(1, 16), 747587747211, 1099047201770, 969694340070)
 FRESH_SEEDS = 8

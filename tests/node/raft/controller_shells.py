@@ -1,10 +1,10 @@
-"""A controller's shell over a played replica."""
+"""A controller's shell over a played replica, and one that leads."""
 
 from __future__ import annotations
 
 from random import Random
 
-from tests.node.raft.cluster import SystemClock
+from tests.node.raft.cluster import Lab, Replica, SystemClock
 from tests.support.controller_under_test import SETTINGS
 
 from kvorum.metadata.bootstrap import bootstrap_from_features
@@ -25,3 +25,15 @@ def shell_over(raft: RaftNode) -> QuorumController:
         clock=SystemClock(),
         random=Random(1),
     )
+
+
+TURNS = 20
+
+
+async def leading(lab: Lab) -> tuple[Replica, QuorumController]:
+    replica = await lab.voter()
+    await replica.start()
+    await replica.until_leading()
+    shell = shell_over(replica.node)
+    shell.lead(replica.node.epoch)
+    return replica, shell

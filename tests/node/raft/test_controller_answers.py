@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from tests.node.raft.cluster import Lab
-from tests.node.raft.controller_answers import TURNS, leading
+from tests.node.raft.controller_shells import TURNS, leading
 
 from kvorum.controller.periodic_tasks import no_op
 from kvorum.controller.result import ControllerResult

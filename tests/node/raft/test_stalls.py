@@ -6,7 +6,7 @@ import asyncio
 import time
 
 import pytest
-from tests.support.turns import let_others_run
+from tests.support.waiting import let_others_run
 
 from kvorum.node.raft.stalls import BEAT_MS, StallWatch
 

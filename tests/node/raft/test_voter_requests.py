@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.observed import CLUSTER_ID, HERE, LISTENER, endpoint_of, key_of
+from tests.support.pretended_quorum import CLUSTER_ID, HERE, LISTENER, endpoint_of, key_of
 
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.raft.peer_connection import PeerConnection, Response

@@ -8,7 +8,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from tests.support.waiting import PATIENCE_S, wait_for_change
+from tests.support.threads import Threads
+from tests.support.waiting import wait_for_change
 
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class
@@ -66,13 +67,13 @@ class FakePeer:
         self._listening: socket.socket | None = None
         self._changed = threading.Condition()
         self._open: set[socket.socket] = set()
-        self._threads: list[threading.Thread] = []
+        self._acceptor, self._servers = Threads(), Threads()
         self._heard: list[Message] = []
         self._connection_count = 0
 
     def __enter__(self) -> Self:
         self._listening = socket.create_server(("127.0.0.1", self._port))
-        self._start(self._accept, self._listening)
+        self._acceptor.start(self._accept, self._listening)
         return self
 
     def __exit__(
@@ -84,14 +85,13 @@ class FakePeer:
         assert self._listening is not None
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        self._threads[0].join(PATIENCE_S)
+        self._acceptor.join()
         with self._changed:
             connections = list(self._open)
         for connection in connections:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(PATIENCE_S)
+        self._servers.join()
 
     def heard(self) -> list[Message]:
         """Return all requests so far."""
@@ -107,11 +107,6 @@ class FakePeer:
             otherwise=lambda: f"{len(self._heard)} requests, {self._connection_count} connections",
         )
 
-    def _start(self, work: Callable[[socket.socket], None], argument: socket.socket) -> None:
-        thread = threading.Thread(target=work, args=[argument], daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
     def _accept(self, listening: socket.socket) -> None:
         with suppress(OSError):
             while True:
@@ -120,7 +115,7 @@ class FakePeer:
                     self._open.add(connection)
                     self._connection_count += 1
                     self._changed.notify_all()
-                self._start(self._serve, connection)
+                self._servers.start(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:
         with suppress(OSError, EOFError), connection:

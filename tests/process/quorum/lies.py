@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.process.quorum.fake_peer import QUORUM_KEYS, Spoil, versions_of
-from tests.process.quorum.spoiling import Spoilt
+from tests.process.spoilt_requests import Spoilt
 
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode

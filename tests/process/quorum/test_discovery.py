@@ -1,21 +1,120 @@
 """Controllers and brokers that know one address alone: a balancer's, in front of all (KIP-642)."""
 
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+import socket
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import cycle
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import pytest
-from tests.process.quorum.balancer import Balancer
 from tests.process.quorum.life import commit_topic
 from tests.support.combined_node import CLUSTER_ID
 from tests.support.node_process import kvorum_server, run_kvorum, write_properties
+from tests.support.played_broker import register_broker
 from tests.support.ports import free_ports
-from tests.support.quorum.broker import register_broker
 from tests.support.quorum.members import Quorum, describe
 from tests.support.quorum.reassigning import wait_until_all_have_all, wait_until_reached, want
+from tests.support.threads import Threads
 from tests.support.topics import create, read_topics
 
 from kvorum.wire.error_codes import ErrorCode
+
+CHUNK_BYTES = 65536
+CONNECT_TIMEOUT_S = 5.0
+
+
+class Balancer:
+    """Listens on a port of its own; as a context it forwards, once it is pointed at ports."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._lock = threading.Lock()
+        self._ports: tuple[int, ...] = ()
+        self._next: Iterator[int] = cycle(self._ports)
+        self._carried: set[socket.socket] = set()
+        self._threads = Threads()
+        self.forwarded: list[int] = []
+
+    @property
+    def address(self) -> str:
+        """Where clients find the quorum: ``host:port``."""
+        return f"127.0.0.1:{self._listening.getsockname()[1]}"
+
+    def __enter__(self) -> Self:
+        self._threads.start(self._accept)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # A thread that waits for connections is woken by the shutdown, not by closing.
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._drop()
+        self._threads.join()
+
+    def point_at(self, ports: Sequence[int]) -> None:
+        """Change its mind: forward to these in turns from now on, and drop what it carries."""
+        with self._lock:
+            self._ports = tuple(ports)
+            self._next = cycle(ports)
+        self._drop()
+
+    def _drop(self) -> None:
+        with self._lock:
+            carried, self._carried = self._carried, set()
+        for one in carried:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            self._threads.start(self._carry, client)
+
+    def _carry(self, client: socket.socket) -> None:
+        with self._lock:
+            port = next(self._next)
+        try:
+            server = socket.create_connection(("127.0.0.1", port), CONNECT_TIMEOUT_S)
+        except OSError:
+            client.close()
+            return
+        server.settimeout(None)
+        with client, server:
+            with self._lock:
+                # It may have changed its mind while the connection was made.
+                if port not in self._ports:
+                    return
+                self.forwarded.append(port)
+                self._carried |= {client, server}
+            back = Threads()
+            back.start(_pump, server, client)
+            _pump(client, server)
+            back.join()
+            with self._lock:
+                self._carried -= {client, server}
+
+
+def _pump(source: socket.socket, destination: socket.socket) -> None:
+    """Carry bytes until one of the two ends, and end the other."""
+    with suppress(OSError):
+        while data := source.recv(CHUNK_BYTES):
+            destination.sendall(data)
+    for one in (source, destination):
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+
 
 pytestmark = pytest.mark.slow
 

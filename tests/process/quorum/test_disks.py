@@ -8,13 +8,12 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from tests.process.full_disk import LONG
-from tests.process.quorum.joining import wait_until_it_is_a_voter
-from tests.process.quorum.life import create_at_leader
+from tests.process.failed_nodes import LONG
+from tests.process.quorum.life import create_at_leader, wait_until_it_is_a_voter
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node_process import KVORUM, Ended
-from tests.support.quorum.broker import register_broker
+from tests.support.played_broker import register_broker
 from tests.support.quorum.members import Member, Quorum
 from tests.support.quorum.writers import Writers
 from tests.support.small_disk import DISK_BYTES, mount

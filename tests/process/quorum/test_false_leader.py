@@ -21,8 +21,8 @@ from tests.process.quorum.lies import (
 from tests.process.quorum.life import assert_unharmed
 from tests.process.quorum.logs import committed_bytes
 from tests.process.quorum.peer_requests import TOPIC, TOPIC_ID, Setting, now_in
-from tests.process.quorum.spoiling import Spoilt, name_of, spoil
-from tests.support.quorum.broker import register_broker
+from tests.process.spoilt_requests import Spoilt, name_of, spoil
+from tests.support.played_broker import register_broker
 from tests.support.quorum.members import Member, Quorum
 from tests.support.raw_client import RawClient
 

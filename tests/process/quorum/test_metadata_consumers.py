@@ -25,8 +25,9 @@ from tests.support.node_process import NodeProcess, kvorum_server, run_kvorum, w
 from tests.support.ports import free_ports
 from tests.support.quorum.members import TIMES, Quorum
 from tests.support.raw_client import RawClient
+from tests.support.threads import Threads
 from tests.support.topics import create
-from tests.support.waiting import PATIENCE_S, wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -88,14 +89,11 @@ class Readers:
         ]
         self._failures: list[BaseException] = []
         self._is_over = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=[reader], daemon=True)
-            for reader in self.readers
-        ]
+        self._threads = Threads()
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
+        for reader in self.readers:
+            self._threads.start(self._run, reader)
         return self
 
     def __exit__(
@@ -105,9 +103,7 @@ class Readers:
         trace: TracebackType | None,
     ) -> None:
         self._is_over.set()
-        for thread in self._threads:
-            thread.join(PATIENCE_S)
-            assert not thread.is_alive(), "a consumer hangs"
+        self._threads.join()
         if error is None:
             assert self._failures == []
 

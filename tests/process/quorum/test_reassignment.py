@@ -10,7 +10,7 @@ from tests.process.quorum.life import assert_no_bugs
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
 from tests.support.fixtures import Report
 from tests.support.kafka.tools import ToolRunner
-from tests.support.quorum.broker import register_broker
+from tests.support.played_broker import register_broker
 from tests.support.quorum.members import Quorum
 from tests.support.quorum.reassigning import (
     alter,

@@ -1,19 +1,153 @@
 """Rounds of faults over quorums of processes, while clients write: nothing is lost or doubled."""
 
 import os
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random, SystemRandom
 
 import pytest
-from tests.process.quorum.faults import Chaos
+from tests.process.quorum.life import wait_until_it_is_a_voter
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
 from tests.support.fixtures import Report
 from tests.support.kafka.tools import ToolRunner
-from tests.support.quorum.broker import register_broker
-from tests.support.quorum.members import Quorum
+from tests.support.node_process import RUNS
+from tests.support.played_broker import register_broker
+from tests.support.quorum.members import Member, Quorum
 from tests.support.quorum.writers import Writers
+
+DELAY_S_MAX = 0.15
+LEADER_SHARE = 0.6
+
+
+class Chaos:
+    """Faults one after the other; `story` tells which."""
+
+    def __init__(self, quorum: Quorum, writers: Writers, *, random: Random) -> None:
+        self.story: list[str] = []
+        self._quorum = quorum
+        self._writers = writers
+        self._random = random
+
+    def kill(self, victims: Sequence[Member]) -> None:
+        """End them as a power cut does, and start them again."""
+        for victim in victims:
+            self._quorum.kill(victim)
+        self._writers.wait_for_progress()
+        for victim in victims:
+            self._quorum.start(victim)
+
+    def stop(self, victims: Sequence[Member]) -> None:
+        """End them in order, and start them again."""
+        for victim in victims:
+            ended = self._quorum.stop(victim)
+            # One that was started a moment ago may not have come to handling signals.
+            has_run = any(RUNS in line for line in ended.lines)
+            allowed = {0} if has_run else {0, -signal.SIGTERM}
+            assert ended.exit_code in allowed, "\n".join(ended.lines)
+        self._writers.wait_for_progress()
+        for victim in victims:
+            self._quorum.start(victim)
+
+    def lose_disk(self, victims: Sequence[Member]) -> None:
+        """Take the disk of one of them; it comes back with another and joins by itself."""
+        victim = victims[0]
+        self._quorum.kill(victim)
+        self._writers.wait_for_progress()
+        self._quorum.wipe(victim, "--no-initial-controllers")
+        self._quorum.start(victim)
+        # Nobody else may lose what this one has not got back.
+        wait_until_it_is_a_voter(self._quorum, victim, self._writers)
+
+    def pause(self, victims: Sequence[Member]) -> None:
+        """Let them stand still for a while."""
+        for victim in victims:
+            self._quorum.pause(victim)
+        self._writers.wait_for_progress()
+        for victim in victims:
+            self._quorum.resume(victim)
+
+    def isolate(self, victims: Sequence[Member]) -> None:
+        """Cut them off from everybody."""
+        for victim in victims:
+            for other in self._others(victim):
+                self._quorum.network.cut(victim.node_id, other.node_id)
+                self._quorum.network.cut(other.node_id, victim.node_id)
+        self._endure()
+
+    def mute(self, victims: Sequence[Member]) -> None:
+        """Nobody hears them any more."""
+        for victim in victims:
+            for other in self._others(victim):
+                self._quorum.network.cut(victim.node_id, other.node_id)
+        self._endure()
+
+    def deafen(self, victims: Sequence[Member]) -> None:
+        """They hear nobody any more."""
+        for victim in victims:
+            for other in self._others(victim):
+                self._quorum.network.cut(other.node_id, victim.node_id)
+        self._endure()
+
+    def cut_one_way(self, victims: Sequence[Member]) -> None:
+        """Somebody does not hear each of them any more, or is not heard by it."""
+        for victim in victims:
+            pair = [victim.node_id, self._random.choice(self._others(victim)).node_id]
+            self._random.shuffle(pair)
+            self._quorum.network.cut(*pair)
+        self._endure()
+
+    def slow(self, victims: Sequence[Member]) -> None:
+        """All ways of theirs take longer."""
+        for victim in victims:
+            for other in self._others(victim):
+                for pair in ((victim, other), (other, victim)):
+                    source, destination = (member.node_id for member in pair)
+                    delay_s = self._random.uniform(0, DELAY_S_MAX)
+                    self._quorum.network.slow(source, destination, delay_s=delay_s)
+        self._endure()
+
+    @contextmanager
+    def told_of(self, seed: int) -> Generator[None, None, None]:
+        """Tell, with whatever goes wrong, how to have it again."""
+        try:
+            yield
+        except BaseException as error:
+            error.add_note(f"KVORUM_SEED={seed}\n" + "\n".join(self.story))
+            raise
+
+    def round(self, names: Sequence[str]) -> None:
+        """Draw one of the faults with these names and its victims, and live through it."""
+        name = self._random.choice(names)
+        victims = self._victims()
+        ids = sorted(victim.node_id for victim in victims)
+        line = f"{name} {ids}, the leader was at {self._writers.last_leader}"
+        self.story.append(line)
+        started = time.monotonic()
+        fault: Callable[[Sequence[Member]], None] = getattr(self, name)
+        fault(victims)
+        self._writers.wait_for_progress()
+        self.story[-1] = f"{line}: {time.monotonic() - started:.2f} s"
+
+    def _victims(self) -> list[Member]:
+        """Draw as many as the quorum can spare at most, more often than not the leader too."""
+        members = list(self._quorum.members.values())
+        count = self._random.randint(1, len(members) - self._quorum.majority)
+        chosen = self._random.sample(members, count)
+        leading = [one for one in members if one.address == self._writers.last_leader]
+        if leading and leading[0] not in chosen and self._random.random() < LEADER_SHARE:
+            chosen[0] = leading[0]
+        return chosen
+
+    def _others(self, victim: Member) -> list[Member]:
+        return [one for one in self._quorum.members.values() if one is not victim]
+
+    def _endure(self) -> None:
+        self._writers.wait_for_progress()
+        self._quorum.network.heal()
+
 
 WRITERS = 3
 ENDS = ("kill", "kill", "stop")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.process.quorum.logs import assert_same_batches
-from tests.support.quorum.broker import register_broker
+from tests.support.played_broker import register_broker
 from tests.support.quorum.members import Quorum
 from tests.support.quorum.writers import Writers
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.controller_under_test import ControllerUnderTest, directory_of
-from tests.support.spark.log_records import written_records
-from tests.support.spark.one_partition import (
+from tests.support.controller_under_test import (
     PREFERRED,
     UNCLEAN,
+    ControllerUnderTest,
     cluster_with_topic,
+    directory_of,
     elect,
     fence,
     partition_of,
     propose_isr,
     reassign,
 )
+from tests.support.spark.log_records import written_records
 
 from kvorum.controller.periodic_tasks import (
     maybe_balance_partition_leaders,

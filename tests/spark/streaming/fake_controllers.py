@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socketserver
 import struct
-import threading
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Self
+
+from tests.support.threads import Threads
 
 from kvorum.spark.streaming.addresses import Address
 from kvorum.wire.apis import request_class
@@ -54,10 +55,10 @@ class FakeController:
         self.is_up = True
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._threads = Threads()
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._threads.start(self._server.serve_forever, 0.01)
         return self
 
     def __exit__(
@@ -78,7 +79,7 @@ class FakeController:
             self.is_up = False
             self._server.shutdown()
             self._server.server_close()
-            self._thread.join()
+            self._threads.join()
 
     def reply(self, frame: bytes) -> bytes | None:
         header, body = decode_request_frame(frame)

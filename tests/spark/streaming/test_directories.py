@@ -9,7 +9,6 @@ from random import Random
 
 import pytest
 from tests.spark.streaming.growing_logs import all_batches, append, end_of
-from tests.support.spark.micro_batches import MicroBatches, Row
 from tests.support.spark.small_logs import (
     LOG_FOLDER,
     START_MS,
@@ -17,6 +16,7 @@ from tests.support.spark.small_logs import (
     random_batch,
     write_log,
 )
+from tests.support.spark.streaming_reads import MicroBatches, Row
 
 from kvorum.spark.errors import DamagedFileError, LogFilesError, OptionError
 from kvorum.spark.metadata_source.columns import columns_named

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from tests.spark.streaming.fake_controllers import FakeController
 from tests.spark.streaming.scripted_log import ScriptedLog
-from tests.support.spark.micro_batches import MicroBatches
+from tests.support.spark.streaming_reads import MicroBatches
 
 from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.metadata_source.columns import columns_named

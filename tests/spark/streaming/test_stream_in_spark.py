@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.spark.streaming.growing_logs import append, end_of
-from tests.support.spark.patience import start_patiently
 from tests.support.spark.small_logs import write_log
+from tests.support.spark.streaming_reads import start_patiently
 
 from kvorum.spark import KvorumMetadataSource
 

@@ -9,12 +9,12 @@ import asyncio
 import re
 import socket
 import struct
-import threading
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from tests.support.threads import Threads
 from tests.support.waiting import PATIENCE_S
 
 T = TypeVar("T")
@@ -54,10 +54,10 @@ class Network:
         self._listening: dict[int, socket.socket] = {}
         self._links: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._threads = Threads()
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._threads.start(self._loop.run_forever)
         return self
 
     def __exit__(
@@ -68,7 +68,7 @@ class Network:
     ) -> None:
         self._run(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(PATIENCE_S)
+        self._threads.join()
         self._loop.close()
 
     def listen(self, node_id: int) -> None:

@@ -7,8 +7,9 @@ from types import TracebackType
 from typing import Self
 
 from tests.support.raw_client import RawClient
+from tests.support.threads import Threads
 from tests.support.topics import create_request
-from tests.support.waiting import PATIENCE_S, wait_for_change
+from tests.support.waiting import wait_for_change
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsResponse
@@ -38,14 +39,12 @@ class Writers:
         self._is_over = threading.Event()
         self._period = 0
         self._progress = 0
-        self._threads = [
-            threading.Thread(target=self._run, args=[number, Random(seed + number)], daemon=True)
-            for number in range(count)
-        ]
+        self._seeds = range(seed, seed + count)
+        self._threads = Threads()
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
+        for number, seed in enumerate(self._seeds):
+            self._threads.start(self._run, number, Random(seed))
         return self
 
     def __exit__(
@@ -55,9 +54,7 @@ class Writers:
         trace: TracebackType | None,
     ) -> None:
         self._is_over.set()
-        for thread in self._threads:
-            thread.join(PATIENCE_S)
-            assert not thread.is_alive(), "a client hangs"
+        self._threads.join()
         if error is None:
             assert self._problems == []
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
-from tests.support.damages import Vandal, read_contents
+from tests.support.damaged_files import Vandal, read_contents
 
 from kvorum.inspection.index_entries import offset_entries, time_entries
 from kvorum.inspection.layouts.fields import Layout

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from tests.support.golden_data import metadata_directories
-from tests.support.golden_logs import (
+from tests.support.golden_data import (
     first_offset,
     log_records,
+    metadata_directories,
     raw_records,
     snapshot_records,
     snapshots,

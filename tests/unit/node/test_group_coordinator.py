@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.turns import let_others_run
-from tests.unit.node.coordinated import (
+from tests.support.waiting import let_others_run
+from tests.unit.node.coordinated_groups import (
     CONTEXT,
     OFFSETS,
     SETTINGS,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from tests.support.turns import let_others_run
+from tests.support.waiting import let_others_run
 
 from kvorum.node.broker.metadata_fetch import MetadataFetchParams, fetch
 from kvorum.node.broker.metadata_topic import MetadataTopic

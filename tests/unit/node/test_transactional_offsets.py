@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from tests.support.turns import let_others_run
-from tests.unit.node.coordinated import SETTINGS, Coordinated
+from tests.support.waiting import let_others_run
+from tests.unit.node.coordinated_groups import SETTINGS, Coordinated
 
 from kvorum.broker.add_partitions_to_txn import TransactionSupportedOperation
 from kvorum.wire.error_codes import ErrorCode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tests.unit.raft.lone_observer import CONFIG, endpoints_of, observer
+from tests.unit.raft.core_builder import CONFIG, endpoints_of, observer
 
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.raft.core_builder import CONFIG, endpoints_of, observer
 from tests.unit.raft.driven_follower import EPOCH, DrivenFollower
-from tests.unit.raft.lone_observer import CONFIG, endpoints_of, observer
 
 from kvorum.raft import Effects, RaftCore, ReplicaKey
 from kvorum.raft import effects as fx

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.observed import (
+from tests.support.pretended_quorum import (
     CLUSTER_ID,
     HERE,
     Quorum,

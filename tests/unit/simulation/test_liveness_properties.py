@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import pytest
-from tests.support.observed import CLUSTER_ID, Quorum, key_of, voters_of
+from tests.support.pretended_quorum import CLUSTER_ID, Quorum, key_of, voters_of
 
 from kvorum.node.raft.translation import fetch
 from kvorum.raft import messages as core

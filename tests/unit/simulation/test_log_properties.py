@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.support.batch_maker import make_batch, make_snapshot
-from tests.support.observed import CLUSTER_ID, HERE, Quorum, key_of
+from tests.support.pretended_quorum import CLUSTER_ID, HERE, Quorum, key_of
 
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot, RaftListener
 from kvorum.node.raft.translation import fetch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from immutables import Map
-from tests.support.observed import Quorum, directory_id
+from tests.support.pretended_quorum import Quorum, directory_id
 
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 from tests.support.faulty_files import FaultyFiles
-from tests.support.peak_memory import peak_memory_below
+from tests.unit.peak_memory import peak_memory_below
 from tests.unit.storage.partition_logs import CONFIG, loaded
 
 from kvorum.storage.append_origin import AppendOrigin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.support.packed_variants import packed_variants
-from tests.support.peak_memory import peak_memory_below
+from tests.unit.peak_memory import peak_memory_below
 
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.log_validator import (

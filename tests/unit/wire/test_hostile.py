@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.golden_data import GOLDEN, read_json_lines
-from tests.support.peak_memory import peak_memory_below
+from tests.unit.peak_memory import peak_memory_below
 from tests.unit.wire.bombs import Bomb, all_bombs
 
 from kvorum.wire.apis import message_class

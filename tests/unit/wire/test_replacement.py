@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.replaced_text import READ_BY_JAVA
+from tests.support.golden_data import READ_BY_JAVA
 
 from kvorum.wire.headers import decode_request_header
 from kvorum.wire.messages.heartbeat import HeartbeatRequest

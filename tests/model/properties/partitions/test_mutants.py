@@ -6,9 +6,9 @@ The mutants are named in `mutants.py`.
 from __future__ import annotations
 
 import pytest
+from tests.model.properties.partitions.folding import differing_folds
 from tests.model.properties.partitions.mutants import MUTANTS, Mutant
 from tests.support.partitions.explore import explore
-from tests.support.partitions.folding import differing_folds
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

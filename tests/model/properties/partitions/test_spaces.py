@@ -26,15 +26,15 @@ from dataclasses import dataclass
 from random import Random
 
 import pytest
-from tests.support.partitions.actions import steps
-from tests.support.partitions.explore import explore
-from tests.support.partitions.folding import (
+from tests.model.properties.partitions.folding import (
     Numbered,
     differing_folds,
     in_groups,
     numbered,
     through_snapshot,
 )
+from tests.support.partitions.actions import steps
+from tests.support.partitions.explore import explore
 from tests.support.partitions.space import Space, World, first_world
 
 from kvorum.metadata.image import MetadataImage

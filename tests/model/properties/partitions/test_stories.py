@@ -7,9 +7,9 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.model.properties.partitions.folding import Numbered, numbered, through_snapshot
 from tests.support.partitions.actions import Step, steps
 from tests.support.partitions.explore import taken
-from tests.support.partitions.folding import Numbered, numbered, through_snapshot
 from tests.support.partitions.space import Space, World, first_world
 
 STORIES = int(os.environ.get("KVORUM_PARTITION_STORIES", "25"))

@@ -15,12 +15,15 @@ from pathlib import Path
 
 import pytest
 from tests.node.raft.cluster import Lab, Replica
-from tests.support.lost_quorum import export, keeps, read, static_voters
-from tests.support.stories import (
+from tests.support.lost_quorum import (
     PARTIAL_SNAPSHOT,
     Acknowledged,
     Story,
+    export,
+    keeps,
+    read,
     snapshot_in_the_making,
+    static_voters,
     uncommitted_tail,
     voter_change_in_flight,
 )

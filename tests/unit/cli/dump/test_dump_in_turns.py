@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.support.dumped_text import decoder_of
+from tests.support.dump_log import decoder_of
 from tests.support.waiting import wait_for
 
 from kvorum.cli.dump.log_parts import log_parts

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.dumped_text import dump
+from tests.support.dump_log import dump
 
 from kvorum.cli.dump.payloads import java_text
 from kvorum.metadata.json_text import json_text

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.dumped_text import decoder_of, dump
+from tests.support.dump_log import decoder_of, dump
 
 # Text differs between releases: 4.3.1 is the one to equal.
 SETS = ("dynamic-4.3.1", "ladder-4.3.1", "standalone-4.3.1", "legacy-formats")

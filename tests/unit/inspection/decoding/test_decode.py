@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.spark.golden_topics import TOPICS, golden_records
+from tests.support.golden_data import TOPICS, golden_records
 
 from kvorum.cli import main
 from kvorum.inspection.decoding.files import file_objects, files_below

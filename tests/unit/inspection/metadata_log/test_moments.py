@@ -7,8 +7,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.support.golden_data import METADATA_NODES
-from tests.support.golden_logs import first_offset, log_records, snapshot_records, snapshots
+from tests.support.golden_data import (
+    METADATA_NODES,
+    first_offset,
+    log_records,
+    snapshot_records,
+    snapshots,
+)
 
 from kvorum.inspection.image_entries import image_entries
 from kvorum.inspection.metadata_log.errors import MetadataSourceError

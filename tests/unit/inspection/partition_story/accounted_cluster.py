@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from tests.support.spark.one_partition import (
+from tests.support.controller_under_test import (
     PREFERRED,
     UNCLEAN,
     cluster_with_topic,

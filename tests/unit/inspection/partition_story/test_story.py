@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.controller_under_test import cluster_with_topic, fence, partition_of
 from tests.support.spark.log_records import written_records
-from tests.support.spark.one_partition import cluster_with_topic, fence, partition_of
 from tests.unit.inspection.partition_story.accounted_cluster import AccountedCluster, Deed
 
 from kvorum.inspection.metadata_log.folded_log import ENDLESS

@@ -8,12 +8,13 @@ from random import Random
 import pytest
 from tests.support.lost_quorum import (
     OPERATOR,
+    Story,
     copied,
     directory_of,
     read,
     static_voters,
+    uncommitted_tail,
 )
-from tests.support.stories import Story, uncommitted_tail
 
 from kvorum.inspection.recovery.plan import RecoveryOptions, RecoveryPlan, plan_recovery
 from kvorum.inspection.recovery.record import find_records

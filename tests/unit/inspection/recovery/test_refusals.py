@@ -7,8 +7,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-from tests.support.lost_quorum import export
-from tests.support.stories import Story, uncommitted_tail
+from tests.support.lost_quorum import Story, export, uncommitted_tail
 
 from kvorum.cli import main
 from kvorum.simulation.options import QuorumKind

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.support.peak_memory import peak_memory_below
+from tests.unit.peak_memory import peak_memory_below
 
 from kvorum.wire.errors import CorruptBatchError, DecodeError
 from kvorum.wire.records import (

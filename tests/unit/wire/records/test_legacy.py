@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.peak_memory import peak_memory_below
+from tests.unit.peak_memory import peak_memory_below
 
 from kvorum.wire.errors import BatchTooLargeError, CorruptBatchError
 from kvorum.wire.records import Compression, RecordBatch, RecordData, build_batch

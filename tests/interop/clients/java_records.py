@@ -1,0 +1,79 @@
+"""Kafka's Java producer and consumer, each in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Final
+
+from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.threads import Threads
+from tests.support.waiting import PATIENCE_S
+
+SOURCE: Final = JAVA_SOURCES / "RecordClients.java"
+
+
+class JavaClients:
+    """The program with both clients."""
+
+    def __init__(self, java: Java) -> None:
+        self._java = java
+        self._classes = java.compile(SOURCE)
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the command line of the program."""
+        return self._java.command("RecordClients", *arguments, classes=self._classes)
+
+    def produce(self, servers: str, topic: str, codec: str, values: list[bytes]) -> list[int]:
+        """Send records, and return the offset of each."""
+        command = self.command("produce", servers, topic, codec)
+        lines = b"".join(value + b"\n" for value in values).decode()
+        return [int(line) for line in self._run(command, lines).split()]
+
+    def commit_time(self, servers: str, topic: str, group: str, timestamp_ms: int) -> int:
+        """Commit the first offset of a time in partition 0, and return what is committed."""
+        return int(self._run(self.command("seek", servers, topic, group, str(timestamp_ms))))
+
+    def _run(self, command: list[str], lines: str = "") -> str:
+        done = subprocess.run(
+            command, input=lines, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+class JavaMember:
+    """A member of a group."""
+
+    def __init__(self, clients: JavaClients, servers: str, group: str, topic: str) -> None:
+        self.values: list[bytes] = []
+        self.partitions: set[int] = set()
+        self._process = subprocess.Popen(
+            clients.command("member", servers, topic, group),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._threads = Threads()
+        self._threads.start(self._read)
+
+    def close(self) -> None:
+        """Leave the group."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            assert self._process.wait(PATIENCE_S) == 0
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._threads.join()
+            self._process.stdout.close()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            word, _, text = line.rstrip("\n").partition(" ")
+            if word == "value":
+                self.values.append(text.encode())
+            elif word == "partitions":
+                self.partitions = {int(one) for one in text.split(",") if one}

@@ -1,0 +1,30 @@
+"""The start of a metadata log that is trimmed: it moves behind a snapshot."""
+
+from __future__ import annotations
+
+from tests.support.waiting import wait_for_async
+
+from kvorum.node.kafka_raft_server import KafkaRaftServer
+
+SETTINGS = {
+    "kvorum.metadata.topic.readable": "true",
+    "metadata.max.idle.interval.ms": "0",
+    "metadata.log.max.record.bytes.between.snapshots": "2000",
+    # Nothing is kept that a snapshot contains, and files go at once.
+    "metadata.max.retention.bytes": "1",
+    "internal.metadata.delete.delay.millis": "0",
+    "internal.metadata.log.segment.bytes": "4000",
+}
+
+
+async def move_start(node: KafkaRaftServer) -> int:
+    """Have the node clean its log as it does once a minute; return where the log starts then."""
+    raft = node.shared_server.raft
+    before = raft.log.start_offset
+
+    def cleaned() -> int | None:
+        raft.clean()
+        return raft.log.start_offset if raft.log.start_offset > before else None
+
+    # A snapshot is being written in another thread.
+    return await wait_for_async(cleaned, "a snapshot lets the log's start move")

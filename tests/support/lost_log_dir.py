@@ -1,0 +1,135 @@
+"""A log directory whose disk is taken away from a running node."""
+
+import threading
+from pathlib import Path
+
+from tests.support.combined_node import CLUSTER_ID, PATIENT, CombinedNode
+from tests.support.node_process import run_kvorum
+from tests.support.ports import free_ports
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, fetch, produce, values
+from tests.support.threads import Threads
+from tests.support.topics import create
+from tests.support.waiting import wait_for
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+
+TOPICS = [f"topic{number}" for number in range(4)]
+
+
+RECORD_BYTES = 2000
+
+
+def described(node: CombinedNode) -> dict[str, tuple[int, set[str]]]:
+    """Return code and topics of each log directory."""
+    with RawClient(node.broker) as client:
+        response = client.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
+    return {
+        one.log_dir: (one.error_code, {topic.name for topic in one.topics})
+        for one in response.results
+    }
+
+
+def leaders(node: CombinedNode) -> dict[str | None, int]:
+    with RawClient(node.broker) as client:
+        response = client.ask(MetadataRequest(topics=None), MetadataResponse, 12)
+    return {topic.name: topic.partitions[0].leader_id for topic in response.topics}
+
+
+def wait_until_described(node: CombinedNode) -> None:
+    """Return once each topic is in a log directory."""
+    wait_for(
+        lambda: set().union(*(each for _, each in described(node).values())) == {*TOPICS},
+        "each topic is in a log directory",
+        otherwise=lambda: described(node),
+    )
+
+
+def produce_until(
+    node: CombinedNode,
+    topic: str,
+    acknowledged: list[bytes],
+    refusals: list[int],
+    is_over: threading.Event,
+) -> None:
+    """Produce with acks=all until the first refusal."""
+    with RawClient(node.broker) as client:
+        while not refusals and not is_over.is_set():
+            value = b"%d " % len(acknowledged) + bytes(RECORD_BYTES)
+            answer = produce(client, topic, batch(value))
+            if answer.error_code == ErrorCode.NONE:
+                acknowledged.append(value)
+            else:
+                refusals.append(answer.error_code)
+
+
+def read_all(client: RawClient, topic: str) -> list[bytes | None]:
+    found: list[bytes | None] = []
+    while more := values(fetch(client, topic, len(found))):
+        found += more
+    return found
+
+
+def lose_the_disk(node: CombinedNode, disk: Path, broker_id: int = 1) -> None:
+    """Fill the disk by producing; the partitions on it are lost, the others are not."""
+    assert create(node.broker, *TOPICS) == [ErrorCode.NONE] * len(TOPICS)
+    wait_until_described(node)
+    before = described(node)
+    lost, kept = before[str(disk)][1], before[str(node.data)][1]
+    assert (len(lost), len(kept)) == (2, 2)
+    acknowledged: dict[str, list[bytes]] = {topic: [] for topic in TOPICS}
+    refusals: dict[str, list[int]] = {topic: [] for topic in TOPICS}
+    is_over = threading.Event()
+    producers = Threads()
+    for topic in TOPICS:
+        producers.start(produce_until, node, topic, acknowledged[topic], refusals[topic], is_over)
+    try:
+        wait_for(
+            lambda: all(refusals[topic] for topic in lost),
+            "producers to the full disk are refused",
+            otherwise=lambda: refusals,
+        )
+        counts = {topic: len(acknowledged[topic]) for topic in kept}
+        wait_for(
+            lambda: all(len(acknowledged[topic]) > counts[topic] for topic in kept),
+            "the other producers go on",
+            otherwise=lambda: refusals,
+        )
+    finally:
+        is_over.set()
+        producers.join()
+    # Two producers filled the small disk; the others never noticed.
+    assert {refusals[topic][0] for topic in lost} == {ErrorCode.KAFKA_STORAGE_ERROR}
+    assert [refusals[topic] for topic in sorted(kept)] == [[], []]
+    assert described(node) == {
+        str(node.data): (ErrorCode.NONE, kept),
+        str(disk): (ErrorCode.KAFKA_STORAGE_ERROR, set()),
+    }
+    left = {topic: -1 if topic in lost else broker_id for topic in TOPICS}
+    wait_for(
+        lambda: leaders(node) == left, f"the leaders are {left}", otherwise=lambda: leaders(node)
+    )
+    with RawClient(node.broker) as client:
+        for topic in lost:
+            answer = produce(client, topic, batch(b"again"))
+            assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        for topic in kept:
+            assert read_all(client, topic) == acknowledged[topic]
+
+
+def two_directories(
+    folder: Path, second: Path, *, has_records_in_both: bool = True
+) -> CombinedNode:
+    """Format a node whose metadata log is in the first directory."""
+    broker_port, controller_port = free_ports(2)
+    first = folder / "data"
+    dirs = f"{first},{second}" if has_records_in_both else str(second)
+    overrides = {**PATIENT, "log.dirs": dirs, "metadata.log.dir": str(first)}
+    node = CombinedNode(folder, broker_port, controller_port, overrides)
+    folder.mkdir()
+    node.configure()
+    identity = ["--cluster-id", CLUSTER_ID, "--standalone"]
+    run_kvorum("storage", "format", *identity, "--config", str(node.properties))
+    return node
