@@ -428,16 +428,19 @@ class UnifiedLog:
             self._log.increment_log_start_offset(offset, now_ms=now_ms)
 
     def delete_old_segments(self, *, now_ms: int) -> int:
-        """Remove the segments that need not be kept, and files whose delay is over.
-
-        Returns the number of segments removed.
-        """
+        """Remove the segments that need not be kept; return their number."""
         count = delete_old_segments(
             self._log, self.config.cleanup, high_watermark=self._high_watermark, now_ms=now_ms
         )
-        self._log.remove_marked(now_ms=now_ms)
         self.update_high_watermark(self._high_watermark)
         return count
+
+    def remove_marked(self, *, now_ms: int) -> int:
+        """Remove files of removed segments whose delay is over; return their number.
+
+        A log that is closed or has failed keeps them until it is opened again.
+        """
+        return 0 if self.is_poisoned else self._log.remove_marked(now_ms=now_ms)
 
     def hosted(self, run_in_owner: RunInOwner) -> HostedLog:
         """Return the log for a cleaner's round in another thread; a truncation is reported once."""
