@@ -43,7 +43,7 @@ from kvorum.storage.transaction_index import AbortedTransaction, find_aborted
 from kvorum.storage.verification_state import NO_TRANSACTION, TransactionAppend
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch, read_batches
-from kvorum.wire.records.batch import NO_PRODUCER, NO_TIMESTAMP, batch_at
+from kvorum.wire.records.batch import NO_TIMESTAMP, batch_at
 from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 SCAN_BYTES: Final = 1024 * 1024
@@ -243,7 +243,7 @@ class UnifiedLog:
         start, end = self.log_start_offset, self.log_end_offset
         if start == end and batches[0].base_offset < end <= batches[0].last_offset:
             self.truncate_fully_and_start_at(batches[0].base_offset, now_ms=now_ms)
-        if any(batch.producer_id != NO_PRODUCER for batch in batches):
+        if any(batch.has_producer_id for batch in batches):
             for batch in batches:
                 self._write(batch, AppendOrigin.REPLICATION, now_ms)
         else:
@@ -301,7 +301,7 @@ class UnifiedLog:
             )
 
     def _duplicate_of(self, batch: RecordBatch, origin: AppendOrigin) -> BatchMetadata | None:
-        if origin is not AppendOrigin.CLIENT or batch.producer_id == NO_PRODUCER:
+        if origin is not AppendOrigin.CLIENT or not batch.has_producer_id:
             return None
         return self.producers.entry(batch.producer_id).duplicate_of(batch)
 
@@ -312,7 +312,7 @@ class UnifiedLog:
         now_ms: int,
         transaction: TransactionAppend = NO_TRANSACTION,
     ) -> None:
-        if batch.producer_id == NO_PRODUCER:
+        if not batch.has_producer_id:
             self._log.append(batch.data, now_ms=now_ms)
             self.producers.end_offset = batch.next_offset
             return
@@ -406,7 +406,7 @@ class UnifiedLog:
             producers.restore(latest.entries, latest.offset, now_ms=now_ms)
         begin = max(producers.end_offset, self.log_start_offset)
         for batch in self._batches(begin, self.log_end_offset):
-            if batch.producer_id != NO_PRODUCER:
+            if batch.has_producer_id:
                 ended = producers.append(batch, AppendOrigin.REPLICATION)
                 if ended is not None:
                     producers.complete(ended)

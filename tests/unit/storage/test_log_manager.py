@@ -118,6 +118,18 @@ def test_a_batch_that_was_not_written_may_be_sent_again() -> None:
     assert values_in(log) == [b"0", b"1"]
 
 
+def test_a_negative_producer_id_is_none() -> None:
+    files = FaultyFiles()
+    log = created(started(files))
+    for offset in range(2):
+        assert append(log, sent(b"again", sequence=3, producer=-2)).first_offset == offset
+    assert log.producers.entries == {}
+    log.abandon()
+    log = created(started(files))
+    assert values_in(log) == [b"again", b"again"]
+    assert log.producers.entries == {}
+
+
 def test_the_directory_of_another_topic_is_set_aside() -> None:
     for topic_id in (None, bytes(15) + b"\x09"):
         files = FaultyFiles()
