@@ -14,6 +14,7 @@ from kvorum.metadata.config_definitions import (
     convert_to_text,
     default_value,
 )
+from kvorum.metadata.config_definitions.java_text import parse_java_integer
 from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 
@@ -118,5 +119,10 @@ def static_min_insync_replicas(static: Mapping[str, str]) -> int:
 
 
 def _scaled(text: str, factor: int) -> str:
-    """Return hours or minutes as milliseconds."""
-    return text if factor == 1 else str(int(text.strip()) * factor)
+    """Return hours or minutes as milliseconds; as with Kafka's controllers, 0 for no number."""
+    if factor == 1:
+        return text
+    try:
+        return str(parse_java_integer(text.strip(), bits=32) * factor)
+    except ValueError:
+        return "0"

@@ -184,6 +184,18 @@ def test_a_log_follows_its_configuration(
     wait_for(lambda: is_refused() is None or None, lambda: "the batch is not too large")
 
 
+def test_a_brokers_value_that_is_no_value_keeps_no_topic_from_its_own(
+    cluster: Cluster, broker: RawClient, topic: str
+) -> None:
+    """Controllers write any value of a broker to the log, as Kafka's do."""
+    set_config(cluster, ResourceType.BROKER, "", "log.roll.hours", "soon")
+    set_config(cluster, ResourceType.TOPIC, topic, "max.message.bytes", "300")
+    wait_for(
+        lambda: produce(broker, topic, batch(bytes(500))).error_code == 10 or None,
+        lambda: "the batch is too large",
+    )
+
+
 def test_transactions_are_refused_with_the_reason(broker: RawClient, topic: str) -> None:
     records = batch(b"value", is_transactional=True)
     nameless = produce(broker, topic, records)
