@@ -115,7 +115,18 @@ def effective_topic_configs(
 def static_min_insync_replicas(static: Mapping[str, str]) -> int:
     """Return the value of min.insync.replicas that follows from a node's properties file."""
     config = effective_topic_config(MIN_INSYNC_REPLICAS, {}, BrokerConfigLayers(static=static))
-    return int(config.value or 1)
+    return whole_number(config)
+
+
+def whole_number(config: EffectiveConfig) -> int:
+    """Return a value as a number; one that is none, which brokers' keys may have, is the default.
+
+    Controllers take any value of a broker's key.
+    """
+    try:
+        return int(config.value or "")
+    except ValueError:
+        return int(_DEFAULTS[config.name].value or 0)
 
 
 def _scaled(text: str, factor: int) -> str:
