@@ -33,6 +33,7 @@ from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopics
 from kvorum.wire.messages.fetch import (
     FetchResponsePartitionData,
 )
+from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
@@ -203,6 +204,11 @@ def test_transactions_are_refused_with_the_reason(broker: RawClient, topic: str)
     refused = produce(broker, topic, records, transactional_id="mine")
     assert refused.error_code == ErrorCode.INVALID_TXN_STATE
     assert "not coordinated" in (refused.error_message or "")
+    old = broker.ask(FindCoordinatorRequest("mine", 1), FindCoordinatorResponse, 3)
+    new = broker.ask(FindCoordinatorRequest("", 1, ["mine"]), FindCoordinatorResponse, 4)
+    for found in (old, new.coordinators[0]):
+        assert found.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert "nothing else" in (found.error_message or "")
     body = InitProducerIdRequest(transactional_id="mine", transaction_timeout_ms=1000)
     begun = broker.ask(body, InitProducerIdResponse, 4)
     assert (begun.error_code, begun.producer_id) == (ErrorCode.NOT_COORDINATOR, -1)
