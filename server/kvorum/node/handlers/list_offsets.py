@@ -249,7 +249,7 @@ def _not_available(version: int) -> ErrorCode:
 
 
 def _is_of_high_watermark(timestamp: int, found: TimestampAndOffset | None) -> bool:
-    """Return whether a consumer would be told another place if more were committed."""
+    """Return whether a consumer would get another place if more were committed."""
     return timestamp == LATEST or (found is None and timestamp >= MAX_TIMESTAMP)
 
 
