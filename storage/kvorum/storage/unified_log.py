@@ -208,6 +208,7 @@ class UnifiedLog:
             time_ms = duplicate.timestamp
             return LogAppendInfo(duplicate.first_offset, duplicate.last_offset, time_ms)
         self._write(written, origin, now_ms, transaction)
+        self._flush_if_wanted()
         is_stamped = rules.timestamp_type is TimestampType.LOG_APPEND_TIME
         return LogAppendInfo(
             written.base_offset, written.last_offset, now_ms if is_stamped else NO_TIMESTAMP
@@ -250,9 +251,14 @@ class UnifiedLog:
             size = sum(batch.size for batch in batches)
             self._log.append(memoryview(records)[:size], now_ms=now_ms)
             self.producers.end_offset = batches[-1].next_offset
+        self._flush_if_wanted()
         if start > self.log_start_offset:
             self._log.increment_log_start_offset(start, now_ms=now_ms)
         return batches[-1]
+
+    def _flush_if_wanted(self) -> None:
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
 
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
         """Remove the batch that holds `offset` and all behind it, as `PartitionLog` does.
