@@ -98,6 +98,7 @@ _NODE_KEYS = frozenset(
         "max.connection.creation.rate",
         "max.connections",
         "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
         "max.request.partition.size.limit",
         "max.incremental.fetch.session.cache.slots",
         "metadata.log.dir",
