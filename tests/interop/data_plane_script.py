@@ -52,6 +52,7 @@ HOUR_MS: Final = 3_600_000
 EVERYTHING_FROM: Final = (-1, -2, -3, -4, -5, -6, -7)
 CRC_BYTE: Final = 18
 FIRST_FETCH_WITH_EPOCH: Final = 9
+FIRST_FETCH_WITH_LAST_EPOCH: Final = 12
 FIRST_LIST_WITH_ISOLATION: Final = 2
 FIRST_LIST_WITH_EPOCH: Final = 4
 
@@ -151,7 +152,7 @@ class Script:
 
     def _of_producer(self, topic: str, count: int, options: BatchOptions) -> BatchOptions:
         random = self.random
-        producer, epoch = random.choice((7, 8)), random.choice((0, 0, 0, 0, 1))
+        producer, epoch = random.choice((7, 7, 7, 8, 8, 8, -2)), random.choice((0, 0, 0, 0, 1))
         key = topic, producer, epoch
         sequence = self.next_sequences.get(key, 0)
         if random.random() < 0.06:
@@ -166,7 +167,9 @@ class Script:
         wish.fetch_offset = random.choice((-1, 0, 0, 3, 10, 25, 50, random.randrange(300)))
         wish.partition_max_bytes = random.choice((0, 1, 100, 500, 5000, 1 << 20))
         if version >= FIRST_FETCH_WITH_EPOCH:
-            wish.current_leader_epoch = random.choice((-1, -1, -1, 0, 1, 5))
+            wish.current_leader_epoch = random.choice((-2, -1, -1, 0, 1, 5))
+        if version >= FIRST_FETCH_WITH_LAST_EPOCH:
+            wish.last_fetched_epoch = random.choice((-2, -1, -1, 0, 0, 1, 5))
         body = FetchRequest(
             max_wait_ms=0,
             min_bytes=random.choice((0, 1)),
@@ -183,7 +186,7 @@ class Script:
             (*EVERYTHING_FROM, 0, self.now_ms - random.randrange(-2000, 3 * HOUR_MS))
         )
         version = random.randint(1, 10)
-        epoch = random.choice((-1, -1, -1, 0, 4)) if version >= FIRST_LIST_WITH_EPOCH else -1
+        epoch = random.choice((-2, -1, -1, -1, 0, 4)) if version >= FIRST_LIST_WITH_EPOCH else -1
         wish = ListOffsetsRequestListOffsetsPartition(self._partition(), epoch, timestamp)
         wishes = [wish] if random.random() < 0.95 else [wish, wish]
         topic = ListOffsetsRequestListOffsetsTopic(self._topic(), wishes)
@@ -193,7 +196,7 @@ class Script:
     def offset_for_leader_epoch(self) -> Step:
         random = self.random
         wish = OffsetForLeaderEpochRequestOffsetForLeaderPartition(
-            self._partition(), random.choice((-1, -1, 0, 1)), random.choice((-1, 0, 0, 1, 5))
+            self._partition(), random.choice((-2, -1, -1, 0, 1)), random.choice((-1, 0, 0, 1, 5))
         )
         topic = OffsetForLeaderEpochRequestOffsetForLeaderTopic(self._topic(), [wish])
         return Step(OffsetForLeaderEpochRequest(topics=[topic]), random.randint(3, 4))

@@ -115,6 +115,7 @@ CASES: tuple[tuple[Mapping[str, str], dict[str, str | None]], ...] = (
     (BOTH, {"max.connections.per.ip": "0"}),
     (BOTH, {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "a:1"}),
     (BOTH, {"max.connections.per.ip.overrides": "a b:1"}),
+    (BOTH, {"max.connections.per.ip.overrides": "127.0.0.1:x"}),
     (BOTH, {"connections.max.idle.ms": "50"}),
     (BOTH, {"connections.max.idle.ms": "-1"}),
     (BOTH, {"group.coordinator.rebalance.protocols": "consumer"}),

@@ -36,6 +36,7 @@ from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopics
 from kvorum.wire.messages.fetch import (
     FetchResponsePartitionData,
 )
+from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 FOR_EVER_MS = 3_600_000
@@ -160,6 +161,18 @@ def test_a_log_follows_its_configuration(
     wait_for(lambda: not is_refused(), "the batch is not too large")
 
 
+def test_a_brokers_value_that_is_no_value_keeps_no_topic_from_its_own(
+    cluster: Cluster, broker: RawClient, topic: str
+) -> None:
+    """Controllers write any value of a broker to the log, as Kafka's do."""
+    set_config(cluster, ResourceType.BROKER, "", "log.roll.hours", "soon")
+    set_config(cluster, ResourceType.TOPIC, topic, "max.message.bytes", "300")
+    wait_for(
+        lambda: produce(broker, topic, batch(bytes(500))).error_code == 10 or None,
+        "the batch is too large",
+    )
+
+
 def test_transactions_are_refused_with_the_reason(broker: RawClient, topic: str) -> None:
     records = batch(b"value", is_transactional=True)
     nameless = produce(broker, topic, records)
@@ -167,6 +180,11 @@ def test_transactions_are_refused_with_the_reason(broker: RawClient, topic: str)
     refused = produce(broker, topic, records, transactional_id="mine")
     assert refused.error_code == ErrorCode.INVALID_TXN_STATE
     assert "not coordinated" in (refused.error_message or "")
+    old = broker.ask(FindCoordinatorRequest("mine", 1), FindCoordinatorResponse, 3)
+    new = broker.ask(FindCoordinatorRequest("", 1, ["mine"]), FindCoordinatorResponse, 4)
+    for found in (old, new.coordinators[0]):
+        assert found.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert "nothing else" in (found.error_message or "")
     body = InitProducerIdRequest(transactional_id="mine", transaction_timeout_ms=1000)
     begun = broker.ask(body, InitProducerIdResponse, 4)
     assert (begun.error_code, begun.producer_id) == (ErrorCode.NOT_COORDINATOR, -1)

@@ -27,7 +27,14 @@ KEYS = 3
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    with Cluster(overrides={"log.cleaner.backoff.ms": "20"}) as cluster:
+    overrides = {
+        "log.cleaner.backoff.ms": "20",
+        "log.segment.delete.delay.ms": "100",
+        # Nothing else than the delay may have files removed.
+        "log.flush.offset.checkpoint.interval.ms": "3600000",
+        "log.retention.check.interval.ms": "3600000",
+    }
+    with Cluster(overrides=overrides) as cluster:
         yield cluster
 
 
@@ -100,3 +107,21 @@ def test_a_topic_is_deleted_while_it_is_compacted(cluster: Cluster, broker: RawC
     create(broker, "next", configs)
     fill(broker, "next")
     wait_for(lambda: len(read(broker, "next")) < COUNT or None, "it is compacted")
+
+
+def test_what_is_deleted_goes_once_its_delay_is_over(cluster: Cluster, broker: RawClient) -> None:
+    """Segments that compaction has replaced, and then the whole topic."""
+    create(broker, "topic", {"cleanup.policy": "compact", "internal.segment.bytes": "600"})
+    fill(broker, "topic")
+
+    def files(pattern: str) -> list[str]:
+        return [path.name for path in cluster.folder.rglob(pattern)]
+
+    wait_for(lambda: len(read(broker, "topic")) < KEYS + 10 or None, "it is compacted")
+    wait_for(lambda: not files("*.deleted") or None, "replaced segments are gone")
+    assert files("topic-0")
+    deletion = DeleteTopicsRequest(topic_names=["topic"], timeout_ms=5000)
+    with RawClient(cluster.controller_servers) as controller:
+        controller.ask(deletion, DeleteTopicsResponse, 5)
+    wait_for(partial(is_gone, broker, "topic"), "the topic is gone")
+    wait_for(lambda: not files("topic-0*") or None, "the topic's folder is gone")

@@ -14,6 +14,7 @@ from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S, wait_for, wait_for_async
 
 from kvorum.node.clock import Clock
+from kvorum.node.errors import NodeStartError
 from kvorum.node.serving.connection import (
     ConnectionRules,
     OpenConnections,
@@ -245,6 +246,29 @@ def test_one_line_for_many_refusals(caplog: pytest.LogCaptureFixture) -> None:
     clock.now_ms = 10_000
     assert not limits.admit("d")
     assert "client=d others=2 open=3 total_max=3" in caplog.records[1].getMessage()
+
+
+def test_an_address_may_have_a_limit_of_its_own() -> None:
+    limits = usable_limits(
+        total_max=10, per_address_max=0, overrides={"127.0.0.7": 2, "localhost": 1}
+    )
+    quotas = ConnectionQuotas(limits, Hands())
+    assert [quotas.admit("127.0.0.7") for _ in range(3)] == [True, True, False]
+    assert [quotas.admit("127.0.0.1") for _ in range(2)] == [True, False]
+    assert not quotas.admit("127.0.0.8")
+    with pytest.raises(NodeStartError, match=r"nowhere\.invalid"):
+        usable_limits(total_max=10, per_address_max=0, overrides={"nowhere.invalid": 1})
+
+
+def test_nobody_else_is_shut_out(kvorum_cluster_factory: StartCluster) -> None:
+    cluster = kvorum_cluster_factory(
+        overrides={
+            "max.connections.per.ip": "0",
+            "max.connections.per.ip.overrides": "127.0.0.1:2147483647",
+        }
+    )
+    with RawClient(cluster.bootstrap_servers) as client:
+        assert ask(client)
 
 
 def test_the_limit_leaves_descriptors_for_the_rest() -> None:

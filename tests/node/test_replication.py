@@ -22,6 +22,7 @@ from tests.support.replicated import (
 from tests.support.waiting import wait_for
 
 from kvorum.broker.fetcher.fetch_requests import FIRST_VERSION_WITH_REPLICA_STATE
+from kvorum.node.broker.metadata_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame
@@ -32,6 +33,12 @@ from kvorum.wire.messages.delete_records import (
     DeleteRecordsResponse,
 )
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+    ListOffsetsResponse,
+)
 
 
 @pytest.fixture(scope="module")
@@ -275,3 +282,55 @@ def test_a_follower_that_lags_leaves_the_isr_and_comes_back(cluster: Cluster, to
     assert (state.leader, state.leader_epoch) == (101, 0)
     assert_same_logs(cluster, topic)
     assert read(cluster, topic) == [b"one", b"two", b"three"]
+
+
+def list_offset(
+    client: RawClient, topic: str, timestamp: int, *, version: int = 7, replica_id: int = -1
+) -> tuple[int, int]:
+    """Return the error code and the offset."""
+    wish = ListOffsetsRequestListOffsetsPartition(0, timestamp=timestamp)
+    body = ListOffsetsRequest(
+        replica_id, topics=[ListOffsetsRequestListOffsetsTopic(topic, [wish])]
+    )
+    (answered,) = client.ask(body, ListOffsetsResponse, version).topics
+    return answered.partitions[0].error_code, answered.partitions[0].offset
+
+
+def test_offsets_do_not_go_back_where_another_leads(cluster: Cluster, topic: str) -> None:
+    """KIP-207: too few replicas are left for the new leader to commit what it has."""
+    create_topic(cluster, topic, [*BROKERS], {"min.insync.replicas": "3"})
+    cluster.kill(103)
+    wait_for_isr(cluster, topic, {101, 102})
+    with leader(cluster, topic) as client:
+        assert produce(client, topic, batch(b"one"), acks=1).error_code == ErrorCode.NONE
+    assert_same_logs(cluster, topic, (101, 102))
+    cluster.kill(101)
+    try:
+        assert wait_for_isr(cluster, topic, {102}).leader == 102
+        with leader(cluster, topic) as client:
+            refused = ErrorCode.OFFSET_NOT_AVAILABLE, -1
+            wait_for(
+                lambda: list_offset(client, topic, LATEST) == refused or None,
+                "the end is not known yet",
+                otherwise=lambda: list_offset(client, topic, LATEST),
+            )
+            assert list_offset(client, topic, MAX_TIMESTAMP) == refused
+            assert list_offset(client, topic, 0) == refused
+            assert list_offset(client, topic, LATEST, version=5) == refused
+            assert list_offset(client, topic, LATEST, version=4) == (
+                ErrorCode.LEADER_NOT_AVAILABLE,
+                -1,
+            )
+            assert list_offset(client, topic, EARLIEST) == (ErrorCode.NONE, 0)
+            assert list_offset(client, topic, LATEST, replica_id=101) == (ErrorCode.NONE, 1)
+    finally:
+        cluster.restart(101)
+        cluster.restart(103)
+    wait_for_isr(cluster, topic, {*BROKERS})
+    with leader(cluster, topic) as client:
+        wait_for(
+            lambda: list_offset(client, topic, LATEST) == (ErrorCode.NONE, 1) or None,
+            "the end is known",
+            otherwise=lambda: list_offset(client, topic, LATEST),
+        )
+        assert list_offset(client, topic, MAX_TIMESTAMP) == (ErrorCode.NONE, 0)

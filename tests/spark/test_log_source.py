@@ -49,6 +49,20 @@ def test_topics_are_chosen_among_those_of_a_node(spark: SparkSession, golden_set
     assert found == {("emails-tx", 0), ("emails-tx", 1), ("sessions-none", 0)}
 
 
+def test_sql_reads_files_by_a_view_and_hears_so(spark: SparkSession, golden_sets: Path) -> None:
+    spark.dataSource.register(KvorumLogSource)
+    path = golden_sets / TRANSACTIONS
+    listed = f"listed USING `kvorum-log` OPTIONS (path '{path}', columns 'offset')"
+    with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE {listed}")
+    spark.sql(f"CREATE TEMPORARY VIEW {listed}")
+    try:
+        found = spark.sql("SELECT * FROM listed").collect()
+    finally:
+        spark.catalog.dropTempView("listed")
+    assert sorted(found) == sorted(load(spark, path).select("offset").collect())
+
+
 @pytest.mark.slow
 def test_a_pushed_filter_finds_what_spark_finds(spark: SparkSession, golden_sets: Path) -> None:
     condition = "transaction = 'committed' AND offset >= 3 AND topic = 'emails-tx'"

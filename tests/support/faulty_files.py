@@ -7,6 +7,7 @@ can be played: `FaultyFiles.after_power_cut` gives one of the states a real disk
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,16 +75,20 @@ class FaultyOpenFile:
     file: MemoryFile
     owner: FaultyFiles
     read_only: bool = False
+    is_closed: bool = False
 
     def shared_descriptor(self) -> None:
         """Return None: no system has this file."""
 
     def read_at(self, position: int, size: int) -> bytes:
+        self._demand_open()
         self.owner.count("read", self.path)
+        self._demand_open()
         return bytes(self.file.content[position : position + size])
 
     def write_at(self, position: int, data: bytes | memoryview) -> None:
         assert not self.read_only
+        self._demand_open()
         try:
             self.owner.count("write", self.path)
         except OSError:
@@ -98,20 +103,28 @@ class FaultyOpenFile:
         content[position : position + len(data)] = data
 
     def truncate(self, size: int) -> None:
+        self._demand_open()
         self.owner.count("truncate", self.path)
         content = self.file.content
         del content[size:]
         content.extend(bytes(size - len(content)))
 
     def size(self) -> int:
+        self._demand_open()
         return len(self.file.content)
 
     def sync(self) -> None:
+        self._demand_open()
         self.owner.count("sync", self.path)
         self.file.synced = bytes(self.file.content)
 
     def close(self) -> None:
-        pass
+        self.is_closed = True
+
+    def _demand_open(self) -> None:
+        """Refuse to go on as the system does, also where another thread has closed the file."""
+        if self.is_closed:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), str(self.path))
 
 
 @dataclass(slots=True)
@@ -226,6 +239,8 @@ class FaultyFiles:
         self.read_only.add(path)
 
     def modified_ms(self, path: Path) -> int:
+        if path not in self.names:
+            raise FileNotFoundError(errno.ENOENT, "no such file")
         return self.names[path].modified_ms
 
     def set_modified_ms(self, path: Path, time_ms: int) -> None:

@@ -130,6 +130,15 @@ class Partition:
         return self._leader is not None
 
     @property
+    def is_offset_available(self) -> bool:
+        """Whether the high watermark is known to be no older than what other leaders have told.
+
+        A new leader's may be, until it has reached the start of the leader's epoch (KIP-207).
+        """
+        leader = self._leader
+        return leader is None or leader.high_watermark >= leader.epoch_start_offset
+
+    @property
     def in_sync_replica_ids(self) -> frozenset[int]:
         """The ISR in force, as far as this broker leads the partition; else empty."""
         return frozenset() if self._leader is None else self._leader.state.members

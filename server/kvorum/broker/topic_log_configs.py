@@ -119,6 +119,7 @@ def topic_log_config(values: TopicValues) -> TopicLogConfig:
             retention_bytes=values.integer("retention.bytes"),
         ),
         segment_jitter_ms=values.integer("segment.jitter.ms"),
+        flush_messages=values.integer("flush.messages"),
     )
 
 

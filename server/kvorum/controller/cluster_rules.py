@@ -10,8 +10,10 @@ from kvorum.metadata import directory_ids
 from kvorum.metadata.effective_configs import (
     MIN_INSYNC_REPLICAS,
     UNCLEAN_LEADER_ELECTION,
+    EffectiveConfig,
     broker_layers,
     effective_topic_config,
+    whole_number,
 )
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
@@ -26,7 +28,7 @@ class ClusterRules:
         self._layers = broker_layers(
             image.configs, node_id=settings.node_id, static=settings.static_configs
         )
-        self._common_values: dict[str, str | None] = {}
+        self._common_values: dict[str, EffectiveConfig] = {}
         self._default_directories: dict[int, bytes] = {}
 
     def default_directory(self, broker_id: int) -> bytes:
@@ -47,20 +49,20 @@ class ClusterRules:
 
     def min_insync_replicas(self, topic: TopicImage) -> int:
         """Return min.insync.replicas of the topic, limited to its number of replicas."""
-        value = self._config(MIN_INSYNC_REPLICAS, topic.name)
-        return min(int(value or 1), len(topic.partitions[0].replicas))
+        wanted = whole_number(self._config(MIN_INSYNC_REPLICAS, topic.name))
+        return min(wanted, len(topic.partitions[0].replicas))
 
     def is_unclean_election_enabled(self, topic_name: str) -> bool:
         """Return whether unclean.leader.election.enable is on for the topic."""
-        return (self._config(UNCLEAN_LEADER_ELECTION, topic_name) or "").lower() == "true"
+        return (self._config(UNCLEAN_LEADER_ELECTION, topic_name).value or "").lower() == "true"
 
-    def _config(self, key: str, topic_name: str) -> str | None:
+    def _config(self, key: str, topic_name: str) -> EffectiveConfig:
         own = self.image.configs.of_topic(topic_name)
         if own:
-            return effective_topic_config(key, own, self._layers).value
+            return effective_topic_config(key, own, self._layers)
         # Most topics have no configuration of their own, and fencing a broker looks at all of them.
         if key not in self._common_values:
-            self._common_values[key] = effective_topic_config(key, own, self._layers).value
+            self._common_values[key] = effective_topic_config(key, own, self._layers)
         return self._common_values[key]
 
     def change(

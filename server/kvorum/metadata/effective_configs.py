@@ -14,6 +14,7 @@ from kvorum.metadata.config_definitions import (
     convert_to_text,
     default_value,
 )
+from kvorum.metadata.config_definitions.java_text import parse_java_integer
 from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 
@@ -114,9 +115,25 @@ def effective_topic_configs(
 def static_min_insync_replicas(static: Mapping[str, str]) -> int:
     """Return the value of min.insync.replicas that follows from a node's properties file."""
     config = effective_topic_config(MIN_INSYNC_REPLICAS, {}, BrokerConfigLayers(static=static))
-    return int(config.value or 1)
+    return whole_number(config)
+
+
+def whole_number(config: EffectiveConfig) -> int:
+    """Return a value as a number; one that is none, which brokers' keys may have, is the default.
+
+    Controllers take any value of a broker's key.
+    """
+    try:
+        return int(config.value or "")
+    except ValueError:
+        return int(_DEFAULTS[config.name].value or 0)
 
 
 def _scaled(text: str, factor: int) -> str:
-    """Return hours or minutes as milliseconds."""
-    return text if factor == 1 else str(int(text.strip()) * factor)
+    """Return hours or minutes as milliseconds; as with Kafka's controllers, 0 for no number."""
+    if factor == 1:
+        return text
+    try:
+        return str(parse_java_integer(text.strip(), bits=32) * factor)
+    except ValueError:
+        return "0"

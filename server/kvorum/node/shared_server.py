@@ -114,6 +114,7 @@ async def open_shared_server(
     limits = usable_limits(
         total_max=config.network.connections_max,
         per_address_max=config.network.connections_per_ip_max,
+        overrides=config.network.connections_per_ip_overrides,
     )
     rates = ConnectionRates(rate_limits(config), lambda: loader.published.client_quotas)
     raft = await RaftNode.open(

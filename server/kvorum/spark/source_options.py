@@ -21,6 +21,7 @@ FILE_OPTIONS: Final = (
 """The options of every source of files, besides those of the file system."""
 PUSH_FILTERS: Final = "pushFilters"
 """The option of sources that use a query's conditions to skip work."""
+_PROPERTIES_OF_TABLES: Final = frozenset({"owner", "provider"})
 _BOOLEANS: Final[Mapping[str, bool]] = MappingProxyType({"true": True, "false": False})
 
 
@@ -36,11 +37,17 @@ class FileOptions(NamedTuple):
 def given_options(options: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
     """Return the options by their names in lower case: names count in any case, as in Spark.
 
-    Raises `OptionError` for a name that is not among `known`.
+    Raises `OptionError` for a name that is not among `known`, and for a table of Spark's catalog:
+    its columns are asked for with the table's properties, but its rows without any option.
     """
     given = {name.lower(): value for name, value in options.items()}
     listed = tuple(known)
     names = {name.lower() for name in listed}
+    if given.keys() >= _PROPERTIES_OF_TABLES:
+        raise OptionError(
+            "Spark gives the options of a table to no source that is written in Python: make a "
+            "view with CREATE TEMPORARY VIEW ... USING ... OPTIONS (...)"
+        )
     for name in given:
         if name not in names and not name.startswith(FILE_SYSTEM_PREFIX):
             raise OptionError(

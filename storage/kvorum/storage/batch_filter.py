@@ -24,7 +24,6 @@ from kvorum.storage.offset_map import OffsetMap
 from kvorum.storage.producer_state import ProducerEntry
 from kvorum.storage.segment_batches import DECOMPRESSED_BYTES_MAX
 from kvorum.wire.records import Record, RecordBatch
-from kvorum.wire.records.batch import NO_PRODUCER
 from kvorum.wire.records.compacted_batch import with_records, without_records
 
 _GONE: Final = 0
@@ -110,7 +109,7 @@ class BatchFilter:
 
     def _is_last_of_its_producer(self, batch: RecordBatch) -> bool:
         last = self.last_records.get(batch.producer_id)
-        if batch.producer_id == NO_PRODUCER or last is None:
+        if not batch.has_producer_id or last is None:
             return False
         if last.last_data_offset is not None:
             return batch.last_offset == last.last_data_offset

@@ -201,10 +201,9 @@ class Cleaner:
             cleaned.store_indexes()
             cleaned.sync_with_indexes()
             cleaned.set_modified_ms(group[-1].modified_ms)
-        except StorageError as error:
-            if isinstance(error, CleaningAbortedError):
-                _discard(cleaned)
-            cleaned.close()
+        except StorageError:
+            # The owner may have closed a segment that is being read, to remove it.
+            _discard(cleaned)
             raise
         return cleaned
 

@@ -212,7 +212,7 @@ def _check_batch(batch: RecordBatch, topic_partition: str) -> None:
         problem = f"Inconsistent batch offset range [{first}, {last}] and count of records {count}"
     elif batch.is_control:
         problem = "Clients are not allowed to write control records"
-    elif batch.producer_id > NO_PRODUCER and batch.base_sequence < 0:
+    elif batch.has_producer_id and batch.base_sequence < 0:
         problem = (
             f"Invalid sequence number {batch.base_sequence} in record batch with "
             f"producerId {batch.producer_id}"
@@ -411,6 +411,6 @@ def _rewriting_problem(
         return "packed records that are not numbered from 0"
     if batch.producer_id == NO_PRODUCER and batch.is_transactional:
         return "a transaction without a producer id"
-    if batch.producer_id > NO_PRODUCER and batch.producer_epoch < 0:
+    if batch.has_producer_id and batch.producer_epoch < 0:
         return f"producer epoch {batch.producer_epoch} of a producer with an id"
     return f"timestamp {summary.earliest}" if summary.earliest < NO_TIMESTAMP else None

@@ -24,6 +24,9 @@ class TopicLogConfig:
     segment_jitter_ms: int = 0
     """segment.jitter.ms: how much earlier than after segment.ms a segment may be closed."""
 
+    flush_messages: int = 2**63 - 1
+    """flush.messages: after how many records that are not durable an append makes all so."""
+
     @property
     def may_delete_records(self) -> bool:
         """Whether DeleteRecords is allowed: not where the topic is only compacted."""

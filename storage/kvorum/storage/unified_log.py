@@ -43,7 +43,7 @@ from kvorum.storage.transaction_index import AbortedTransaction, find_aborted
 from kvorum.storage.verification_state import NO_TRANSACTION, TransactionAppend
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch
-from kvorum.wire.records.batch import NO_PRODUCER, NO_TIMESTAMP, batch_at
+from kvorum.wire.records.batch import NO_TIMESTAMP, batch_at
 from kvorum.wire.records.legacy import Entry, LegacyMessage, read_entries
 from kvorum.wire.valid_offset_and_epoch import EpochStart
 
@@ -209,6 +209,7 @@ class UnifiedLog:
             time_ms = duplicate.timestamp
             return LogAppendInfo(duplicate.first_offset, duplicate.last_offset, time_ms)
         self._write(written, origin, now_ms, transaction)
+        self._flush_if_wanted()
         is_stamped = rules.timestamp_type is TimestampType.LOG_APPEND_TIME
         return LogAppendInfo(
             written.base_offset, written.last_offset, now_ms if is_stamped else NO_TIMESTAMP
@@ -244,16 +245,21 @@ class UnifiedLog:
         start, end = self.log_start_offset, self.log_end_offset
         if start == end and batches[0].base_offset < end <= batches[0].last_offset:
             self.truncate_fully_and_start_at(batches[0].base_offset, now_ms=now_ms)
-        if any(batch.producer_id != NO_PRODUCER for batch in batches):
+        if any(not isinstance(one, LegacyMessage) and one.has_producer_id for one in batches):
             for batch in batches:
                 self._write(batch, AppendOrigin.REPLICATION, now_ms)
         else:
             size = sum(batch.size for batch in batches)
             self._log.append(memoryview(records)[:size], now_ms=now_ms)
             self.producers.end_offset = batches[-1].next_offset
+        self._flush_if_wanted()
         if start > self.log_start_offset:
             self._log.increment_log_start_offset(start, now_ms=now_ms)
         return batches[-1]
+
+    def _flush_if_wanted(self) -> None:
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
 
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
         """Remove the batch that holds `offset` and all behind it, as `PartitionLog` does.
@@ -302,7 +308,7 @@ class UnifiedLog:
             )
 
     def _duplicate_of(self, batch: RecordBatch, origin: AppendOrigin) -> BatchMetadata | None:
-        if origin is not AppendOrigin.CLIENT or batch.producer_id == NO_PRODUCER:
+        if origin is not AppendOrigin.CLIENT or not batch.has_producer_id:
             return None
         return self.producers.entry(batch.producer_id).duplicate_of(batch)
 
@@ -313,7 +319,7 @@ class UnifiedLog:
         now_ms: int,
         transaction: TransactionAppend = NO_TRANSACTION,
     ) -> None:
-        if isinstance(batch, LegacyMessage) or batch.producer_id == NO_PRODUCER:
+        if isinstance(batch, LegacyMessage) or not batch.has_producer_id:
             self._log.append(batch.data, now_ms=now_ms)
             self.producers.end_offset = batch.next_offset
             return
@@ -407,7 +413,7 @@ class UnifiedLog:
             producers.restore(latest.entries, latest.offset, now_ms=now_ms)
         begin = max(producers.end_offset, self.log_start_offset)
         for batch in self._batches(begin, self.log_end_offset):
-            if not isinstance(batch, LegacyMessage) and batch.producer_id != NO_PRODUCER:
+            if not isinstance(batch, LegacyMessage) and batch.has_producer_id:
                 ended = producers.append(batch, AppendOrigin.REPLICATION)
                 if ended is not None:
                     producers.complete(ended)
@@ -429,16 +435,19 @@ class UnifiedLog:
             self._log.increment_log_start_offset(offset, now_ms=now_ms)
 
     def delete_old_segments(self, *, now_ms: int) -> int:
-        """Remove the segments that need not be kept, and files whose delay is over.
-
-        Returns the number of segments removed.
-        """
+        """Remove the segments that need not be kept; return their number."""
         count = delete_old_segments(
             self._log, self.config.cleanup, high_watermark=self._high_watermark, now_ms=now_ms
         )
-        self._log.remove_marked(now_ms=now_ms)
         self.update_high_watermark(self._high_watermark)
         return count
+
+    def remove_marked(self, *, now_ms: int) -> int:
+        """Remove files of removed segments whose delay is over; return their number.
+
+        A log that is closed or has failed keeps them until it is opened again.
+        """
+        return 0 if self.is_poisoned else self._log.remove_marked(now_ms=now_ms)
 
     def hosted(self, run_in_owner: RunInOwner) -> HostedLog:
         """Return the log for a cleaner's round in another thread; a truncation is reported once."""

@@ -109,7 +109,7 @@ def _below_the_epoch_start(patch: pytest.MonkeyPatch) -> None:
     expand = PartitionLeader._expansion
 
     def by_high_watermark(self: PartitionLeader, follower: int) -> IsrProposal | None:
-        self._epoch_start_offset = 0
+        self.epoch_start_offset = 0
         return expand(self, follower)
 
     patch.setattr(PartitionLeader, "_expansion", by_high_watermark)

@@ -156,6 +156,27 @@ def test_lists_are_judged_with_what_they_are_added_to() -> None:
     assert "shred" in refusal
 
 
+def test_what_no_broker_applies_keeps_nobody_from_other_changes() -> None:
+    """Controllers write any value of a broker to the log, as Kafka's do."""
+    image = MetadataImage()
+    for name, value in {
+        "node.id": "4",
+        "log.retention.ms": "soon",
+        "ssl.keystore.location": "/a",
+    }.items():
+        image = image.apply(ConfigRecord(BROKER, "1", name, value), 0, 0)
+    image = image.apply(ConfigRecord(BROKER, "", "cordoned.log.dirs", "/a"), 0, 0)
+    throttle = Alter("leader.replication.throttled.rate", DELETE, None)
+    resources = [
+        Resource(BROKER, "1", [throttle]),
+        Resource(BROKER, "1", [Alter("node.id", DELETE, None)]),
+        Resource(BROKER, "", [Alter("log.retention.ms", SET, "1")]),
+    ]
+    for resource in resources:
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        assert not screen_incremental(image, request, VIEW).answers
+
+
 def test_answers_come_in_the_order_of_the_request() -> None:
     topic = Resource(TOPIC, "t", [Alter("a", SET, "1")])
     twice = Resource(BROKER, "1", [])

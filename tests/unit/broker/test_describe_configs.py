@@ -14,6 +14,7 @@ from kvorum.broker.broker_view import BrokerView
 from kvorum.broker.views.describe_configs import describe_configs
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.target_voters import TARGET_VOTERS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.describe_configs import (
@@ -196,6 +197,16 @@ def test_all_brokers_together() -> None:
     (config,) = result.configs
     assert (config.name, config.value, config.config_source) == ("log.retention.ms", "7200000", 3)
     assert [(s.value, s.source) for s in config.synonyms] == [("7200000", 3)]
+
+
+def test_the_target_voters_are_no_secret() -> None:
+    image = image_with(ConfigRecord(4, "", TARGET_VOTERS, "4,5,6"), ConfigRecord(4, "", "x", "y"))
+    for name in ("", "1"):
+        result = described(image, Resource(4, name, None), view({"node.id": "1"}))
+        found = {config.name: config for config in result.configs}
+        config = found[TARGET_VOTERS]
+        assert (config.value, config.is_sensitive, config.read_only) == ("4,5,6", False, False)
+        assert found["x"].is_sensitive
 
 
 def dynamic(name: str, value: str, broker: str = "") -> ConfigRecord:

@@ -56,3 +56,23 @@ def test_only_the_leader_deletes_records(world: Replicas) -> None:
     assert follower.log.log_start_offset == 0
     leader.delete_records(1, now_ms=WALL_MS)
     assert leader.log.log_start_offset == 1
+
+
+def test_a_new_leader_knows_the_end_when_it_has_heard_of_its_predecessors_records(
+    world: Replicas,
+) -> None:
+    """KIP-207."""
+    world.all[1].write(b"c")
+    world.all[2].fetch_from(world.all[1])
+    world.lead(2)
+    leader = world.all[2].partition
+    assert not leader.is_offset_available
+    world.all[2].write(b"d")
+    world.copy(2, 1)
+    assert not leader.is_offset_available
+    # From here on all have the records of the epochs before, though not all of this one's.
+    world.all[2].write(b"e")
+    world.all[3].fetch_from(world.all[2])
+    world.all[3].fetch_from(world.all[2])
+    assert leader.log.high_watermark < leader.log.log_end_offset
+    assert leader.is_offset_available

@@ -56,6 +56,17 @@ def test_a_rate_is_that_since_its_oldest_sample_but_over_one_window_at_least() -
     assert not quota.is_quota_exceeded(now_ms)
 
 
+def test_a_rate_that_is_none_is_no_bound() -> None:
+    """Controllers write any value of a broker to the log, as Kafka's do."""
+    configs = replay_config(ConfigsImage(), ConfigRecord(4, "1", LEADER_RATE, "soon"))
+    managers = new_replication_quota_managers(
+        lambda: configs, 1, ReplicationQuotaSettings(CONFIG, CONFIG)
+    )
+    managers.update(configs, 1)
+    managers.leader.record(1 << 40, 0.0)
+    assert not managers.leader.is_quota_exceeded(0.0)
+
+
 def test_a_bound_that_is_raised_counts_at_once() -> None:
     quota = manager(10)
     quota.record(50, 0.0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 from tests.support.controller_under_test import ControllerUnderTest, started_cluster
 
+from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import (
@@ -298,6 +299,18 @@ def test_a_new_minimum_in_sync_clears_the_elr(
         record(resource_type, name, "min.insync.replicas", "2"),
         ClearElrRecord(topic_name=topic_name),
     ]
+
+
+def test_a_minimum_in_sync_that_is_no_number_counts_for_nothing() -> None:
+    """Controllers take any value of a broker, as Kafka's do."""
+    controller = started_cluster()
+    controller.create_topic("t", replicas=2)
+    change = Resource(BROKER, "", [Alter("min.insync.replicas", SET, "soon")])
+    assert alter(controller, change) == [(BROKER, "", 0, None)]
+    rules = ClusterRules(controller.image, controller.settings)
+    topic = controller.image.topics.by_name("t")
+    assert topic is not None
+    assert rules.min_insync_replicas(topic) == 1
 
 
 def test_without_elr_brokers_may_have_their_own_minimum() -> None:

@@ -421,6 +421,16 @@ def test_effective_configs_of_the_new_topic(case: Effective) -> None:
     assert (found.read_only, found.is_sensitive) == (False, False)
 
 
+def test_hours_that_are_no_number_are_none() -> None:
+    """Controllers take any value of a broker, and Kafka's count such hours as 0."""
+    controller = started_cluster()
+    controller.settings = replace(controller.settings, static_configs={"log.roll.hours": "soon"})
+    (result,) = create(controller, Topic(name="t", num_partitions=1, replication_factor=1))
+    assert result.configs is not None
+    values = {config.name: config.value for config in result.configs}
+    assert values["segment.ms"] == "0"
+
+
 def test_the_same_chance_gives_the_same_records() -> None:
     first, second = started_cluster(), started_cluster()
     for controller in (first, second):

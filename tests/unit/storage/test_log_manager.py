@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -29,6 +30,7 @@ from kvorum.storage.producer_state import ProducerError
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.unified_log import UnifiedLog
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.records import BatchOptions, RecordData, build_batch
 
 ROOT = Path("/logs")
 PRODUCER = 7
@@ -116,6 +118,35 @@ def test_a_batch_that_was_not_written_may_be_sent_again() -> None:
     found = append(log, batch)
     assert (found.first_offset, log.log_end_offset) == (1, 2)
     assert values_in(log) == [b"0", b"1"]
+
+
+def test_records_that_are_not_durable_are_as_many_as_flush_messages_allows() -> None:
+    files = FaultyFiles()
+    log = created(started(files))
+    log.config = replace(log.config, flush_messages=3)
+    durable: list[int] = []
+    for _ in range(4):
+        append(log, sent(b"led"))
+        durable.append(log.recovery_point)
+    assert durable == [0, 0, 3, 3]
+    copied = build_batch(
+        [RecordData(b"copied", None, 5, ())] * 2,
+        BatchOptions(base_offset=4, partition_leader_epoch=0),
+    )
+    log.append_as_follower(copied, leader_epoch=0, now_ms=NOW_MS)
+    assert log.recovery_point == 6
+
+
+def test_a_negative_producer_id_is_none() -> None:
+    files = FaultyFiles()
+    log = created(started(files))
+    for offset in range(2):
+        assert append(log, sent(b"again", sequence=3, producer=-2)).first_offset == offset
+    assert log.producers.entries == {}
+    log.abandon()
+    log = created(started(files))
+    assert values_in(log) == [b"again", b"again"]
+    assert log.producers.entries == {}
 
 
 def test_the_directory_of_another_topic_is_set_aside() -> None:

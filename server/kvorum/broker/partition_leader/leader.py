@@ -70,7 +70,8 @@ class PartitionLeader:
         self._cluster = cluster
         self._min_insync_replicas = settings.min_insync_replicas
         self._followers: dict[int, ReplicaProgress] = {}
-        self._epoch_start_offset = 0
+        self.epoch_start_offset = 0
+        """Where the log ended when this leader epoch began."""
         self.high_watermark = high_watermark
         self.log_end_offset = 0
         self.leader_epoch = -1
@@ -116,7 +117,7 @@ class PartitionLeader:
         self.state = CommittedPartitionState(isr, RECOVERED)
         self.log_end_offset = log_end_offset
         if partition.leader_epoch > self.leader_epoch:
-            self._epoch_start_offset = log_end_offset
+            self.epoch_start_offset = log_end_offset
             for follower, progress in self._followers.items():
                 is_in_sync = follower in isr
                 self._followers[follower] = (
@@ -250,7 +251,7 @@ class PartitionLeader:
             return None
         # Records before the start of this leader's epoch may be committed although this leader's
         # high watermark has not reached them yet.
-        needed = max(self.high_watermark, self._epoch_start_offset)
+        needed = max(self.high_watermark, self.epoch_start_offset)
         if progress.log_end_offset < needed or not self._may_join(follower):
             return None
         proposal = self._proposal(state, state.members | {follower})

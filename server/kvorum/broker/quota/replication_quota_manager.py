@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Protocol
 from kvorum.broker.partition import Partition
 from kvorum.broker.quota.rate import SimpleRate
 from kvorum.broker.quota.sampled_stat import MetricConfig
+from kvorum.broker.views.config_layers import applied_values
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.storage.topic_partition import TopicPartition
 
@@ -106,8 +107,8 @@ class ReplicationQuotaManagers(NamedTuple):
 
     def update(self, configs: ConfigsImage, broker_id: int) -> None:
         """Take over the bounds: this broker's, or those of all brokers."""
-        own = configs.of(ResourceType.BROKER, str(broker_id))
-        of_all = configs.of_cluster()
+        own = applied_values(configs.of(ResourceType.BROKER, str(broker_id)), is_for_all=False)
+        of_all = applied_values(configs.of_cluster(), is_for_all=True)
         for manager, key in zip(
             self, (LEADER_RATE, FOLLOWER_RATE, ALTER_LOG_DIRS_RATE), strict=True
         ):

@@ -16,6 +16,7 @@ from kvorum.broker.views.config_changes import (
     check_broker_name,
     check_broker_values,
 )
+from kvorum.broker.views.config_layers import applied_values
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.config_permissions import config_refusal
 from kvorum.metadata.configs_image import ResourceType
@@ -200,11 +201,11 @@ def _check_resource(
     if resource.resource_type != ResourceType.BROKER:
         raise _invalid_request(f"Unknown resource type {resource.resource_type}")
     check_broker_name(resource.resource_name, view.node_id)
-    current = image.configs.of(ResourceType.BROKER, resource.resource_name)
-    check_broker_values(
-        changed_values(dict(current.items()), operations),
-        is_of_one_broker=bool(resource.resource_name),
-    )
+    is_of_one_broker = bool(resource.resource_name)
+    stored = image.configs.of(ResourceType.BROKER, resource.resource_name)
+    # What controllers have let through, and no broker applies, keeps nobody from other changes.
+    current = applied_values(stored, is_for_all=not is_of_one_broker)
+    check_broker_values(changed_values(current, operations), is_of_one_broker=is_of_one_broker)
 
 
 def _check_may_change_loggers(view: BrokerView) -> None:

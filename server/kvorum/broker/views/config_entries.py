@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from kvorum.broker.views.config_layers import ConfigLayers, Synonym
 from kvorum.metadata.config_definitions import (
@@ -12,7 +13,9 @@ from kvorum.metadata.config_definitions import (
     GROUP_CONFIGS,
     TOPIC_CONFIGS,
     ConfigDefinition,
+    ConfigType,
     ConfigValue,
+    UpdateMode,
     broker_definition,
     convert_to_text,
     default_value,
@@ -23,8 +26,17 @@ from kvorum.metadata.config_definitions import (
     topic_synonym,
 )
 from kvorum.metadata.effective_configs import ConfigSource
+from kvorum.metadata.target_voters import TARGET_VOTERS
 
 UNKNOWN_TYPE = 0
+_TARGET_VOTERS: Final = ConfigDefinition(
+    TARGET_VOTERS,
+    ConfigType.STRING,
+    None,
+    update_mode=UpdateMode.CLUSTER_WIDE,
+    documentation="The voters that the quorum of controllers is to have.",
+)
+"""The only key here that Kafka does not define."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +158,7 @@ def _broker_entry(name: str, texts: Mapping[str, str], synonyms: Iterable[Synony
 
 def _described(name: str, value: str | None, synonyms: Iterable[Synonym]) -> ConfigEntry:
     """Return the entry of a broker key, whose value is shown unchanged."""
-    definition = broker_definition(name)
+    definition = _TARGET_VOTERS if name == TARGET_VOTERS else broker_definition(name)
     return ConfigEntry(
         name=name,
         value=value,

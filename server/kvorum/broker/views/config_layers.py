@@ -17,7 +17,7 @@ from kvorum.metadata.config_definitions import (
     parse_value,
 )
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
-from kvorum.metadata.effective_configs import ConfigSource
+from kvorum.metadata.effective_configs import BrokerConfigLayers, ConfigSource
 
 _LISTENER_PREFIX = "listener.name."
 _FOR_LISTENERS_OF_ALL: Final = frozenset(
@@ -49,12 +49,8 @@ class Synonym:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigLayers:
-    """The values for one node: its own, the cluster's, and its file's, above the defaults."""
-
-    node: Mapping[str, str]
-    cluster: Mapping[str, str]
-    static: Mapping[str, str]
+class ConfigLayers(BrokerConfigLayers):
+    """The values that a node applies: its own, the cluster's, its file's, and the defaults."""
 
     def synonyms(self, name: str) -> list[Synonym]:
         """Return every value that the key `name` could have, the effective one first.
@@ -99,17 +95,18 @@ class ConfigLayers:
 def config_layers(configs: ConfigsImage, *, node_id: int, texts: Mapping[str, str]) -> ConfigLayers:
     """Return the layers of node `node_id`; `texts` is the content of its properties file."""
     return ConfigLayers(
-        node=_applied(configs.of(ResourceType.BROKER, str(node_id)), is_for_all=False),
-        cluster=_applied(configs.of_cluster(), is_for_all=True),
+        node=applied_values(configs.of(ResourceType.BROKER, str(node_id)), is_for_all=False),
+        cluster=applied_values(configs.of_cluster(), is_for_all=True),
         static=texts,
     )
 
 
-def _applied(texts: Mapping[str, str], *, is_for_all: bool) -> dict[str, str]:
+def applied_values(texts: Mapping[str, str], *, is_for_all: bool) -> dict[str, str]:
     """Return those dynamic values in the log that a node applies.
 
-    The controller writes every value to the log. A node ignores values that are invalid for their
-    key, keys that cannot change while it runs, and keys that only a single broker may have.
+    The controller writes every value to the log, as Kafka's does. A node ignores values that are
+    invalid for their key, keys that cannot change while it runs, and keys that only a single broker
+    may have.
     """
     return {name: text for name, text in texts.items() if _is_applied(name, text, is_for_all)}
 

@@ -76,7 +76,7 @@ class ProducerCheck:
             self._is_whole = False
         self._compare_up_to(first)
         self._end_offset = entry.last_offset + 1
-        if isinstance(entry, RecordBatch) and entry.producer_id >= 0 and self._is_trusted:
+        if isinstance(entry, RecordBatch) and entry.has_producer_id and self._is_trusted:
             self._replay(file, entry)
 
     def _replay(self, file: Path, batch: RecordBatch) -> None:

@@ -163,6 +163,7 @@ _BROKER = {
     "max.connection.creation.rate": "Connections accepted in a second, also by listener.",
     "max.connections": "Connections this node accepts at a time.",
     "max.connections.per.ip": "Connections accepted from one address at a time.",
+    "max.connections.per.ip.overrides": "Other limits of hosts or addresses, as host:count.",
     "max.request.partition.size.limit": "Most partitions in one page of a response.",
     "max.incremental.fetch.session.cache.slots": (
         "How many fetch sessions the broker keeps; other clients list all partitions each time."

@@ -66,6 +66,8 @@ ImageFollower: TypeAlias = Callable[[MetadataImage, MetadataImage], None]
 """Takes note of a change from one image to the next; it may raise nothing."""
 _log = logging.getLogger(__name__)
 _MS_PER_S: Final = 1000
+DELETION_CHECK_MS: Final = 5_000
+"""How often files are looked for whose delay (``file.delete.delay.ms``) is over."""
 
 
 class ReplicaManager:
@@ -222,9 +224,13 @@ class ReplicaManager:
                 )
             ),
             asyncio.create_task(
-                self._repeat(self._tidy, self._settings.recovery_point_checkpoint_ms)
+                self._repeat(
+                    logs.checkpoint_recovery_points, self._settings.recovery_point_checkpoint_ms
+                )
             ),
+            asyncio.create_task(self._repeat(lambda: self._delete_logs(logs), DELETION_CHECK_MS)),
             asyncio.create_task(self._delete_old_segments()),
+            asyncio.create_task(self._remove_marked_files()),
             asyncio.create_task(self._shrink_isrs()),
             asyncio.create_task(self._send(self._alter_partition.run)),
             asyncio.create_task(self._send(self._assignments.run)),
@@ -456,6 +462,16 @@ class ReplicaManager:
                     _log.error(LogEvent("Old segments were not deleted", error=str(error)))
                 await asyncio.sleep(0)
 
+    async def _remove_marked_files(self) -> None:
+        """Remove the files of deleted segments, and of those that were compacted."""
+        while True:
+            await asyncio.sleep(DELETION_CHECK_MS / _MS_PER_S)
+            for log in [log for partition in self._online() for log in partition.logs]:
+                try:
+                    log.remove_marked(now_ms=self._clock.wall_ms())
+                except StorageError as error:
+                    _log.error(LogEvent("Deleted files were not removed", error=str(error)))
+
     async def _shrink_isrs(self) -> None:
         """Look again and again for followers that lag (Kafka's isr-expiration)."""
         while True:
@@ -522,10 +538,7 @@ class ReplicaManager:
         if partition is not None:
             partition.on_altered(proposal, answer, self._clock.monotonic_ms())
 
-    def _tidy(self) -> None:
-        logs = self._logs
-        assert logs is not None
-        logs.checkpoint_recovery_points()
+    def _delete_logs(self, logs: LogManager) -> None:
         logs.delete_logs(now_ms=self._clock.wall_ms())
 
     async def _repeat(self, work: Callable[[], None], interval_ms: int) -> None:
@@ -534,7 +547,7 @@ class ReplicaManager:
             try:
                 await self._on_disk(work)
             except StorageError as error:
-                _log.error(LogEvent("A checkpoint was not written", error=str(error)))
+                _log.error(LogEvent("A task of the log directories failed", error=str(error)))
 
 
 def _replicas(topics: TopicsImage, broker_id: int) -> dict[TopicPartition, PartitionInfo]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kvorum.broker.topic_log_configs import TopicValues
+from kvorum.broker.views.config_layers import config_layers
 from kvorum.metadata.configs_image import ResourceType
-from kvorum.metadata.effective_configs import BrokerConfigLayers, broker_layers
+from kvorum.metadata.effective_configs import BrokerConfigLayers
 from kvorum.metadata.image import MetadataImage
 
 
@@ -37,4 +38,4 @@ class TopicConfigs:
         }
 
     def _layers(self, image: MetadataImage) -> BrokerConfigLayers:
-        return broker_layers(image.configs, node_id=self._broker_id, static=self._texts)
+        return config_layers(image.configs, node_id=self._broker_id, texts=self._texts)

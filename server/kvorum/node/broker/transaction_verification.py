@@ -15,7 +15,7 @@ from kvorum.broker.coordinator_node import is_transaction_state_known
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.transaction_configs import is_verification_enabled
-from kvorum.metadata.effective_configs import broker_layers
+from kvorum.broker.views.config_layers import config_layers
 from kvorum.node.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
@@ -80,7 +80,7 @@ class TransactionVerification:
     def _is_enabled(self) -> bool:
         configs, config = self._loader.published.configs, self._config
         return is_verification_enabled(
-            broker_layers(configs, node_id=config.node_id, static=config.texts)
+            config_layers(configs, node_id=config.node_id, texts=config.texts)
         )
 
     async def verify(

@@ -17,9 +17,21 @@ from kvorum.node.config.security import AUTHORIZER_KEYS
 
 _KEYS_BY_LISTENER = frozenset({"max.connection.creation.rate"})
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.")
+# No log is flushed by time, tiered, or has its space reserved, and codecs have one level each.
+TOPIC_KEYS_WITHOUT_EFFECT = frozenset(
+    {
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.zstd.level",
+        "flush.ms",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "preallocate",
+    }
+)
 _TOPIC_DEFAULT_KEYS = frozenset(
     name
-    for strongest in map(topic_synonym, TOPIC_CONFIGS)
+    for strongest in map(topic_synonym, TOPIC_CONFIGS.keys() - TOPIC_KEYS_WITHOUT_EFFECT)
     if strongest is not None
     for name in broker_synonyms(strongest)
 )
@@ -86,6 +98,7 @@ _NODE_KEYS = frozenset(
         "max.connection.creation.rate",
         "max.connections",
         "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
         "max.request.partition.size.limit",
         "max.incremental.fetch.session.cache.slots",
         "metadata.log.dir",

@@ -15,7 +15,9 @@ from kvorum.metadata.config_definitions import (
     parse_quorum_voters,
     parse_value,
 )
-from kvorum.node.config.errors import config_errors
+from kvorum.metadata.config_definitions.java_text import parse_java_integer
+from kvorum.node.config.errors import ConfigError, config_errors
+from kvorum.node.config.listener import parse_map
 from kvorum.node.config.listeners import Listeners
 from kvorum.node.config.values import BrokerValues
 
@@ -156,6 +158,8 @@ class NetworkSettings:
     connections_idle_ms_max: int
     connections_max: int
     connections_per_ip_max: int
+    connections_per_ip_overrides: Mapping[str, int]
+    """Other limits of single addresses, or of hosts by name."""
     connection_rate_max: int
     connection_rates_max: Mapping[str, int]
     quota_window_count: int
@@ -293,6 +297,17 @@ def policy_settings(values: BrokerValues) -> PolicySettings:
     )
 
 
+def _per_ip_overrides(values: BrokerValues) -> Mapping[str, int]:
+    key = "max.connections.per.ip.overrides"
+    overrides: dict[str, int] = {}
+    for host, text in parse_map(key, values.text(key)).items():
+        try:
+            overrides[host] = parse_java_integer(text, bits=32)
+        except ValueError:
+            raise ConfigError(f'For input string: "{text}"') from None
+    return MappingProxyType(overrides)
+
+
 def network_settings(values: BrokerValues, listeners: Listeners) -> NetworkSettings:
     """Read the limits of connections and requests."""
     return NetworkSettings(
@@ -302,6 +317,7 @@ def network_settings(values: BrokerValues, listeners: Listeners) -> NetworkSetti
         connections_idle_ms_max=values.integer("connections.max.idle.ms"),
         connections_max=values.integer("max.connections"),
         connections_per_ip_max=values.integer("max.connections.per.ip"),
+        connections_per_ip_overrides=_per_ip_overrides(values),
         connection_rate_max=values.integer(CONNECTION_RATE),
         connection_rates_max=_rates_of_listeners(values, listeners),
         quota_window_count=values.integer("quota.window.num"),

@@ -265,7 +265,11 @@ def _read_partition(
             aborted_transactions=None,
             records=b"",
         )
-    is_committed = params.isolation is IsolationLevel.READ_COMMITTED and params.replica is None
+    are_aborted_named = (
+        params.isolation is IsolationLevel.READ_COMMITTED
+        and params.replica is None
+        and read.diverging is None
+    )
     data = FetchResponsePartitionData(
         partition_index=index,
         high_watermark=read.high_watermark,
@@ -275,7 +279,7 @@ def _read_partition(
             FetchResponseAbortedTransaction(one.producer_id, one.first_offset)
             for one in read.aborted
         ]
-        if is_committed
+        if are_aborted_named
         else None,
         # A range of a file has a length, and is a part of its own in the encoded response.
         records=cast("bytes", read.records),

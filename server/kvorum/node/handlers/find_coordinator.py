@@ -64,10 +64,11 @@ async def _coordinator(
     try:
         node = await _find(key, request, broker)
     except RequestError as error:
-        if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        is_ours = error.message == NOT_COORDINATED
+        if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED and not is_ours:
             raise
         # Kafka leaves the text of an ordinary error out.
-        message = error.message if error.message == NOT_COORDINATED else ""
+        message = error.message if is_ours else ""
         return _no_coordinator(key, error.code, message)
     return FindCoordinatorResponseCoordinator(key, node.node_id, node.host, node.port)
 
@@ -100,8 +101,11 @@ def _transactional(key: str, request: IncomingRequest, broker: BrokerServices) -
     """Return the coordinator of a transactional id; this broker is none."""
     image = broker.loader.published
     node = transaction_coordinator(image, key, request.listener)
-    is_this_broker = node is not None and node.node_id == broker.config.node_id
-    if is_this_broker or not is_transaction_state_known(image):
+    if not is_transaction_state_known(image):
+        # The only code that ends init_transactions at once in librdkafka as well as in Java, where
+        # the text is shown too; upon INVALID_REQUEST librdkafka asks again until its time is up.
+        raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, NOT_COORDINATED)
+    if node is not None and node.node_id == broker.config.node_id:
         raise RequestError(ErrorCode.INVALID_REQUEST, NOT_COORDINATED)
     return _demand(node)
 

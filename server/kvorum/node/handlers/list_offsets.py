@@ -45,6 +45,7 @@ from kvorum.wire.primitives import Message
 CONSUMER_ID: Final = -1
 """The replica id in the request of a consumer; others may read to the end of the log."""
 FIRST_VERSION_WITH_EPOCH = 4
+FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE: Final = 5
 FIRST_VERSIONS: Mapping[int, int] = MappingProxyType(
     {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, -5: 9, -6: 11}
 )
@@ -198,6 +199,12 @@ def _partition(
         partition.check_current_leader_epoch(asked.current_leader_epoch)
         partition.demand_leader()
         found = _place(partition, asked.timestamp, _readable_end(partition, body))
+        if (
+            body.replica_id == CONSUMER_ID
+            and not partition.is_offset_available
+            and _is_of_high_watermark(asked.timestamp, found)
+        ):
+            raise RequestError.with_default_message(_not_available(request.version))
     except (RequestError, LeaderRefusesError) as error:
         answered.error_code = error.code
         return answered
@@ -233,6 +240,17 @@ def _place(partition: Partition, timestamp: int, end_offset: int) -> TimestampAn
         return None if found is None or found.offset >= end_offset else found
     # The other special numbers are about tiered storage, which no log here has.
     return None if timestamp < 0 else log.first_record_since(timestamp, end_offset=end_offset)
+
+
+def _not_available(version: int) -> ErrorCode:
+    """Return the code upon which a client of a version asks again."""
+    is_known = version >= FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE
+    return ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def _is_of_high_watermark(timestamp: int, found: TimestampAndOffset | None) -> bool:
+    """Return whether a consumer would get another place if more were committed."""
+    return timestamp == LATEST or (found is None and timestamp >= MAX_TIMESTAMP)
 
 
 def _refuse(request: ListOffsetsRequest, error: RequestError, _version: int) -> ListOffsetsResponse:

@@ -54,7 +54,6 @@ from kvorum.wire.messages.produce import (
 )
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import RecordBatch
-from kvorum.wire.records.batch import NO_PRODUCER
 
 NO_ACKNOWLEDGEMENT: Final = 0
 LEADER_ONLY: Final = 1
@@ -98,7 +97,7 @@ class _Produced(NamedTuple):
     @property
     def is_transactional(self) -> bool:
         """Whether a transaction's coordinator has to know of the batch."""
-        return self.batch.is_transactional and self.batch.producer_id != NO_PRODUCER
+        return self.batch.is_transactional and self.batch.has_producer_id
 
 
 class _Topic(NamedTuple):

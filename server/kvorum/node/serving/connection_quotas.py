@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import resource
+import socket
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
+from kvorum.node.errors import NodeStartError
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.events.rare_events import RareEvents
 from kvorum.node.serving.connection_rates import (
@@ -29,6 +33,12 @@ class Limits(NamedTuple):
 
     total_max: int
     per_address_max: int
+    overrides: Mapping[str, int] = MappingProxyType({})
+    """The maximum of single addresses, in place of `per_address_max`."""
+
+    def of(self, address: str) -> int:
+        """Return the maximum of one address."""
+        return self.overrides.get(address, self.per_address_max)
 
 
 class ConnectionQuotas:
@@ -49,9 +59,8 @@ class ConnectionQuotas:
 
     def admit(self, address: str) -> bool:
         """Count one more connection from `address`; False, and uncounted, if that is too many."""
-        if (
-            self._total >= self._limits.total_max
-            or self._by_address[address] >= self._limits.per_address_max
+        if self._total >= self._limits.total_max or self._by_address[address] >= self._limits.of(
+            address
         ):
             self._complain(address)
             return False
@@ -83,18 +92,37 @@ class ConnectionQuotas:
                 others=suppressed_count or None,
                 open=self._total,
                 total_max=self._limits.total_max,
-                per_address_max=self._limits.per_address_max,
+                per_address_max=self._limits.of(address),
             )
         )
 
 
-def usable_limits(*, total_max: int, per_address_max: int) -> Limits:
-    """Return the configured limits, lowered to what this process's descriptors allow."""
+def usable_limits(
+    *, total_max: int, per_address_max: int, overrides: Mapping[str, int] = MappingProxyType({})
+) -> Limits:
+    """Return the configured limits, lowered to what this process's descriptors allow.
+
+    `overrides` are those of hosts, by name or address; NodeStartError for one without an address.
+    """
+    by_address = {
+        address: maximum for host, maximum in overrides.items() for address in _addresses(host)
+    }
+    limits = Limits(total_max, per_address_max, by_address)
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
-        return Limits(total_max, per_address_max)
+        return limits
     usable = max(descriptors - RESERVED_DESCRIPTORS, descriptors // 2)
-    return Limits(min(total_max, usable), per_address_max)
+    return limits._replace(total_max=min(limits.total_max, usable))
+
+
+def _addresses(host: str) -> set[str]:
+    try:
+        found = socket.getaddrinfo(host, None)
+    except OSError as error:
+        raise NodeStartError(
+            f"max.connections.per.ip.overrides names a host without an address: {host}: {error}"
+        ) from error
+    return {str(place[0]) for *_, place in found}
 
 
 def rate_limits(config: NodeConfig) -> RateLimits:

@@ -175,6 +175,7 @@ class Replicas:
         self.logs.delete_logs(now_ms=self._around.wall_ms())
         for partition in tuple(self.partitions.values()):
             partition.log.delete_old_segments(now_ms=self._around.wall_ms())
+            partition.log.remove_marked(now_ms=self._around.wall_ms())
 
     def shutdown(self, *, broker_epoch: int) -> None:
         """Close every log in good order."""

@@ -9,6 +9,7 @@ from kvorum.metadata.effective_configs import (
     MIN_INSYNC_REPLICAS,
     BrokerConfigLayers,
     effective_topic_config,
+    whole_number,
 )
 from kvorum.metadata.partition import NO_LEADER, PartitionRegistration
 from kvorum.spark.history.partition_rows import Condition
@@ -51,4 +52,4 @@ def min_insync_replicas(configs: ConfigsImage, topic_name: str) -> int:
         configs.of_topic(topic_name),
         BrokerConfigLayers(cluster=configs.of_cluster()),
     )
-    return int(config.value or 1)
+    return whole_number(config)

@@ -84,7 +84,7 @@ def topic_default_keys() -> dict[str, str]:
         for topic_key in TOPIC_CONFIGS
         if (strongest := topic_synonym(topic_key)) is not None
         for name in broker_synonyms(strongest)
-        if BROKER_CONFIGS[name].documentation is None
+        if name in KEYS_IN_USE and BROKER_CONFIGS[name].documentation is None
     }
 
 

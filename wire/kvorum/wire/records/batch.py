@@ -88,6 +88,11 @@ class RecordBatch(NamedTuple):
         return self.last_offset + 1
 
     @property
+    def has_producer_id(self) -> bool:
+        """Whether the batch is of an idempotent producer; any negative id stands for none."""
+        return self.producer_id > NO_PRODUCER
+
+    @property
     def last_sequence(self) -> int:
         """The producer's number of the last record, -1 without one; it wraps at 2³¹."""
         if self.base_sequence == NO_SEQUENCE:
