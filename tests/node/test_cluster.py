@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.support.topics import create, read_topics
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli import main
+from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.storage.files import OpenFile, RealFileSystem
 from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.error_codes import ErrorCode
@@ -108,6 +110,48 @@ async def test_a_full_disk_stops_the_node_loudly(tmp_path: Path) -> None:
         assert str(tmp_path) in str(failure)
     finally:
         await node.stop()
+
+
+class HeldDisk(RealFileSystem):
+    """A disk that makes no directory of the topic `wide` until it is released."""
+
+    def __init__(self) -> None:
+        self.is_asked = threading.Event()
+        self.is_released = threading.Event()
+
+    def make_directory(self, path: Path) -> None:
+        if path.name.startswith("wide-"):
+            self.is_asked.set()
+            self.is_released.wait()
+        super().make_directory(path)
+
+
+@pytest.mark.asyncio
+async def test_a_broker_that_stops_hosts_no_further_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = HeldDisk()
+    stops = asyncio.Event()
+    shutdown = ReplicaManager.shutdown
+
+    async def noted(replicas: ReplicaManager, *, broker_epoch: int) -> None:
+        stops.set()
+        await shutdown(replicas, broker_epoch=broker_epoch)
+
+    monkeypatch.setattr(ReplicaManager, "shutdown", noted)
+    embedded = prepare_node(tmp_path, files=disk)
+    await embedded.node.start()
+    await asyncio.to_thread(create, embedded.bootstrap_servers, "wide", partition_count=50)
+    assert await asyncio.to_thread(disk.is_asked.wait, PATIENCE_S)
+    stopping = asyncio.create_task(embedded.node.stop())
+    await stops.wait()
+    disk.is_released.set()
+    await stopping
+    assert _hosted(tmp_path, "wide") == 1
+
+
+def _hosted(folder: Path, topic: str) -> int:
+    return len(list(folder.rglob(f"{topic}-*")))
 
 
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:

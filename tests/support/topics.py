@@ -47,18 +47,19 @@ def create_request(names: Sequence[str], *, partition_count: int = 1) -> CreateT
     )
 
 
-def create(address: str, *names: str) -> list[int]:
-    """Create topics of one partition and return the error codes.
+def create(address: str, *names: str, partition_count: int = 1) -> list[int]:
+    """Create topics and return the error codes.
 
     A broker that a busy machine kept from its heartbeats is fenced for a moment, which is waited
     for: nothing is created meanwhile.
     """
 
     def ask() -> list[int] | None:
-        response = client.ask(create_request(names), CreateTopicsResponse, 7)
+        response = client.ask(request, CreateTopicsResponse, 7)
         codes = [topic.error_code for topic in response.topics]
         return None if ErrorCode.INVALID_REPLICATION_FACTOR in codes else codes
 
+    request = create_request(names, partition_count=partition_count)
     with RawClient(address) as client:
         return wait_for(ask, "a broker is there that is not fenced")
 

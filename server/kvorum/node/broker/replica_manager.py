@@ -131,6 +131,7 @@ class ReplicaManager:
         self._changed = asyncio.Event()
         self._is_current = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._is_ending = False
         self._cleaner: CleanerThread | None = None
         self._moves: ReplicaAlterLogDirsManager | None = None
         # Held while partitions come, go and change their roles, or begin to move.
@@ -285,7 +286,8 @@ class ReplicaManager:
 
     async def _end_tasks(self) -> None:
         tasks, self._tasks = self._tasks, []
-        # Nobody is interrupted between two steps of a change of partitions.
+        # No partition is left between two steps of its change; those behind it stay as they are.
+        self._is_ending = True
         async with self._replica_state_change_lock:
             await cancel_and_wait(*tasks)
         cleaner, self._cleaner = self._cleaner, None
@@ -337,6 +339,8 @@ class ReplicaManager:
         if changes.deletes:
             self.stats.topics.retain(one.topic_partition.topic for one in self.partitions)
         await self._take_roles(changes)
+        if self._is_ending:
+            return
         self._update_configs(before, image)
         for follower in self._followers:
             follower(before, image)
@@ -354,6 +358,8 @@ class ReplicaManager:
 
     async def _take_roles(self, changes: LocalReplicaChanges) -> None:
         for info in changes.leaders:
+            if self._is_ending:
+                return
             self._fetchers.remove_fetcher_for_partition(info.key)
             partition = await self._hosted(info)
             if partition is not None:
@@ -367,6 +373,8 @@ class ReplicaManager:
             # A leader epoch is synced to the disk: heartbeats must not wait for all partitions.
             await asyncio.sleep(0)
         for info in changes.followers:
+            if self._is_ending:
+                return
             partition = await self._hosted(info)
             # A fetcher goes on where only the ISR or the assignment has changed.
             if partition is not None and partition.make_follower(info.registration):
