@@ -173,6 +173,13 @@ def test_a_brokers_value_that_is_no_value_keeps_no_topic_from_its_own(
     )
 
 
+def test_a_codec_that_damage_has_made_unknown_is_damage(broker: RawClient, topic: str) -> None:
+    """The producer sends such a batch again."""
+    damaged = bytearray(batch(b"value"))
+    damaged[22] |= 7
+    assert produce(broker, topic, bytes(damaged)).error_code == ErrorCode.CORRUPT_MESSAGE
+
+
 def test_transactions_are_refused_with_the_reason(broker: RawClient, topic: str) -> None:
     records = batch(b"value", is_transactional=True)
     nameless = produce(broker, topic, records)

@@ -29,7 +29,7 @@ def produced_batch(records: memoryview, version: int) -> RecordBatch:
     batch = first_batch(records)
     if batch is None:
         raise RequestError.with_default_message(ErrorCode.INVALID_RECORD)
-    if _compression_of(batch) is Compression.ZSTD and version < FIRST_VERSION_WITH_ZSTD:
+    if version < FIRST_VERSION_WITH_ZSTD and _compression_of(batch) is Compression.ZSTD:
         raise RequestError.with_default_message(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     try:
         second = first_batch(records[batch.size :])

@@ -192,8 +192,9 @@ def small_content(
 
     None is also for what cannot be unpacked. Records that are not packed are never too long.
     """
-    is_packed = batch.compression is not Compression.NONE
-    if batch.record_count > record_count_max or (is_packed and batch.size > unpacked_bytes_max):
+    if batch.record_count > record_count_max or (
+        batch.is_packed and batch.size > unpacked_bytes_max
+    ):
         return None
     try:
         return batch.unpacked(unpacked_bytes_max)

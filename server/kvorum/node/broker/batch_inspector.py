@@ -12,7 +12,7 @@ from typing import Final
 
 from kvorum.broker.partition import Partition
 from kvorum.storage.log_validator import InspectedBatch, small_content
-from kvorum.wire.records import Compression, RecordBatch
+from kvorum.wire.records import RecordBatch
 
 RECORDS_ON_LOOP_MAX: Final = 4000
 """How many records the event loop looks at itself: some milliseconds, as for most requests."""
@@ -33,7 +33,7 @@ class BatchInspector:
 
         Raises what `Partition.append_records_to_leader` does.
         """
-        if batch.compression is Compression.NONE and batch.record_count <= RECORDS_ON_LOOP_MAX:
+        if not batch.is_packed and batch.record_count <= RECORDS_ON_LOOP_MAX:
             return None
         content = small_content(
             batch,

@@ -109,6 +109,11 @@ class RecordBatch(NamedTuple):
         return Compression(number)
 
     @property
+    def is_packed(self) -> bool:
+        """Whether the records are compressed, be it in a way that nobody knows."""
+        return bool(self.attributes & COMPRESSION_MASK)
+
+    @property
     def is_log_append_time(self) -> bool:
         """Whether the broker set the time of all records, to `max_timestamp`."""
         return bool(self.attributes & LOG_APPEND_TIME)
