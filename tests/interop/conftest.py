@@ -1,4 +1,4 @@
-"""What is particular to tests with third-party clients."""
+"""The warnings that tests with third-party clients do not take for failures."""
 
 import gc
 import warnings

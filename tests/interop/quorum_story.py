@@ -1,4 +1,4 @@
-"""What a tool says while a quorum's voters change, in a form that does not tell quorums apart.
+"""The words of a tool while a quorum's voters change, in a form that is alike for all quorums.
 
 Hidden is what two quorums cannot share: directory ids, ports, times, offsets and lags, epochs, and
 who leads. A replica is called by what it is at the moment: ``leader``, ``voter 1``, ``observer 1``

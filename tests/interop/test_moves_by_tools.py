@@ -18,7 +18,7 @@ from tests.support.replica_log_dirs import (
     two_directories,
     wait_until_moved,
 )
-from tests.support.replicated import (
+from tests.support.replicated_topics import (
     BROKERS,
     CONTROLLER,
     OVERRIDES,

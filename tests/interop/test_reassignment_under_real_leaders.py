@@ -33,7 +33,7 @@ from tests.support.node import Node
 from tests.support.node_process import run_kvorum
 from tests.support.played_broker import try_to_register
 from tests.support.ports import free_ports
-from tests.support.quorum.writers import Writers
+from tests.support.quorum.topic_writers import Writers
 from tests.support.raw_client import RawClient
 
 from kvorum.metadata.record_frame import decode_record

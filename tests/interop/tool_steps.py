@@ -1,4 +1,4 @@
-"""What Kafka's tools are asked to do to a cluster of one broker, step by step."""
+"""The steps that Kafka's tools are asked to take on a cluster of one broker."""
 
 from dataclasses import dataclass
 

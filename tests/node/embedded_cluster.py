@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce
-from tests.support.replicated import address_of, state_of
+from tests.support.replicated_topics import address_of, state_of
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.configs_image import ResourceType

@@ -20,7 +20,7 @@ from tests.support.replica_log_dirs import (
     two_directories,
     wait_until_moved,
 )
-from tests.support.replicated import topic_id_of
+from tests.support.replicated_topics import topic_id_of
 from tests.support.waiting import wait_for
 
 from kvorum.node.embedded.node import DATA_DIRECTORY

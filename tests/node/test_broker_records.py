@@ -23,7 +23,7 @@ from tests.support.record_requests import (
     produce,
     values,
 )
-from tests.support.replicated import create_topic
+from tests.support.replicated_topics import create_topic
 from tests.support.threads import Threads
 from tests.support.waiting import wait_for
 

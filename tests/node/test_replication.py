@@ -8,7 +8,7 @@ import pytest
 from tests.node.embedded_cluster import append, leader
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, fetch_request, produce, values
-from tests.support.replicated import (
+from tests.support.replicated_topics import (
     BROKERS,
     CONTROLLER,
     OVERRIDES,

@@ -13,7 +13,7 @@ import pytest
 from tests.node.embedded_cluster import brokers, set_config
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import FETCH_VERSION, batch, produce, values
-from tests.support.replicated import create_topic
+from tests.support.replicated_topics import create_topic
 from tests.support.waiting import wait_for
 
 from kvorum.broker.transaction_configs import VERIFICATION_KEY

@@ -16,7 +16,7 @@ from tests.support.combined_node import PATIENT, CombinedNode, format_node
 from tests.support.metrics_scrape import Page, Probe, probe, scrape
 from tests.support.node_process import RUNS, NodeProcess
 from tests.support.played_broker import BROKER_ID, register_broker
-from tests.support.quorum.members import Member, Quorum
+from tests.support.quorum.controller_processes import Member, Quorum
 from tests.support.raw_client import RawClient
 from tests.support.topics import create, create_request
 

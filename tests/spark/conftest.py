@@ -1,4 +1,4 @@
-"""What tests share: one Spark session, and an object store."""
+"""A Spark session and an object store for the tests of this folder."""
 
 from collections.abc import Iterator
 

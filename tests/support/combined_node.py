@@ -74,6 +74,11 @@ class CombinedNode:
         changed = {key.replace("_", "."): value for key, value in overrides.items()}
         write_properties(self.properties, {**self.settings(), **changed})
 
+    def format(self, cluster_id: str) -> None:
+        """Give its directories their identity, as those of a cluster of its own."""
+        identity = ["--cluster-id", cluster_id, "--standalone"]
+        run_kvorum("storage", "format", *identity, "--config", str(self.properties))
+
     def process(self) -> NodeProcess:
         """Return a process for it, not started."""
         return kvorum_server(self.properties)
@@ -87,12 +92,13 @@ class CombinedNode:
         return node
 
 
-def format_node(folder: Path, cluster_id: str = CLUSTER_ID) -> CombinedNode:
+def format_node(
+    folder: Path, cluster_id: str = CLUSTER_ID, overrides: Mapping[str, str] | None = None
+) -> CombinedNode:
     """Format a new node of a cluster of its own."""
     broker_port, controller_port = free_ports(2)
-    node = CombinedNode(folder, broker_port, controller_port)
+    node = CombinedNode(folder, broker_port, controller_port, overrides or {})
     folder.mkdir(exist_ok=True)
     node.configure()
-    identity = ["--cluster-id", cluster_id, "--standalone"]
-    run_kvorum("storage", "format", *identity, "--config", str(node.properties))
+    node.format(cluster_id)
     return node

@@ -109,8 +109,7 @@ class KvorumNode(LoneNode):
     def format(self) -> None:
         """Give the directory its identity, under a new cluster id."""
         self.cluster_id = run_kvorum("storage", "random-uuid").strip()
-        identity = ["--cluster-id", self.cluster_id, "--standalone"]
-        run_kvorum("storage", "format", *identity, "--config", str(self.files.properties))
+        self.files.format(self.cluster_id)
 
     def start(self) -> None:
         """Start the process and return when it serves its metadata."""

@@ -3,9 +3,7 @@
 import threading
 from pathlib import Path
 
-from tests.support.combined_node import CLUSTER_ID, PATIENT, CombinedNode
-from tests.support.node_process import run_kvorum
-from tests.support.ports import free_ports
+from tests.support.combined_node import PATIENT, CombinedNode, format_node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce, values
 from tests.support.threads import Threads
@@ -123,13 +121,7 @@ def two_directories(
     folder: Path, second: Path, *, has_records_in_both: bool = True
 ) -> CombinedNode:
     """Format a node whose metadata log is in the first directory."""
-    broker_port, controller_port = free_ports(2)
     first = folder / "data"
     dirs = f"{first},{second}" if has_records_in_both else str(second)
     overrides = {**PATIENT, "log.dirs": dirs, "metadata.log.dir": str(first)}
-    node = CombinedNode(folder, broker_port, controller_port, overrides)
-    folder.mkdir()
-    node.configure()
-    identity = ["--cluster-id", CLUSTER_ID, "--standalone"]
-    run_kvorum("storage", "format", *identity, "--config", str(node.properties))
-    return node
+    return format_node(folder, overrides=overrides)

@@ -1,4 +1,4 @@
-"""What a node's /metrics says, as Prometheus reads it."""
+"""The page /metrics of a node, as Prometheus reads it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A played broker: what it says to its controller, so that partitions have a place."""
 
 from tests.support.combined_node import CLUSTER_ID
-from tests.support.quorum.members import Quorum
+from tests.support.quorum.controller_processes import Quorum
 from tests.support.raw_client import RawClient
 
 from kvorum.metadata.features import supported_features

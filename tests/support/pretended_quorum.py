@@ -179,7 +179,7 @@ class PretendedNode:
         writer.freeze()
 
 
-class Quorum:
+class PretendedQuorum:
     """Some pretended nodes and the properties that watch them."""
 
     def __init__(self, ids: Iterable[int] = (1, 2, 3)) -> None:

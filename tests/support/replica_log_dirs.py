@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce
-from tests.support.replicated import create_topic
+from tests.support.replicated_topics import create_topic
 from tests.support.waiting import wait_for
 
 from kvorum.node.embedded.node import DATA_DIRECTORY

@@ -1,4 +1,4 @@
-"""Creating topics and looking at them, over a connection of one's own."""
+"""The topics of a cluster: created, read and waited for, over a connection of one's own."""
 
 from __future__ import annotations
 

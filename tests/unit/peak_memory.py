@@ -1,4 +1,4 @@
-"""What a piece of code takes in memory at most."""
+"""The peak of the memory that a piece of code takes."""
 
 import gc
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Where ours answers or writes something else than real Kafka, and why that stays.
+"""The places where ours answers or writes something else than real Kafka, and why that stays.
 
 Each is shown by a script whose last step differs while the steps before it do not; when it does
 not differ any more, `test_deviations` says so. The order of lists and records that is not compared

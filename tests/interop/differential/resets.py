@@ -1,4 +1,4 @@
-"""What puts a side back between scripts, from what its own log says."""
+"""The resets that put a side back between scripts, from what its own log says."""
 
 from __future__ import annotations
 

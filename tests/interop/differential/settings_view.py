@@ -1,4 +1,4 @@
-"""What a side's log says of configurations, quotas, credentials and features, to take them back."""
+"""The configurations, quotas, credentials and features in a side's log, to take them back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a generator knows while it makes a script: a guess at the cluster, and chance."""
+"""The knowledge of a generator while it makes a script: a guess at the cluster, and chance."""
 
 from __future__ import annotations
 

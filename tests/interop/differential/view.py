@@ -1,4 +1,4 @@
-"""What a side's log says so far: what placeholders stand for, and names for random ids.
+"""The view of a side from its log: what placeholders stand for, and names for random ids.
 
 Placeholders are strings, in bodies of requests. T is a topic's name, P a partition's index, B a
 broker's id; to numbers "+n" or "-n" can be added:

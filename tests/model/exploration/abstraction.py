@@ -1,4 +1,4 @@
-"""What a core is in the model's words.
+"""A core in the model's words.
 
 A node's number is its id less one; which replica it is, follows from its directory. The model keeps
 logs whole; a core knows only what is left of its own, so the records before come from what was seen

@@ -1,4 +1,4 @@
-"""What the quorum is, and what it would be with one mistake in it."""
+"""The design of the quorum, and what it would be with one mistake in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold in every state, and over every step. Each function returns whether it does."""
+"""The invariants of every state and of every step. Each function returns whether one holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model lets become of one node by one event, given what was seen of it."""
+"""The outcomes that the model allows for one node and one event, given what was seen of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a wish for other voters can be reached from every state (KIP-642).
+"""The claim that a wish for other voters can be reached from every state (KIP-642).
 
 From each state that is explored a way is looked for, through as many further epochs as it takes, in
 which nothing else goes wrong: nobody crashes, nothing is lost, nobody stands while there is a

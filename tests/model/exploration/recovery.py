@@ -1,4 +1,4 @@
-"""Whether a quorum can always go on: from every state, a way leads to a leader that commits.
+"""The claim that a quorum can always go on: every state leads on to a leader that commits.
 
 That way may be taken by those who live, where they are a majority of the voters. Whether it is
 taken is a matter of timers, which a model without a clock cannot tell; that there is one is not.

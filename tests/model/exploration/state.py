@@ -1,4 +1,4 @@
-"""What the model's quorum consists of: nodes, what is on its way between them, and its history.
+"""The state of the model's quorum: nodes, what is on its way between them, and its history.
 
 Everything is a tuple, so that states can be compared and put into sets. Nodes are numbered from 0;
 a set is a bit mask. A node's log is kept whole: `start` says how much of it is only left in a

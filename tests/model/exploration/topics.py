@@ -1,4 +1,4 @@
-"""What is explored: the correct design within bounds, and each mistake with what it breaks."""
+"""The topics that are explored: the correct design within bounds, each mistake with its break."""
 
 from __future__ import annotations
 

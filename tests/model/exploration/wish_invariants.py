@@ -1,4 +1,4 @@
-"""What must hold of the wish for other voters and of the steps towards it (KIP-642).
+"""The invariants of the wish for other voters and of the steps towards it (KIP-642).
 
 Nothing here asks the decision under test: what a step should be is read from the logs, and who
 fetches from the step's label.

@@ -1,4 +1,4 @@
-"""What is explored of the wish for other voters (KIP-642), and the mistakes in it."""
+"""The topics that are explored of the wish for other voters (KIP-642), and the mistakes in it."""
 
 from __future__ import annotations
 

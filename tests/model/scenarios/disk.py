@@ -1,4 +1,4 @@
-"""What a node of a scenario has stored."""
+"""The disk of a node of a scenario."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tests.model.scenarios.asking import directory_of, endpoints_of
+from tests.model.scenarios.requests_from_outside import directory_of, endpoints_of
 
 from kvorum.controller.quorum_description import QuorumDescription
 from kvorum.controller.quorum_reassignment.next_step import (

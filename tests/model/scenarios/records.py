@@ -1,9 +1,9 @@
-"""What a node of a scenario writes for its core, and what a core hears of records on their way."""
+"""The records that a node of a scenario writes for its core, and those that a core hears of."""
 
 from __future__ import annotations
 
 from tests.model.scenarios.disk import Entry
-from tests.model.scenarios.telling import name_of
+from tests.model.scenarios.trace_words import name_of
 
 from kvorum.raft import VoterSet
 from kvorum.raft import effects as fx

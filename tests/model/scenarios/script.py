@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from tests.model.scenarios.asking import parse_request
+from tests.model.scenarios.requests_from_outside import parse_request
 from tests.model.scenarios.simulation import Simulation
 
 STEP_MS = 10

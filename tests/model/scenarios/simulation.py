@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
-from tests.model.scenarios.asking import LISTENER, directory_of, endpoints_of
 from tests.model.scenarios.disk import NO_SNAPSHOT, Disk, Entry, Snapshot
 from tests.model.scenarios.reassigning import (
     NO_WISH,
@@ -27,7 +26,8 @@ from tests.model.scenarios.records import (
     snapshot_part,
     voter_names,
 )
-from tests.model.scenarios.telling import describe
+from tests.model.scenarios.requests_from_outside import LISTENER, directory_of, endpoints_of
+from tests.model.scenarios.trace_words import describe
 
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.kafka.tools import ToolRunner
-from tests.support.quorum.members import Member
-from tests.support.quorum.writers import Writers
+from tests.support.quorum.controller_processes import Member
+from tests.support.quorum.topic_writers import Writers
 
 from kvorum.wire.records import read_batches
 from kvorum.wire.uuid_text import uuid_to_text

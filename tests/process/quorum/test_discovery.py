@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Self
 
 import pytest
-from tests.process.quorum.life import commit_topic
+from tests.process.quorum.unharmed_quorum import commit_topic
 from tests.support.combined_node import CLUSTER_ID
 from tests.support.node_process import kvorum_server, run_kvorum, write_properties
 from tests.support.played_broker import register_broker
 from tests.support.ports import free_ports
-from tests.support.quorum.members import Quorum, describe
+from tests.support.quorum.controller_processes import Quorum, describe
 from tests.support.quorum.reassigning import wait_until_all_have_all, wait_until_reached, want
 from tests.support.threads import Threads
 from tests.support.topics import create, read_topics

@@ -9,13 +9,13 @@ from uuid import uuid4
 
 import pytest
 from tests.process.failed_nodes import LONG
-from tests.process.quorum.life import create_at_leader, wait_until_it_is_a_voter
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
+from tests.process.quorum.unharmed_quorum import create_at_leader, wait_until_it_is_a_voter
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node_process import KVORUM, Ended
 from tests.support.played_broker import register_broker
-from tests.support.quorum.members import Member, Quorum
-from tests.support.quorum.writers import Writers
+from tests.support.quorum.controller_processes import Member, Quorum
+from tests.support.quorum.topic_writers import Writers
 from tests.support.small_disk import DISK_BYTES, mount
 from tests.support.waiting import PATIENCE_S
 

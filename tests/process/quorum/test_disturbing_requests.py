@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.process.quorum.life import assert_no_bugs, assert_unharmed, commit_topic
 from tests.process.quorum.peer_requests import Setting, now_in
+from tests.process.quorum.unharmed_quorum import assert_no_bugs, assert_unharmed, commit_topic
 from tests.process.spoilt_requests import CUT_OFF
 from tests.support.played_broker import register_broker
-from tests.support.quorum.members import Quorum
+from tests.support.quorum.controller_processes import Quorum
 from tests.support.random_messages import random_message
 from tests.support.raw_client import RawClient
 

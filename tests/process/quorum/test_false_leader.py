@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 from tests.process.quorum.fake_peer import FakePeer, Spoil
-from tests.process.quorum.lies import (
+from tests.process.quorum.false_answers import (
     FALSE_ID,
     FETCHED,
     FRAMES,
@@ -18,12 +18,12 @@ from tests.process.quorum.lies import (
     beyond,
     now,
 )
-from tests.process.quorum.life import assert_unharmed
 from tests.process.quorum.logs import committed_bytes
 from tests.process.quorum.peer_requests import TOPIC, TOPIC_ID, Setting, now_in
+from tests.process.quorum.unharmed_quorum import assert_unharmed
 from tests.process.spoilt_requests import Spoilt, name_of, spoil
 from tests.support.played_broker import register_broker
-from tests.support.quorum.members import Member, Quorum
+from tests.support.quorum.controller_processes import Member, Quorum
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode

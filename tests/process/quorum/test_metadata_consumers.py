@@ -23,7 +23,7 @@ from tests.support.combined_node import CLUSTER_ID, LOG_DIRECTORY
 from tests.support.metadata_consumer import LATEST, offset_for
 from tests.support.node_process import NodeProcess, kvorum_server, run_kvorum, write_properties
 from tests.support.ports import free_ports
-from tests.support.quorum.members import TIMES, Quorum
+from tests.support.quorum.controller_processes import TIMES, Quorum
 from tests.support.raw_client import RawClient
 from tests.support.threads import Threads
 from tests.support.topics import create

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.quorum.members import Quorum
+from tests.support.quorum.controller_processes import Quorum
 from tests.support.raw_client import RawClient
 
 from kvorum.cli import main

@@ -6,12 +6,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.process.quorum.life import assert_no_bugs
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
+from tests.process.quorum.unharmed_quorum import assert_no_bugs
 from tests.support.fixtures import Report
 from tests.support.kafka.tools import ToolRunner
 from tests.support.played_broker import register_broker
-from tests.support.quorum.members import Quorum
+from tests.support.quorum.controller_processes import Quorum
 from tests.support.quorum.reassigning import (
     alter,
     alter_at_controller,
@@ -21,7 +21,7 @@ from tests.support.quorum.reassigning import (
     wait_until_reached,
     want,
 )
-from tests.support.quorum.writers import Writers
+from tests.support.quorum.topic_writers import Writers
 
 from kvorum.wire.error_codes import ErrorCode
 

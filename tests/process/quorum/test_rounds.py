@@ -9,14 +9,14 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 import pytest
-from tests.process.quorum.life import wait_until_it_is_a_voter
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
+from tests.process.quorum.unharmed_quorum import wait_until_it_is_a_voter
 from tests.support.fixtures import Report
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node_process import RUNS
 from tests.support.played_broker import register_broker
-from tests.support.quorum.members import Member, Quorum
-from tests.support.quorum.writers import Writers
+from tests.support.quorum.controller_processes import Member, Quorum
+from tests.support.quorum.topic_writers import Writers
 
 DELAY_S_MAX = 0.15
 LEADER_SHARE = 0.6

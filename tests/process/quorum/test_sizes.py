@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.process.quorum.logs import assert_same_batches
 from tests.support.played_broker import register_broker
-from tests.support.quorum.members import Quorum
-from tests.support.quorum.writers import Writers
+from tests.support.quorum.controller_processes import Quorum
+from tests.support.quorum.topic_writers import Writers
 
 # Whoever waited for this would still do so when the writers lose their patience.
 SETTINGS = {"controller.quorum.fetch.timeout.ms": "600000"}

@@ -1,4 +1,4 @@
-"""What the tests ask of an admin client, whichever it is.
+"""The questions that tests put to an admin client, whichever it is.
 
 Two of the three clients ship no type hints, so their modules are imported by name and used as
 `Any`; everything that leaves a driver is typed.

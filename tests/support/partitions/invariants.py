@@ -1,4 +1,4 @@
-"""What must hold of a partition after every record, and after every step.
+"""The invariants of a partition after every record, and after every step.
 
 Each check has a name; `broken_after_record` and `broken_after_step` return the names of those
 that do not hold.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.support.quorum.members import Quorum
+from tests.support.quorum.controller_processes import Quorum
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.unit.raft.driven_leader import CAN_ALL, CONFIG, DrivenLeader, key_of
-from tests.unit.raft.reporting import RECORDED, STATIC, DrivenFollower
+from tests.unit.raft.reporting_follower import RECORDED, STATIC, ReportingFollower
 
 ONLY_LEADERS = {
     "duplicate-voter-ids",
@@ -65,8 +65,8 @@ def test_a_leader_on_its_way_out_is_an_observer() -> None:
 
 
 def test_a_follower_is_a_voter_or_an_observer() -> None:
-    assert DrivenFollower(RECORDED).core.metrics(0.0).named()["current-state"] == "follower"
-    other = DrivenFollower(RECORDED, key=key_of(2, 99)).core.metrics(0.0).named()
+    assert ReportingFollower(RECORDED).core.metrics(0.0).named()["current-state"] == "follower"
+    other = ReportingFollower(RECORDED, key=key_of(2, 99)).core.metrics(0.0).named()
     assert (other["current-state"], other["is-observer"]) == ("observer", 1)
     assert (other["current-vote"], other["current-leader"]) == (-1, 1)
     assert other["current-vote-directory-id"] == "AAAAAAAAAAAAAAAAAAAAAA"
@@ -74,7 +74,7 @@ def test_a_follower_is_a_voter_or_an_observer() -> None:
 
 
 def test_static_voters_are_ignored_once_the_log_names_some() -> None:
-    one = DrivenFollower(STATIC, kraft_version=0)
+    one = ReportingFollower(STATIC, kraft_version=0)
     assert one.core.metrics(0.0).named()["ignored-static-voters"] == 0
     one.append_voters(RECORDED)
     assert one.core.metrics(0.0).named()["ignored-static-voters"] == 1
@@ -93,7 +93,7 @@ def test_an_id_is_there_twice_once_a_node_with_another_directory_fetches() -> No
 
 
 def test_a_broker_is_no_observing_controller() -> None:
-    broker = DrivenFollower(RECORDED, key=key_of(9), can_vote=False)
+    broker = ReportingFollower(RECORDED, key=key_of(9), can_vote=False)
     assert broker.core.metrics(0.0).named()["is-observer"] == 0
 
 

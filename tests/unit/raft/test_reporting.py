@@ -10,7 +10,7 @@ from tests.unit.raft.driven_leader import (
     static_voter_of,
     voter_of,
 )
-from tests.unit.raft.reporting import RECORDED, STATIC, DrivenFollower
+from tests.unit.raft.reporting_follower import RECORDED, STATIC, ReportingFollower
 
 from kvorum.raft import (
     Endpoint,
@@ -28,7 +28,7 @@ THERE = Endpoint("OTHER", "there", 2)
 
 
 def test_a_static_voter_tells_each_leader_once() -> None:
-    one = DrivenFollower(STATIC, kraft_version=0)
+    one = ReportingFollower(STATIC, kraft_version=0)
     assert one.wait(PERIOD_MS - 1) is None
     assert one.wait(1) == msg.UpdateRaftVoterRequest(
         epoch=1,
@@ -48,7 +48,7 @@ def test_a_leader_that_is_too_old_for_it_is_left_alone() -> None:
         msg.UpdateRaftVoterResponse(Error.UNSUPPORTED_VERSION, msg.KnownLeader(1, 1)),
         msg.RequestFailed("unknown", lacks_version=True),
     ):
-        one = DrivenFollower(STATIC, kraft_version=0)
+        one = ReportingFollower(STATIC, kraft_version=0)
         one.wait(PERIOD_MS)
         one.answer(response)
         assert not one.refused
@@ -56,7 +56,7 @@ def test_a_leader_that_is_too_old_for_it_is_left_alone() -> None:
 
 
 def test_a_leader_that_is_busy_with_another_voter_is_told_again_before_long() -> None:
-    one = DrivenFollower(STATIC, kraft_version=0)
+    one = ReportingFollower(STATIC, kraft_version=0)
     one.wait(PERIOD_MS)
     one.answer(msg.UpdateRaftVoterResponse(Error.REQUEST_TIMED_OUT, one.leader))
     assert one.told() is None
@@ -64,7 +64,7 @@ def test_a_leader_that_is_busy_with_another_voter_is_told_again_before_long() ->
 
 
 def test_a_leader_that_could_not_reach_this_one_is_told_again_after_a_period() -> None:
-    one = DrivenFollower(STATIC, kraft_version=0)
+    one = ReportingFollower(STATIC, kraft_version=0)
     one.wait(PERIOD_MS)
     one.now += PERIOD_MS / 2
     one.answer(msg.UpdateRaftVoterResponse(Error.REQUEST_TIMED_OUT, one.leader))
@@ -73,7 +73,7 @@ def test_a_leader_that_could_not_reach_this_one_is_told_again_after_a_period() -
 
 
 def test_telling_the_leader_shows_that_it_lives() -> None:
-    one = DrivenFollower(STATIC, kraft_version=0)
+    one = ReportingFollower(STATIC, kraft_version=0)
     one.wait(PERIOD_MS)
     one.now += 1000
     one.answer(msg.UpdateRaftVoterResponse(Error.NONE, one.leader))
@@ -81,19 +81,19 @@ def test_telling_the_leader_shows_that_it_lives() -> None:
 
 
 def test_a_recorded_voter_has_nothing_to_tell_while_the_record_is_right() -> None:
-    assert DrivenFollower(RECORDED).wait(5 * PERIOD_MS) is None
+    assert ReportingFollower(RECORDED).wait(5 * PERIOD_MS) is None
 
 
 def test_the_order_of_endpoints_is_nothing_to_tell() -> None:
     voters = RECORDED.with_voter(
         Voter(key_of(2), (HERE, THERE), 0, 1),
     )
-    assert DrivenFollower(voters, endpoints=(THERE, HERE)).wait(5 * PERIOD_MS) is None
-    assert DrivenFollower(voters, endpoints=(HERE,)).wait(PERIOD_MS) is not None
+    assert ReportingFollower(voters, endpoints=(THERE, HERE)).wait(5 * PERIOD_MS) is None
+    assert ReportingFollower(voters, endpoints=(HERE,)).wait(PERIOD_MS) is not None
 
 
 def test_a_recorded_voter_tells_what_has_changed_until_it_is_recorded() -> None:
-    one = DrivenFollower(RECORDED, endpoints=(HERE,))
+    one = ReportingFollower(RECORDED, endpoints=(HERE,))
     for _ in range(2):
         told = one.wait(PERIOD_MS)
         assert isinstance(told, msg.UpdateRaftVoterRequest)
@@ -107,8 +107,8 @@ def test_a_recorded_voter_tells_what_has_changed_until_it_is_recorded() -> None:
 JOINER = VoterSet.of(map(voter_of, (1, 3)))
 
 
-def joiner(*, can_vote: bool = True) -> DrivenFollower:
-    return DrivenFollower(JOINER, auto_join=True, can_vote=can_vote)
+def joiner(*, can_vote: bool = True) -> ReportingFollower:
+    return ReportingFollower(JOINER, auto_join=True, can_vote=can_vote)
 
 
 def test_a_controller_joins_by_itself_a_period_after_it_follows() -> None:
@@ -125,7 +125,7 @@ def test_a_controller_joins_by_itself_a_period_after_it_follows() -> None:
 
 
 def test_the_entry_of_its_former_directory_goes_first() -> None:
-    one = DrivenFollower(RECORDED, key=key_of(2, 99), auto_join=True)
+    one = ReportingFollower(RECORDED, key=key_of(2, 99), auto_join=True)
     assert one.wait(PERIOD_MS) == msg.RemoveRaftVoterRequest(key_of(2))
     one.answer(msg.RemoveRaftVoterResponse(Error.NONE))
     one.take(one.core.tick(one.now))
@@ -156,7 +156,7 @@ def test_after_an_answer_it_waits_a_period(error: Error, *, is_failure: bool) ->
 
 
 def test_who_was_removed_stays_away() -> None:
-    one = DrivenFollower(RECORDED, auto_join=True)
+    one = ReportingFollower(RECORDED, auto_join=True)
     one.append_voters(RECORDED)
     one.append_voters(JOINER)
     assert not one.core.is_voter
@@ -187,9 +187,9 @@ def test_who_was_added_in_vain_tries_again() -> None:
 
 def test_who_is_not_meant_to_vote_does_not_join() -> None:
     assert joiner(can_vote=False).wait(5 * PERIOD_MS) is None
-    assert DrivenFollower(JOINER).wait(5 * PERIOD_MS) is None
+    assert ReportingFollower(JOINER).wait(5 * PERIOD_MS) is None
     static = VoterSet.of(map(static_voter_of, (1, 3)))
-    assert DrivenFollower(static, kraft_version=0, auto_join=True).wait(5 * PERIOD_MS) is None
+    assert ReportingFollower(static, kraft_version=0, auto_join=True).wait(5 * PERIOD_MS) is None
 
 
 def test_who_shuts_down_tells_nothing() -> None:

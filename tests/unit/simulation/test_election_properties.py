@@ -6,7 +6,7 @@ import pytest
 from tests.support.pretended_quorum import (
     CLUSTER_ID,
     HERE,
-    Quorum,
+    PretendedQuorum,
     endpoint_of,
     key_of,
     voters_of,
@@ -54,7 +54,7 @@ def _broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:
 
 
 def test_a_sound_quorum_breaks_nothing_and_is_looked_at() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum.replicate(b"a", b"b")
     for node in quorum.nodes.values():
@@ -67,7 +67,7 @@ def test_a_sound_quorum_breaks_nothing_and_is_looked_at() -> None:
 
 
 def test_p1_two_leaders_of_one_epoch() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].lead(4)
     quorum[1].look()
     quorum[2].lead(4)
@@ -76,7 +76,7 @@ def test_p1_two_leaders_of_one_epoch() -> None:
 
 
 def test_p1_a_leader_that_restarts_and_leads_on() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].lead(4)
     quorum[1].look()
     quorum[1].start_count = 2
@@ -85,7 +85,7 @@ def test_p1_a_leader_that_restarts_and_leads_on() -> None:
 
 
 def test_p1_followers_of_two_leaders_in_one_epoch() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].follow(4, 2)
     quorum[1].look()
     quorum[2].follow(4, 3)
@@ -94,7 +94,7 @@ def test_p1_followers_of_two_leaders_in_one_epoch() -> None:
 
 
 def test_p2_a_vote_that_is_not_stored() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[2].store(5)
     with _broken("P2"):
         quorum.properties.response_leaves(
@@ -106,7 +106,7 @@ def test_p2_a_vote_that_is_not_stored() -> None:
 
 
 def test_p2_two_votes_in_one_epoch() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[2].store(5, voted=1)
     granted = _vote_response(epoch=5, is_granted=True)
     quorum.properties.response_leaves(quorum[2], _vote_request(1, epoch=5, voter=2), 2, granted)
@@ -116,7 +116,7 @@ def test_p2_two_votes_in_one_epoch() -> None:
 
 
 def test_p2_a_stored_vote_that_changes() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[2].store(5, voted=1)
     quorum[2].look()
     quorum[2].store(5, voted=3)
@@ -125,14 +125,14 @@ def test_p2_a_stored_vote_that_changes() -> None:
 
 
 def test_p2_a_candidate_that_has_not_stored_its_own_vote() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].store(5)
     with _broken("P2"):
         quorum.properties.request_sent(quorum[1], _vote_request(1, epoch=5, voter=2), 2)
 
 
 def test_p3_an_epoch_told_before_it_is_stored() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[2].store(4)
     with _broken("P3"):
         quorum.properties.response_leaves(
@@ -144,7 +144,7 @@ def test_p3_an_epoch_told_before_it_is_stored() -> None:
 
 
 def test_p3_a_stored_epoch_that_falls() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[2].store(5)
     quorum[2].look()
     quorum[2].store(4)
@@ -153,7 +153,7 @@ def test_p3_a_stored_epoch_that_falls() -> None:
 
 
 def test_p8_a_directory_that_cannot_be_opened_again() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].append(b"a")
     quorum[1].append(b"b")
     file = quorum[1].disk.directory_at(HERE).names["00000000000000000000.log"]
@@ -163,7 +163,7 @@ def test_p8_a_directory_that_cannot_be_opened_again() -> None:
 
 
 def test_p21_a_damaged_directory_may_be_refused_by_name() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].append(b"a")
     quorum[1].append(b"b")
     assert quorum[1].disk.flip_bit(FileKind.LOG) is not None
@@ -173,7 +173,7 @@ def test_p21_a_damaged_directory_may_be_refused_by_name() -> None:
 
 
 def test_p21_a_start_without_what_was_durable() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].append(b"a")
     quorum[1].append(b"b")
     quorum[1].follow(1, 2)
@@ -186,7 +186,7 @@ def test_p21_a_start_without_what_was_durable() -> None:
 
 
 def test_p21_a_start_below_the_stored_epoch() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].store(7)
     quorum[1].look()
     with _broken("P21"):
@@ -194,7 +194,7 @@ def test_p21_a_start_below_the_stored_epoch() -> None:
 
 
 def test_p21_a_start_refused_without_a_reason() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     error = DiskError("no", errno=5, file=HERE)
     with _broken("P21"):
         quorum.properties.node_refused_to_start(quorum[1], error)
@@ -205,7 +205,7 @@ def test_p21_a_start_refused_without_a_reason() -> None:
 
 
 def test_p16_a_node_that_is_no_voter_stands_for_election() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].own_core.shown_history = VoterSetHistory(static=voters_of((2, 3)))
     quorum[1].be(
         Prospective(
@@ -217,7 +217,7 @@ def test_p16_a_node_that_is_no_voter_stands_for_election() -> None:
 
 
 def test_p16_who_has_removed_itself_may_stand_until_that_is_settled() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     _add_voters(quorum, 1, voters_of((2, 3)))
     quorum[1].look()
@@ -243,7 +243,7 @@ def test_p16_who_has_removed_itself_may_stand_until_that_is_settled() -> None:
 
 
 def test_p16_a_new_disk_stands_for_the_voter_of_the_old_one() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     by_id = VoterSet.of(Voter(ReplicaKey(one), (endpoint_of(one),)) for one in (1, 2, 3))
     for node in quorum.nodes.values():
         node.own_core.shown_history = VoterSetHistory(static=by_id)
@@ -261,7 +261,7 @@ def test_p16_a_new_disk_stands_for_the_voter_of_the_old_one() -> None:
 
 
 def test_p29_a_leader_counts_the_vote_of_another_directory() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     elections = quorum.properties.elections
     quorum[2].own_core.shown_history = VoterSetHistory(static=voters_of((1, 2, 3, 4, 5)))
     for voter in (key_of(1), key_of(3)):
@@ -276,7 +276,7 @@ def test_p29_a_leader_counts_the_vote_of_another_directory() -> None:
 
 
 def test_p29_a_leader_that_is_no_voter_counts_its_own_vote() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     old = Voter(ReplicaKey(1, b"old" + bytes(13)), (endpoint_of(1),), 0, 1)
     voters = voters_of((2, 3)).with_voter(old)
     quorum[1].own_core.shown_history = VoterSetHistory(static=voters)
@@ -287,7 +287,7 @@ def test_p29_a_leader_that_is_no_voter_counts_its_own_vote() -> None:
 
 
 def test_p18_a_leader_follows_another_in_its_own_epoch() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].lead(4)
     quorum[1].look()
     quorum[1].be(Follower(4, leader_id=1, leader_endpoints=(endpoint_of(1),), fetch_deadline=0.0))
@@ -296,7 +296,7 @@ def test_p18_a_leader_follows_another_in_its_own_epoch() -> None:
 
 
 def test_p18_an_epoch_that_falls_in_memory() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].be(Unattached(4, election_deadline=0.0))
     quorum[1].look()
     quorum[1].be(Unattached(3, election_deadline=0.0))
@@ -305,7 +305,7 @@ def test_p18_an_epoch_that_falls_in_memory() -> None:
 
 
 def test_p28_a_pre_vote_that_counts_as_a_vote() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[2].be(Unattached(4, election_deadline=0.0))
     quorum[2].look()
     request = _vote_request(1, epoch=4, voter=2, is_pre_vote=True)
@@ -316,7 +316,7 @@ def test_p28_a_pre_vote_that_counts_as_a_vote() -> None:
 
 
 def test_p15_a_vote_for_somebody_elses_sake() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[2].store(5, voted=1)
     with _broken("P15"):
         quorum.properties.response_leaves(
@@ -328,7 +328,7 @@ def test_p15_a_vote_for_somebody_elses_sake() -> None:
 
 
 def test_p15_an_answer_to_another_cluster() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[2].store(5, voted=1)
     with _broken("P15"):
         quorum.properties.response_leaves(
@@ -339,7 +339,7 @@ def test_p15_an_answer_to_another_cluster() -> None:
         )
 
 
-def _add_voters(quorum: Quorum, node_id: int, voters: VoterSet, *, epoch: int = 1) -> None:
+def _add_voters(quorum: PretendedQuorum, node_id: int, voters: VoterSet, *, epoch: int = 1) -> None:
     """Append a KRAFT_VOTERS record, and let the core take it in."""
     node = quorum[node_id]
     offset = node.own_log.end_offset
@@ -352,7 +352,7 @@ def _add_voters(quorum: Quorum, node_id: int, voters: VoterSet, *, epoch: int = 
 
 
 def test_p11_two_voters_at_once() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     _add_voters(quorum, 1, voters_of((1, 2, 3)))
     quorum[1].look()
@@ -362,7 +362,7 @@ def test_p11_two_voters_at_once() -> None:
 
 
 def test_p11_two_changes_under_way() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     _add_voters(quorum, 1, voters_of((1, 2, 3)))
     _add_voters(quorum, 1, voters_of((1, 2, 3, 4)))
@@ -373,7 +373,7 @@ def test_p11_two_changes_under_way() -> None:
 
 
 def test_p12_voters_that_the_log_does_not_say() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     _add_voters(quorum, 1, voters_of((1, 2, 3)))
     quorum[1].own_core.shown_history = VoterSetHistory(static=voters_of((1, 2)))
@@ -403,7 +403,7 @@ def test_p14_a_removed_voter_may_be_asked_back() -> None:
 
 
 def test_p14_a_removed_voter_may_be_asked_back_by_a_leader_who_knows_of_the_removal_first() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     _commit_voters(quorum, (1, 2, 3))
     quorum.properties.voters.asked_to_remove(key_of(3))
@@ -414,7 +414,7 @@ def test_p14_a_removed_voter_may_be_asked_back_by_a_leader_who_knows_of_the_remo
 
 
 def test_p14_a_removal_takes_an_earlier_request_back() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     _commit_voters(quorum, (1, 2, 3))
     quorum.properties.voters.asked_to_remove(key_of(3))
@@ -425,7 +425,7 @@ def test_p14_a_removal_takes_an_earlier_request_back() -> None:
 
 
 def test_p33_a_voter_goes_unasked() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     _commit_voters(quorum, (1, 2, 3))
     with _broken("P33"):
@@ -433,14 +433,14 @@ def test_p33_a_voter_goes_unasked() -> None:
 
 
 def test_p33_a_voter_comes_unasked() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     _commit_voters(quorum, (1, 2))
     with _broken("P33"):
         _commit_voters(quorum, (1, 2, 3))
 
 
-def _commit_voters(quorum: Quorum, ids: tuple[int, ...]) -> None:
+def _commit_voters(quorum: PretendedQuorum, ids: tuple[int, ...]) -> None:
     for node_id in (1, 2, 3):
         _add_voters(quorum, node_id, voters_of(ids))
         quorum[node_id].look()
@@ -448,8 +448,8 @@ def _commit_voters(quorum: Quorum, ids: tuple[int, ...]) -> None:
     quorum[1].look()
 
 
-def _quorum_that_removed_3() -> Quorum:
-    quorum = Quorum()
+def _quorum_that_removed_3() -> PretendedQuorum:
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum.properties.voters.asked_to_remove(key_of(3))
     for voters in (voters_of((1, 2, 3)), voters_of((1, 2))):
@@ -462,7 +462,7 @@ def _quorum_that_removed_3() -> Quorum:
 
 
 def test_p19_work_in_a_thread_that_changes_the_core() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     before = quorum.properties.before_thread_piece(quorum[1])
     quorum.properties.after_thread_piece(quorum[1], before)
     quorum[1].commit(1)
@@ -471,13 +471,13 @@ def test_p19_work_in_a_thread_that_changes_the_core() -> None:
 
 
 def test_p20_a_node_that_a_message_has_stopped() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     with _broken("P20"):
         quorum.properties.node_failed(quorum[1], ValueError("what is this?"))
 
 
 def test_p20_an_error_that_does_not_fit() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[2].store(5)
     with _broken("P20"):
         quorum.properties.response_leaves(
@@ -489,7 +489,7 @@ def test_p20_an_error_that_does_not_fit() -> None:
 
 
 def test_p5_a_leader_without_what_is_committed() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     for node_id in (1, 2):
         quorum[node_id].append(b"a")
@@ -502,7 +502,7 @@ def test_p5_a_leader_without_what_is_committed() -> None:
 
 
 def test_p10_a_stored_batch_of_a_later_epoch() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].append(b"a", epoch=3)
     quorum[1].be(Unattached(2, election_deadline=0.0))
     with _broken("P10"):
@@ -510,7 +510,7 @@ def test_p10_a_stored_batch_of_a_later_epoch() -> None:
 
 
 def test_p15_a_leader_believed_on_behalf_of_another_directory() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[2].store(5)
     asked = core.BeginQuorumEpochRequest(
         epoch=5, leader_id=1, voter=key_of(3), endpoints=(endpoint_of(1),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import pytest
-from tests.support.pretended_quorum import CLUSTER_ID, Quorum, key_of, voters_of
+from tests.support.pretended_quorum import CLUSTER_ID, PretendedQuorum, key_of, voters_of
 
 from kvorum.node.raft.translation import fetch
 from kvorum.raft import messages as core
@@ -23,21 +23,21 @@ def _broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:
     return pytest.RaisesExc(PropertyViolatedError, match=rf"^{property_id} \(")
 
 
-def _look(quorum: Quorum, now_ms: float) -> None:
+def _look(quorum: PretendedQuorum, now_ms: float) -> None:
     quorum.now_ms = now_ms
     quorum.properties.liveness.look(now_ms, list(quorum.nodes.values()))
 
 
-def _begin(quorum: Quorum) -> None:
+def _begin(quorum: PretendedQuorum) -> None:
     quorum.properties.liveness.begin(quorum.now_ms, list(quorum.nodes.values()))
 
 
-def _end(quorum: Quorum) -> None:
+def _end(quorum: PretendedQuorum) -> None:
     quorum.properties.liveness.end(quorum.now_ms, list(quorum.nodes.values()))
 
 
-def _calm_quorum() -> Quorum:
-    quorum = Quorum()
+def _calm_quorum() -> PretendedQuorum:
+    quorum = PretendedQuorum()
     _begin(quorum)
     quorum.led_by(1)
     for now_ms in (100.0, 200.0, 7_000.0):
@@ -66,7 +66,7 @@ def test_a_calm_quorum_breaks_nothing() -> None:
 
 
 def test_l1_no_leader() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     _begin(quorum)
     _look(quorum, 11_000.0)
     with _broken("L1"):
@@ -79,7 +79,7 @@ def test_l1_no_leader() -> None:
 def test_l8_a_former_voter_ahead_of_the_leader_by_its_own_elections_may_be_lost(
     is_voter: bool, voted_id: int, is_held: bool
 ) -> None:
-    quorum = Quorum((1, 2, 3, 4))
+    quorum = PretendedQuorum((1, 2, 3, 4))
     _begin(quorum)
     quorum.led_by(1)
     if not is_voter:
@@ -91,16 +91,16 @@ def test_l8_a_former_voter_ahead_of_the_leader_by_its_own_elections_may_be_lost(
 
 
 def test_l1_too_many_epochs() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     _begin(quorum)
     quorum.led_by(1, epoch=30)
     with _broken("L1"):
         _look(quorum, 100.0)
 
 
-def _quorum_with_one_behind(*, record_count: int = 1) -> Quorum:
+def _quorum_with_one_behind(*, record_count: int = 1) -> PretendedQuorum:
     """Return a led quorum in which node 3 lacks committed records, at the time 100."""
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum.replicate(*[b"a"] * record_count, on=(1, 2))
     for node_id in (1, 2):
@@ -111,7 +111,7 @@ def _quorum_with_one_behind(*, record_count: int = 1) -> Quorum:
     return quorum
 
 
-def _download_of(quorum: Quorum, node_id: int, snapshot_end: int) -> Download:
+def _download_of(quorum: PretendedQuorum, node_id: int, snapshot_end: int) -> Download:
     """Let a node begin to fetch a snapshot, and return its download."""
     role = quorum[node_id].own_core.role
     assert isinstance(role, Follower)
@@ -188,7 +188,7 @@ def test_a_snapshot_that_follows_another_one_is_fetched_from_its_beginning() -> 
 
 
 def test_l2_nodes_that_leave_their_leader_in_turn_are_late_though_their_logs_grow() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     _begin(quorum)
     _look(quorum, 100.0)
@@ -204,7 +204,7 @@ def test_l2_nodes_that_leave_their_leader_in_turn_are_late_though_their_logs_gro
 
 
 def test_l1_a_leader_that_waits_for_a_slow_majority_is_not_late() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum[1].commit(None)
     _begin(quorum)
@@ -217,7 +217,7 @@ def test_l1_a_leader_that_waits_for_a_slow_majority_is_not_late() -> None:
 
 
 def test_l8_a_node_that_does_not_find_the_leader() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum[3].be(Unattached(1, election_deadline=0.0))
     _begin(quorum)
@@ -268,7 +268,7 @@ def _fetch_request(replica: int) -> FetchRequest:
 
 
 def test_l4_a_leader_that_nobody_fetches_from() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     for now_ms in (2_000.0, 4_000.0, 6_000.0):
         quorum.now_ms = now_ms
@@ -283,7 +283,7 @@ def test_l4_a_leader_that_nobody_fetches_from() -> None:
 
 
 def test_l6_a_node_that_takes_turn_after_turn() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.now_ms = 5.0
     for _ in range(1_000):
         quorum[1].look()
@@ -293,7 +293,7 @@ def test_l6_a_node_that_takes_turn_after_turn() -> None:
 
 
 def test_l7_a_change_of_voters_that_nobody_hears_of() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     request = AddRaftVoterRequest()
     quorum.properties.request_arrives(quorum[1], request, 0)
     quorum.now_ms = 4_000.0

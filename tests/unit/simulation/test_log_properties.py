@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.support.batch_maker import make_batch, make_snapshot
-from tests.support.pretended_quorum import CLUSTER_ID, HERE, Quorum, key_of
+from tests.support.pretended_quorum import CLUSTER_ID, HERE, PretendedQuorum, key_of
 
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot, RaftListener
 from kvorum.node.raft.translation import fetch
@@ -21,7 +21,7 @@ def _broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:
 
 
 def test_p4_two_logs_with_different_records_of_one_epoch() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].follow(1, 3)
     quorum[2].follow(1, 3)
     quorum[1].append(b"one")
@@ -32,7 +32,7 @@ def test_p4_two_logs_with_different_records_of_one_epoch() -> None:
 
 
 def test_p4_one_record_behind_different_ones() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     for node_id, first in ((1, 1), (2, 2)):
         node = quorum[node_id]
         node.follow(3, 3)
@@ -44,7 +44,7 @@ def test_p4_one_record_behind_different_ones() -> None:
 
 
 def test_p4_an_epoch_that_begins_in_two_places() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     for node_id, count in ((1, 1), (2, 2)):
         node = quorum[node_id]
         node.follow(3, 3)
@@ -57,7 +57,7 @@ def test_p4_an_epoch_that_begins_in_two_places() -> None:
 
 
 def test_p13_a_gap_in_the_offsets() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].follow(1, 3)
     quorum[1].append(b"a")
     handle = quorum[1].files.open(HERE / "00000000000000000000.log")
@@ -67,7 +67,7 @@ def test_p13_a_gap_in_the_offsets() -> None:
 
 
 def test_p6_something_taken_for_durable_that_was_not_synced() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].follow(1, 3)
     quorum[1].append(b"a", flush=False)
     quorum[1].own_core.shown_log.became_durable(1)
@@ -76,7 +76,7 @@ def test_p6_something_taken_for_durable_that_was_not_synced() -> None:
 
 
 def test_p6_something_committed_that_a_majority_has_not() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[1].lead(1)
     quorum[1].append(b"a")
     quorum[1].commit(1)
@@ -85,7 +85,7 @@ def test_p6_something_committed_that_a_majority_has_not() -> None:
 
 
 def test_p6_a_follower_that_fetches_behind_what_it_has_durably() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum[2].follow(1, 1)
     quorum[2].append(b"a", flush=False)
     asked = core.FetchRequest(
@@ -102,7 +102,7 @@ def test_p6_a_follower_that_fetches_behind_what_it_has_durably() -> None:
 
 
 def test_p7_a_leader_that_shows_what_its_epoch_has_not_committed() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum[2].lead(2, start=1)
     quorum[2].commit(1)
@@ -111,7 +111,7 @@ def test_p7_a_leader_that_shows_what_its_epoch_has_not_committed() -> None:
 
 
 def test_p9_a_snapshot_of_what_is_not_committed() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum.replicate(b"a")
     quorum[1].snapshot(OffsetAndEpoch(2, 1), make_snapshot(epoch=1))
@@ -120,7 +120,7 @@ def test_p9_a_snapshot_of_what_is_not_committed() -> None:
 
 
 def test_p9_a_snapshot_that_ends_within_a_batch() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum.replicate(b"a", b"b")
     quorum[1].commit(3)
@@ -131,7 +131,7 @@ def test_p9_a_snapshot_that_ends_within_a_batch() -> None:
 
 
 def test_p9_a_snapshot_under_the_name_of_another_epoch() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1, epoch=2)
     quorum[1].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1))
     with _broken("P9"):
@@ -139,7 +139,7 @@ def test_p9_a_snapshot_under_the_name_of_another_epoch() -> None:
 
 
 def test_p9_a_snapshot_that_cannot_be_read() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum[1].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1)[:-5])
     with _broken("P9"):
@@ -147,7 +147,7 @@ def test_p9_a_snapshot_that_cannot_be_read() -> None:
 
 
 def test_p9_two_snapshots_of_one_name() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum[1].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1, value_count=3))
     quorum[1].look()
@@ -157,7 +157,7 @@ def test_p9_two_snapshots_of_one_name() -> None:
 
 
 def test_what_a_node_was_formatted_with_is_known_after_its_file_is_damaged() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     node, facts = quorum[1], quorum.properties.snapshots
     node.snapshot(BOOTSTRAP_SNAPSHOT_ID, make_snapshot(epoch=0))
     node.own_core.shown_log = LogView(snapshots=[BOOTSTRAP_SNAPSHOT_ID])
@@ -170,7 +170,7 @@ def test_what_a_node_was_formatted_with_is_known_after_its_file_is_damaged() -> 
 
 
 def test_p9_a_log_that_starts_behind_its_snapshots() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum[1].own_log.truncate_fully_to(1, now_ms=0)
     with _broken("P9"):
@@ -178,7 +178,7 @@ def test_p9_a_log_that_starts_behind_its_snapshots() -> None:
 
 
 def test_p22_damaged_records_that_are_served() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     batch = bytearray(make_batch(0, values=(b"start",)))
     _serve(quorum, bytes(batch))
@@ -190,7 +190,7 @@ def test_p22_damaged_records_that_are_served() -> None:
 
 
 def test_p23_more_than_was_asked_for() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum.replicate(b"a" * 100)
     both = make_batch(0, values=(b"start",)) + make_batch(1, values=(b"a" * 100,))
@@ -199,7 +199,7 @@ def test_p23_more_than_was_asked_for() -> None:
         _serve(quorum, both, bytes_max=150)
 
 
-def _serve(quorum: Quorum, records: bytes, *, bytes_max: int = 1_000) -> None:
+def _serve(quorum: PretendedQuorum, records: bytes, *, bytes_max: int = 1_000) -> None:
     """Let node 1 answer a fetch of node 2 with these records."""
     asked = core.FetchRequest(
         replica=key_of(2),
@@ -218,7 +218,7 @@ def _serve(quorum: Quorum, records: bytes, *, bytes_max: int = 1_000) -> None:
 
 
 def test_p24_another_record_where_one_is_committed() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum[3].own_log.truncate_to(0, now_ms=0)
     quorum[3].own_core.shown_log.truncate_to(0)
@@ -230,7 +230,7 @@ def test_p24_another_record_where_one_is_committed() -> None:
 
 
 def test_p26_a_high_watermark_that_falls() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum.replicate(b"a")
     quorum[2].commit(2)
@@ -241,7 +241,7 @@ def test_p26_a_high_watermark_that_falls() -> None:
 
 
 def test_p26_a_new_leader_below_the_old_one() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum.replicate(b"a")
     quorum.replicate(b"b")
@@ -255,7 +255,7 @@ def test_p26_a_new_leader_below_the_old_one() -> None:
 
 
 def test_p27_a_log_that_is_cut_below_its_high_watermark() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum[2].own_log.truncate_to(0, now_ms=0)
     with _broken("P27"):
@@ -291,33 +291,33 @@ def _snapshot(end_offset: int) -> LoadedSnapshot:
     )
 
 
-def _listener(quorum: Quorum, node_id: int = 1, *, committed: int = 100) -> RaftListener:
+def _listener(quorum: PretendedQuorum, node_id: int = 1, *, committed: int = 100) -> RaftListener:
     quorum.properties.memory_of(quorum[node_id]).high_watermark = committed
     return quorum.properties.listener_for(quorum[node_id], Deaf())
 
 
 def test_p17_records_that_come_twice() -> None:
-    listener = _listener(Quorum())
+    listener = _listener(PretendedQuorum())
     listener.on_commit([_batch(0, b"a")])
     with _broken("P17"):
         listener.on_commit([_batch(0, b"a")])
 
 
 def test_p17_records_that_are_left_out() -> None:
-    listener = _listener(Quorum())
+    listener = _listener(PretendedQuorum())
     listener.on_commit([_batch(0, b"a")])
     with _broken("P17"):
         listener.on_commit([_batch(2, b"c")])
 
 
 def test_p17_a_first_record_without_the_snapshot_before_it() -> None:
-    listener = _listener(Quorum())
+    listener = _listener(PretendedQuorum())
     with _broken("P17"):
         listener.on_commit([_batch(7, b"a")])
 
 
 def test_p17_a_snapshot_that_goes_back() -> None:
-    listener = _listener(Quorum())
+    listener = _listener(PretendedQuorum())
     listener.on_snapshot(_snapshot(7))
     listener.on_commit([_batch(7, b"a")])
     with _broken("P17"):
@@ -325,7 +325,7 @@ def test_p17_a_snapshot_that_goes_back() -> None:
 
 
 def test_p17_a_leader_that_has_not_heard_its_first_record() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     listener = _listener(quorum)
     quorum[1].lead(4, start=3)
     listener.on_commit([_batch(0, b"a", b"b", b"c")])
@@ -334,7 +334,7 @@ def test_p17_a_leader_that_has_not_heard_its_first_record() -> None:
 
 
 def test_p17_a_leadership_that_is_gained_twice_or_lost_unheard() -> None:
-    listener = _listener(Quorum())
+    listener = _listener(PretendedQuorum())
     with _broken("P17"):
         listener.on_leadership_lost(3)
     listener.on_leadership_gained(4)
@@ -343,27 +343,27 @@ def test_p17_a_leadership_that_is_gained_twice_or_lost_unheard() -> None:
 
 
 def test_p17_an_epoch_of_long_ago() -> None:
-    listener = _listener(Quorum())
+    listener = _listener(PretendedQuorum())
     listener.on_leader_change(1, 5)
     with _broken("P17"):
         listener.on_leader_change(2, 4)
 
 
 def test_p7_a_state_machine_that_hears_what_is_not_committed() -> None:
-    listener = _listener(Quorum(), committed=1)
+    listener = _listener(PretendedQuorum(), committed=1)
     with _broken("P7"):
         listener.on_commit([_batch(0, b"a", b"b")])
 
 
 def test_p22_state_machines_that_hear_different_things() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     _listener(quorum, 1).on_commit([_batch(0, b"a")])
     with _broken("P22"):
         _listener(quorum, 2).on_commit([_batch(0, b"b")])
 
 
 def test_p25_a_write_that_is_lost() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     ledger = quorum.properties.ledger
     ledger.invoked(b"a", 1.0)
     ledger.acknowledged(b"a", 0, 2.0)
@@ -372,7 +372,7 @@ def test_p25_a_write_that_is_lost() -> None:
 
 
 def test_p25_a_write_that_is_acknowledged_where_something_else_is() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     ledger = quorum.properties.ledger
     ledger.invoked(b"a", 1.0)
     ledger.invoked(b"b", 1.0)
@@ -382,7 +382,7 @@ def test_p25_a_write_that_is_acknowledged_where_something_else_is() -> None:
 
 
 def test_p25_a_write_that_is_doubled() -> None:
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.properties.ledger.invoked(b"a", 1.0)
     with _broken("P25"):
         _listener(quorum).on_commit([_batch(0, b"a"), _batch(1, b"a")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from immutables import Map
-from tests.support.pretended_quorum import Quorum, directory_id
+from tests.support.pretended_quorum import PretendedQuorum, directory_id
 
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
@@ -35,7 +35,7 @@ def _broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:
     return pytest.RaisesExc(PropertyViolatedError, match=rf"^{property_id} \(")
 
 
-def _commit_wish(quorum: Quorum, text: str | None, *, offset: int = 5) -> None:
+def _commit_wish(quorum: PretendedQuorum, text: str | None, *, offset: int = 5) -> None:
     resource_type, resource_name = CLUSTER_RESOURCE
     record = ConfigRecord(
         resource_type=resource_type, resource_name=resource_name, name=TARGET_VOTERS, value=text
@@ -52,9 +52,9 @@ def _commit_wish(quorum: Quorum, text: str | None, *, offset: int = 5) -> None:
     quorum.properties.reassignments.take_committed([batch])
 
 
-def _quorum(wish: str | None, *, fetching: tuple[int, ...] = (2, 3)) -> Quorum:
+def _quorum(wish: str | None, *, fetching: tuple[int, ...] = (2, 3)) -> PretendedQuorum:
     """Return a quorum of 1, 2 and 3 under the leader 1, from which some fetch."""
-    quorum = Quorum()
+    quorum = PretendedQuorum()
     quorum.led_by(1)
     _commit_wish(quorum, wish)
     for node_id in fetching:
@@ -74,7 +74,7 @@ def _quorum(wish: str | None, *, fetching: tuple[int, ...] = (2, 3)) -> Quorum:
     return quorum
 
 
-def _take(quorum: Quorum, step: Step, text: str) -> None:
+def _take(quorum: PretendedQuorum, step: Step, text: str) -> None:
     quorum.properties.step_taken(quorum[1], text, step, NEXT_OFFSET)
 
 
@@ -219,7 +219,7 @@ def test_p32_a_leader_that_hands_over_while_others_are_to_go() -> None:
         _take(quorum, HandOver(), "2")
 
 
-def _look(quorum: Quorum, now_ms: float) -> None:
+def _look(quorum: PretendedQuorum, now_ms: float) -> None:
     nodes = list(quorum.nodes.values())
     quorum.properties.reassignments.look(now_ms, nodes, quorum[1])
 

@@ -1,4 +1,4 @@
-"""Which logs could come from one cluster: Raft's log matching, spelled out."""
+"""Raft's log matching, spelled out: which logs could come from one cluster."""
 
 from __future__ import annotations
 

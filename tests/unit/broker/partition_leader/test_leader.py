@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.broker.partition_leader.leading import PARTITION, Leading, accepted
+from tests.unit.broker.partition_leader.leader_under_test import PARTITION, Leading, accepted
 
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.partition_leader.outcomes import Accepted, Refused

@@ -26,7 +26,7 @@ VOTER_REQUESTS = (
 )
 
 
-class DrivenFollower:
+class ReportingFollower:
     """Node 2 following node 1 in epoch 1; fetches are answered whenever somebody asks for more."""
 
     def __init__(

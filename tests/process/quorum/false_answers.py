@@ -1,4 +1,4 @@
-"""What a false leader says: single fields of its responses, whole frames, versions."""
+"""The lies of a false leader: single fields of its responses, whole frames, versions."""
 
 import struct
 from dataclasses import dataclass

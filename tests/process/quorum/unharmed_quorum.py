@@ -1,10 +1,10 @@
-"""Whether a quorum is alive and well."""
+"""The signs that a quorum is alive and well."""
 
 from collections.abc import Sequence
 from uuid import uuid4
 
-from tests.support.quorum.members import Member, Quorum
-from tests.support.quorum.writers import Writers
+from tests.support.quorum.controller_processes import Member, Quorum
+from tests.support.quorum.topic_writers import Writers
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_request
 

@@ -1,4 +1,4 @@
-"""What goes between replicas, in the words of the traces."""
+"""The messages between replicas, in the words of the traces."""
 
 from __future__ import annotations
 

@@ -2,13 +2,11 @@
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.support.node_process import KVORUM, NodeProcess
 from tests.support.topics import create
-from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli import main
 from kvorum.cli.dev_status import status_line
@@ -16,18 +14,18 @@ from kvorum.node.embedded.cluster import EmbeddedCluster
 from kvorum.node.embedded.node import ClusterSize, Place, prepare_nodes
 from kvorum.wire.error_codes import ErrorCode
 
-DEV = [sys.executable, "-m", "kvorum.cli", "dev", "--json"]
+DEV = [*KVORUM, "dev", "--json"]
 
 
 def run_dev(*arguments: str) -> tuple[dict[str, object], list[int]]:
     """Run it until it answers, make a topic, stop it; return what it said and the topic's error."""
-    with subprocess.Popen([*DEV, *arguments], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        facts: dict[str, object] = json.loads(process.stdout.readline())
+    with NodeProcess([*DEV, *arguments], ready="bootstrap_servers") as process:
+        (line,) = process.lines()
+        facts: dict[str, object] = json.loads(line)
         codes = create(str(facts["bootstrap_servers"]).split(",")[-1], "made")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE_S) == 0
-        assert process.stdout.read() == ""
+        process.send(signal.SIGINT)
+        ended = process.wait()
+    assert (ended.exit_code, ended.lines) == (0, (line,))
     return facts, codes
 
 
