@@ -125,7 +125,12 @@ def test_lines(snapshot: str, java: Java, lines: str) -> None:
 def test_ends_alike(snapshot: str, kafka_tools: ToolRunner, arguments: list[str]) -> None:
     words = [word.format(snapshot) for word in arguments]
     ours = run(our_shell(*words), "")
-    theirs = kafka_tools.run("kafka-metadata-shell", *words)
+    # As above.
+    theirs = asked_until(
+        lambda: kafka_tools.run("kafka-metadata-shell", *words),
+        lambda theirs: (theirs.stdout, theirs.exit_code) == (ours.out, ours.exit_code),
+        "the real shell has read all",
+    )
     assert (ours.out, ours.exit_code) == (theirs.stdout, theirs.exit_code)
     assert ours.err in theirs.stderr
 
