@@ -49,7 +49,7 @@ class ControllerQuorum:
         tools: ToolRunner,
         format_options: Sequence[str] = (),
     ) -> None:
-        self.kind = kind
+        self.kind: Kind = kind
         self._format_options = format_options
         self.cluster_id = run_kvorum("storage", "random-uuid").strip()
         self._tools = tools

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -125,7 +125,7 @@ def real_kafka(
     folder: Path,
     logs: dict[str, Log],
     state: Callable[[Path, dict[str, Log]], None],
-) -> Iterator[RealKafka]:
+) -> Generator[RealKafka]:
     with RealKafka(java=java, tools=tools, folder=folder) as node:
         create(node.bootstrap_servers, logs)
     plant(node.files.data, logs)
@@ -137,7 +137,7 @@ def real_kafka(
 @contextmanager
 def our_node(
     folder: Path, logs: dict[str, Log], state: Callable[[Path, dict[str, Log]], None]
-) -> Iterator[KvorumNode]:
+) -> Generator[KvorumNode]:
     with KvorumNode(folder) as node:
         create(node.bootstrap_servers, logs)
         assert node.stop() == 0

@@ -11,7 +11,7 @@ from tests.support.topics import create, read_topics
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli import main
-from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.replica_manager import HOSTED_AT_ONCE, ReplicaManager
 from kvorum.storage.files import OpenFile, RealFileSystem
 from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.error_codes import ErrorCode
@@ -147,7 +147,7 @@ async def test_a_broker_that_stops_hosts_no_further_partition(
     await stops.wait()
     disk.is_released.set()
     await stopping
-    assert _hosted(tmp_path, "wide") == 1
+    assert 1 <= _hosted(tmp_path, "wide") <= HOSTED_AT_ONCE < 50
 
 
 def _hosted(folder: Path, topic: str) -> int:

@@ -1,6 +1,8 @@
 """The source kvorum-log through Spark itself."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyspark.errors import PySparkException
@@ -52,12 +54,14 @@ def test_topics_are_chosen_among_those_of_a_node(spark: SparkSession, golden_set
 def test_sql_reads_files_by_a_view_and_hears_so(spark: SparkSession, golden_sets: Path) -> None:
     spark.dataSource.register(KvorumLogSource)
     path = golden_sets / TRANSACTIONS
+    # Its own annotation of the arguments is not whole.
+    sql = cast("Callable[[str], DataFrame]", spark.sql)  # pyright: ignore[reportUnknownMemberType] - as said
     listed = f"listed USING `kvorum-log` OPTIONS (path '{path}', columns 'offset')"
     with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW"):
-        spark.sql(f"CREATE TABLE {listed}")
-    spark.sql(f"CREATE TEMPORARY VIEW {listed}")
+        sql(f"CREATE TABLE {listed}")
+    sql(f"CREATE TEMPORARY VIEW {listed}")
     try:
-        found = spark.sql("SELECT * FROM listed").collect()
+        found = sql("SELECT * FROM listed").collect()
     finally:
         spark.catalog.dropTempView("listed")
     assert sorted(found) == sorted(load(spark, path).select("offset").collect())

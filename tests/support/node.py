@@ -33,7 +33,7 @@ class Node:
     """A node that others talk to while the tests start and end it."""
 
     def __init__(self, kind: Kind, node_id: int, port: int, folder: Path, java: Java) -> None:
-        self.kind = kind
+        self.kind: Kind = kind
         self.node_id = node_id
         self.port = port
         self.folder = folder

@@ -8,12 +8,13 @@ A machine that is busier than most takes KVORUM_TEST_PATIENCE=3, which triples e
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 PATIENCE_S: Final = 60.0 * float(os.environ.get("KVORUM_TEST_PATIENCE", "1"))
 """How long a state may take to come about: far longer than it ever does where nothing is wrong."""
@@ -68,7 +69,10 @@ async def wait_for_async(
         last: object
         try:
             asked = look()
-            found = await asked if isinstance(asked, Awaitable) else asked
+            if inspect.isawaitable(asked):
+                found = await cast("Awaitable[_Found | None]", asked)
+            else:
+                found = asked
             last = found
         except not_yet as error:
             last, found = error, None

@@ -14,7 +14,6 @@ from tests.interop.differential.view import uuid_of
 from kvorum.wire.json_form import Json
 
 FIRST_LEVELS: Final = MappingProxyType({"eligible.leader.replicas.version": 1})
-UPGRADE, SAFE_DOWNGRADE = 1, 2
 
 
 def delete_topics(side: Side) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from tests.interop.differential.messages import message_of
 from tests.interop.differential.metadata_log import LogRecord, LogTail
@@ -110,7 +110,8 @@ class Side:
             answer = self.ask("BrokerHeartbeat", stranger)
             if not isinstance(answer, Mapping):
                 raise ConnectionResetError(f"{self.name}: {NO_ANSWER}")
-            return bool(answer["errorCode"] == ErrorCode.STALE_BROKER_EPOCH)
+            body = cast("Body", answer)
+            return bool(body["errorCode"] == ErrorCode.STALE_BROKER_EPOCH)
 
         self.wait_until(leads, "it leads")
 
