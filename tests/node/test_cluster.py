@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.node.embedded_cluster import prepare_node
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, produce
 from tests.support.topics import create, read_topics
 from tests.support.waiting import PATIENCE_S
 
@@ -148,6 +150,41 @@ async def test_a_broker_that_stops_hosts_no_further_partition(
     disk.is_released.set()
     await stopping
     assert 1 <= _hosted(tmp_path, "wide") <= HOSTED_AT_ONCE < 50
+
+
+@pytest.mark.asyncio
+async def test_records_wait_for_the_log_of_a_new_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = HeldDisk()
+    waits = asyncio.Event()
+    next_turn = ReplicaManager.next_turn
+
+    async def noted(replicas: ReplicaManager) -> None:
+        waits.set()
+        await next_turn(replicas)
+
+    monkeypatch.setattr(ReplicaManager, "next_turn", noted)
+    embedded = prepare_node(tmp_path, files=disk)
+    await embedded.node.start()
+    address = embedded.bootstrap_servers
+    try:
+        await asyncio.to_thread(create, address, "wide")
+        assert await asyncio.to_thread(disk.is_asked.wait, PATIENCE_S)
+        producing = asyncio.create_task(asyncio.to_thread(_produce, address, "wide"))
+        waiting = asyncio.create_task(waits.wait())
+        await asyncio.wait({producing, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        assert not producing.done()
+        disk.is_released.set()
+        assert await producing == ErrorCode.NONE
+    finally:
+        disk.is_released.set()
+        await embedded.node.stop()
+
+
+def _produce(address: str, topic: str) -> int:
+    with RawClient(address) as client:
+        return produce(client, topic, batch(b"value")).error_code
 
 
 def _hosted(folder: Path, topic: str) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final, NamedTuple
 
 from kvorum.broker.partition import Partition
 from kvorum.metadata.acl_codes import AclOperation
@@ -12,6 +15,8 @@ from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
+
+_MS_PER_S: Final = 1000
 
 
 class TopicChoice(NamedTuple):
@@ -59,6 +64,26 @@ class Hosting(NamedTuple):
         if topic is None and (choice.is_by_id or choice.topic_id != ZERO_UUID):
             raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_ID)
         return topic
+
+    async def wait_until_led(
+        self, partitions: Iterable[tuple[TopicImage, int]], *, timeout_ms: int
+    ) -> None:
+        """Wait for new partitions, whose leader clients know before it has made their logs."""
+        replicas = self.replicas
+        if replicas.is_current:
+            return
+        keys = {
+            (topic.id, index)
+            for topic, index in partitions
+            if (found := topic.partitions.get(index)) is not None
+            and found.leader == replicas.broker_id
+        }
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(timeout_ms, 0) / _MS_PER_S):
+                while not replicas.is_current and any(
+                    replicas.partition(*key) is None for key in keys
+                ):
+                    await replicas.next_turn()
 
     def partition(self, topic: TopicImage, index: int) -> Partition:
         """Return a partition that this broker hosts.

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
@@ -66,6 +68,8 @@ ImageFollower: TypeAlias = Callable[[MetadataImage, MetadataImage], None]
 """Takes note of a change from one image to the next; it may raise nothing."""
 _log = logging.getLogger(__name__)
 _MS_PER_S: Final = 1000
+HOSTED_AT_ONCE: Final = 16
+"""How many new logs are made in one turn of the thread for disks: others wait for it meanwhile."""
 DELETION_CHECK_MS: Final = 5_000
 """How often files are looked for whose delay (``file.delete.delay.ms``) is over."""
 
@@ -131,7 +135,7 @@ class ReplicaManager:
         self._changed = asyncio.Event()
         self._is_current = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._is_ending = False
+        self._is_ending, self._turn_over = False, asyncio.Event()
         self._cleaner: CleanerThread | None = None
         self._moves: ReplicaAlterLogDirsManager | None = None
         # Held while partitions come, go and change their roles, or begin to move.
@@ -181,9 +185,19 @@ class ReplicaManager:
                 )
         return codes
 
-    async def wait_until_current(self) -> None:
-        """Wait until the partitions are as the published image has them."""
-        await self._is_current.wait()
+    @property
+    def broker_id(self) -> int:
+        """The id of this broker."""
+        return self._settings.broker_id
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the partitions are as the published image has them."""
+        return self._is_current.is_set()
+
+    async def next_turn(self) -> None:
+        """Wait until some partitions more are hosted, or all are, or the broker stops."""
+        await self._turn_over.wait()
 
     def after_change(self, follower: ImageFollower) -> None:
         """Call `follower` with two images when the partitions are as the second has them."""
@@ -206,12 +220,13 @@ class ReplicaManager:
             has_offline_log_dirs=has_offline_log_dirs,
         )
         self._logs = logs
-        now_ms = self._clock.wall_ms()
         broker_id = self._settings.broker_id
         hosted = _replicas(image.topics, broker_id)
         ids = {key: info.topic_id for key, info in hosted.items()}
         places = {key: info.registration.directory(broker_id) for key, info in hosted.items()}
-        await self._on_disk(lambda: logs.startup(ids.get, now_ms=now_ms, assigned=places.get))
+        await self._on_disk(
+            lambda: logs.startup(ids.get, now_ms=self._clock.wall_ms(), assigned=places.get)
+        )
         self._moves = self._new_moves(logs)
         await self._apply(image)
         self._is_current.set()
@@ -266,28 +281,26 @@ class ReplicaManager:
 
     async def shutdown(self, *, broker_epoch: int) -> None:
         """Close every log in good order, and mark the directories so."""
-        await self._end_tasks()
-        for partition in self._partitions.values():
-            partition.close()
-        logs, self._logs = self._logs, None
-        if logs is not None:
-            await self._on_disk(lambda: logs.shutdown(broker_epoch=broker_epoch))
-        self._disk.shutdown(wait=False)
+        await self._end(lambda logs: logs.shutdown(broker_epoch=broker_epoch))
 
     async def abort(self) -> None:
         """Close the files without writing; nothing happens after `shutdown`."""
+        await self._end(lambda logs: logs.abandon())
+
+    async def _end(self, close: Callable[[LogManager], None]) -> None:
         await self._end_tasks()
         for partition in self._partitions.values():
             partition.close()
         logs, self._logs = self._logs, None
         if logs is not None:
-            await self._on_disk(logs.abandon)
+            await self._on_disk(lambda: close(logs))
         self._disk.shutdown(wait=False)
 
     async def _end_tasks(self) -> None:
         tasks, self._tasks = self._tasks, []
         # No partition is left between two steps of its change; those behind it stay as they are.
         self._is_ending = True
+        self._end_turn()
         async with self._replica_state_change_lock:
             await cancel_and_wait(*tasks)
         cleaner, self._cleaner = self._cleaner, None
@@ -323,6 +336,7 @@ class ReplicaManager:
                 raise
             if not self._changed.is_set():
                 self._is_current.set()
+                self._end_turn()
 
     async def _apply(self, image: MetadataImage) -> None:
         """Follow the changes from the last image seen to this one."""
@@ -357,11 +371,9 @@ class ReplicaManager:
                 partition.update_min_insync_replicas(min_insync_replicas(values))
 
     async def _take_roles(self, changes: LocalReplicaChanges) -> None:
-        for info in changes.leaders:
-            if self._is_ending:
-                return
+        async for info in self._in_turns(changes.leaders, leads=True):
             self._fetchers.remove_fetcher_for_partition(info.key)
-            partition = await self._hosted(info)
+            partition = self._hosted(info)
             if partition is not None:
                 values = self._configs.values(info.topic_partition.topic, self._loader.published)
                 partition.make_leader(
@@ -370,12 +382,8 @@ class ReplicaManager:
                     now_ms=self._clock.monotonic_ms(),
                 )
                 self._resume_move(partition)
-            # A leader epoch is synced to the disk: heartbeats must not wait for all partitions.
-            await asyncio.sleep(0)
-        for info in changes.followers:
-            if self._is_ending:
-                return
-            partition = await self._hosted(info)
+        async for info in self._in_turns(changes.followers, leads=False):
+            partition = self._hosted(info)
             # A fetcher goes on where only the ISR or the assignment has changed.
             if partition is not None and partition.make_follower(info.registration):
                 self._fetchers.remove_fetcher_for_partition(info.key)
@@ -389,11 +397,35 @@ class ReplicaManager:
         if self._moves is not None:
             self._moves.resume(partition)
 
-    async def _hosted(self, info: PartitionInfo) -> Partition | None:
-        """Return a partition, with its log made if need be; None where that cannot be done."""
+    async def _in_turns(
+        self, infos: Sequence[PartitionInfo], *, leads: bool
+    ) -> AsyncIterator[PartitionInfo]:
+        """Yield each partition once it has a log, if one can be made; none once the broker stops.
+
+        Each partition does not take a turn of a busy loop and of the disk's thread of its own.
+        """
+        for first in range(0, len(infos), HOSTED_AT_ONCE):
+            if self._is_ending:
+                return
+            turn = infos[first : first + HOSTED_AT_ONCE]
+            missing = [info for info in turn if info.key not in self._partitions]
+            for info, log in await self._on_disk(partial(self._made, missing, leads=leads)):
+                partition = Partition(info.topic_partition, info.topic_id, log, self._context)
+                self._partitions[info.key] = partition
+            for info in turn:
+                yield info
+            self._end_turn()
+            # A leader epoch is synced to the disk: heartbeats must not wait for all partitions.
+            await asyncio.sleep(0)
+
+    def _end_turn(self) -> None:
+        """Let those look again who wait for partitions."""
+        over, self._turn_over = self._turn_over, asyncio.Event()
+        over.set()
+
+    def _hosted(self, info: PartitionInfo) -> Partition | None:
+        """Return a partition whose log is there; None for any other."""
         known = self._partitions.get(info.key)
-        if known is None:
-            known = await self._create(info)
         if known is None or known.is_offline:
             return None
         self._report_directory(info)
@@ -415,25 +447,31 @@ class ReplicaManager:
         if directory is not None and directory.id != assigned:
             self._assignments.on_assignment(info.key, directory.id)
 
-    async def _create(self, info: PartitionInfo) -> Partition | None:
+    def _made(
+        self, infos: Sequence[PartitionInfo], *, leads: bool
+    ) -> list[tuple[PartitionInfo, UnifiedLog]]:
+        """Return partitions with their logs, in which leader epochs begin; in the disk's thread."""
         logs = self._logs
         assert logs is not None
-        assigned = info.registration.directory(self._settings.broker_id)
-        try:
-            log = await self._on_disk(
-                lambda: logs.get_or_create_log(
+        made: list[tuple[PartitionInfo, UnifiedLog]] = []
+        for info in infos:
+            assigned = info.registration.directory(self._settings.broker_id)
+            try:
+                log = logs.get_or_create_log(
                     info.topic_partition,
                     info.topic_id,
                     directory_id=None if assigned == directory_ids.UNASSIGNED else assigned,
                     now_ms=self._clock.wall_ms(),
                 )
-            )
-        except StorageError as error:
-            _log.error(LogEvent("A partition cannot be hosted", error=str(error)))
-            return None
-        partition = Partition(info.topic_partition, info.topic_id, log, self._context)
-        self._partitions[info.key] = partition
-        return partition
+            except StorageError as error:
+                _log.error(LogEvent("A partition cannot be hosted", error=str(error)))
+                continue
+            if leads:
+                # Synced here, not in the event loop. A log that fails at this fails there again.
+                with suppress(StorageError):
+                    log.assign_epoch_start_offset(info.registration.leader_epoch)
+            made.append((info, log))
+        return made
 
     async def _delete(self, info: PartitionInfo) -> None:
         self._fetchers.remove_fetcher_for_partition(info.key)

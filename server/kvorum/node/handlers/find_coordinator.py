@@ -93,7 +93,8 @@ async def _find(key: str, request: IncomingRequest, broker: BrokerServices) -> C
     if node.node_id == broker.config.node_id:
         # The logs of a new topic take a moment. Until then a group's requests are refused here
         # (NOT_COORDINATOR), after which some clients wait for seconds.
-        await broker.replicas.wait_until_current()
+        while not broker.replicas.is_current:
+            await broker.replicas.next_turn()
     return node
 
 

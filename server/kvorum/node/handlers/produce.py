@@ -125,6 +125,9 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message | 
     _check_transactional_id(body, request)
     topics = [_topic(topic, request, broker) for topic in _merged(body.topic_data)]
     produced = [one for topic in topics for one in topic.partitions if isinstance(one, _Produced)]
+    # A refusal would make clients send again, in another order perhaps.
+    new = ((one.topic, one.partition_index) for one in produced)
+    await broker.hosting.wait_until_led(new, timeout_ms=body.timeout_ms)
     verified = await _verify(produced, request, broker)
     appender = _Appender(request, broker, verified)
     appended = [one for topic in topics for one in await appender.append(topic)]
