@@ -16,9 +16,9 @@ from kvorum.metadata.effective_configs import (
 from kvorum.storage.cleanup_config import CleanupConfig
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.log_validator import RecordRules, TimestampType
-from kvorum.storage.segment_batches import STORED_UNPACKED_BYTES_MAX
 from kvorum.storage.topic_log_config import TopicLogConfig
 from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, Compression
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 
 _COMPRESSIONS: Final[Mapping[str, Compression | None]] = MappingProxyType(
     {

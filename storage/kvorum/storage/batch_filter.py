@@ -22,9 +22,9 @@ from typing import Final, NamedTuple
 from kvorum.storage.cleaned_transactions import CleanedTransactions
 from kvorum.storage.offset_map import OffsetMap
 from kvorum.storage.producer_state import ProducerEntry
-from kvorum.storage.segment_batches import STORED_UNPACKED_BYTES_MAX
 from kvorum.wire.records import Record, RecordBatch
 from kvorum.wire.records.compacted_batch import with_records, without_records
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 
 _GONE: Final = 0
 _KEPT: Final = 1
