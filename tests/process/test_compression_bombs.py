@@ -51,10 +51,15 @@ TOPICS: Final[dict[str, dict[str, str]]] = {
     "unpacked": {"compression.type": "uncompressed"},
     "compacted": {"cleanup.policy": "compact"},
 }
+LARGE_RECORDS: Final = {"large-records": {"max.message.bytes": "20000000"}}
 PARTITIONS: Final = 12
 GROWTH_MAX: Final = 32 * MIB
 """What the node may grow by, whatever is sent: two times 5 MiB unpacked, what is written, and the
 libraries that are imported with the first batch."""
+LARGE_GROWTH_MAX: Final = 64 * MIB
+"""The same where 20 MB may be unpacked."""
+LARGE_COUNT: Final = 2_850_000
+"""As many records of 7 bytes as fit into 20 MB."""
 MIB_MAX: Final = {
     Compression.GZIP: 900,
     Compression.SNAPPY: 18,
@@ -117,14 +122,14 @@ class _Watch:
         self._before = self._memory.resident_bytes()
         self.bystander = Bystander(node.broker, process.pid)
 
-    def check(self, report: Report, what: str) -> None:
+    def check(self, report: Report, what: str, *, growth_max: int = GROWTH_MAX) -> None:
         grown = self._memory.peak_bytes() - self._before
         report(
             f"{what}: the node grew from {self._before / MIB:.0f} MiB by {grown / MIB:.1f} MiB at "
             f"most, the slowest of {self.bystander.answer_count} answers to another client took "
             f"{self.bystander.slowest_s * 1000:.0f} ms"
         )
-        assert grown < GROWTH_MAX
+        assert grown < growth_max
         assert self.bystander.most_work_s < WORK_MAX_S
 
 
@@ -232,6 +237,29 @@ def test_a_request_with_bombs_for_many_partitions(
     assert {one.error_code for one in topic.partition_responses} == {ErrorCode.INVALID_RECORD}
     assert sum(len(one.record_errors) for one in topic.partition_responses) == 10_000
     watch.check(report, f"bombs for {PARTITIONS} partitions")
+
+
+def test_where_batches_may_be_large_they_may_unpack_to_as_much(
+    bombed: tuple[CombinedNode, NodeProcess], report: Report
+) -> None:
+    """As on a real broker: a packed record of 8 MiB is taken, and what is far larger is not."""
+    node, process = bombed
+    (topic,) = LARGE_RECORDS
+    _create(node.broker, LARGE_RECORDS, partition_count=1)
+    end = _end_offset(node.broker, topic)
+    watch = _Watch(node, process)
+    with watch.bystander:
+        taken = [_code(node.broker, topic, large_value(packed, 8)) for packed in PACKED]
+        refused = [
+            _code(node.broker, topic, large_value(packed, max(MIB_MAX[packed], 20)))
+            for packed in PACKED
+        ]
+        many = _code(node.broker, topic, tiny_records(Compression.ZSTD, count=LARGE_COUNT))
+    assert many == ErrorCode.UNKNOWN_SERVER_ERROR, "they are not numbered"
+    assert taken == [ErrorCode.NONE] * len(PACKED)
+    assert refused == [ErrorCode.MESSAGE_TOO_LARGE] * len(PACKED)
+    assert _end_offset(node.broker, topic) == end + len(PACKED)
+    watch.check(report, "batches that unpack to 8 MiB and more", growth_max=LARGE_GROWTH_MAX)
 
 
 def test_after_all_that_the_node_works(bombed: tuple[CombinedNode, NodeProcess]) -> None:

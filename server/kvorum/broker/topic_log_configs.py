@@ -17,7 +17,8 @@ from kvorum.storage.cleanup_config import CleanupConfig
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.log_validator import RecordRules, TimestampType
 from kvorum.storage.topic_log_config import TopicLogConfig
-from kvorum.wire.records import Compression
+from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, Compression
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 
 _COMPRESSIONS: Final[Mapping[str, Compression | None]] = MappingProxyType(
     {
@@ -83,7 +84,12 @@ class TopicValues:
 
 
 def topic_log_config(values: TopicValues) -> TopicLogConfig:
-    """Return the settings of a topic's logs."""
+    """Return the settings of a topic's logs.
+
+    A batch that the topic takes as it is may also be sent packed, up to what the readers of stored
+    batches unpack.
+    """
+    max_message_bytes = values.integer("max.message.bytes")
     policies = values.names("cleanup.policy")
     is_compacted = "compact" in policies
     segment_ms = values.integer("segment.ms")
@@ -106,8 +112,11 @@ def topic_log_config(values: TopicValues) -> TopicLogConfig:
             timestamp_type=_TIMESTAMP_TYPES[values.text("message.timestamp.type")],
             compression=_COMPRESSIONS[values.text("compression.type")],
             is_compacted=is_compacted,
+            unpacked_bytes_max=min(
+                max(DECOMPRESSED_BYTES_MAX, max_message_bytes), STORED_UNPACKED_BYTES_MAX
+            ),
         ),
-        max_message_bytes=values.integer("max.message.bytes"),
+        max_message_bytes=max_message_bytes,
         cleanup=CleanupConfig(
             is_compacted=is_compacted,
             is_deleted="delete" in policies,

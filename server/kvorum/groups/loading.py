@@ -7,6 +7,7 @@ from kvorum.groups.records import decode_record
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import ControlRecordType, RecordBatch, decode_control_record
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 
 
 def replay_batch(shard: GroupCoordinatorShard, batch: RecordBatch, now_ms: int) -> None:
@@ -25,7 +26,7 @@ def replay_batch(shard: GroupCoordinatorShard, batch: RecordBatch, now_ms: int) 
 
 
 def _replay_data(shard: GroupCoordinatorShard, batch: RecordBatch, now_ms: int) -> None:
-    for record in batch.records():
+    for record in batch.records(STORED_UNPACKED_BYTES_MAX):
         if record.key is None:
             raise DamagedGroupRecordError(f"no key at offset {record.offset}")
         decoded = decode_record(record.key, record.value)

@@ -22,9 +22,9 @@ from typing import Final, NamedTuple
 from kvorum.storage.cleaned_transactions import CleanedTransactions
 from kvorum.storage.offset_map import OffsetMap
 from kvorum.storage.producer_state import ProducerEntry
-from kvorum.storage.segment_batches import DECOMPRESSED_BYTES_MAX
 from kvorum.wire.records import Record, RecordBatch
 from kvorum.wire.records.compacted_batch import with_records, without_records
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 
 _GONE: Final = 0
 _KEPT: Final = 1
@@ -81,7 +81,7 @@ class BatchFilter:
         decision = self._decide(batch)
         if decision.has_no_use and not decision.is_kept_when_empty:
             return None
-        content = b"" if decision.has_no_use else batch.unpacked(DECOMPRESSED_BYTES_MAX)
+        content = b"" if decision.has_no_use else batch.unpacked(STORED_UNPACKED_BYTES_MAX)
         records = () if decision.has_no_use else batch.records_in(content)
         # A byte for each record: all the records at once would take a hundred times that.
         fates = bytes(self._fates(batch, records))

@@ -26,12 +26,13 @@ from kvorum.storage.files import FileSystem
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.offset_map import OffsetMap
 from kvorum.storage.segment import RELATIVE_OFFSET_MAX, Segment
-from kvorum.storage.segment_batches import DECOMPRESSED_BYTES_MAX, read_segment
+from kvorum.storage.segment_batches import read_segment
 from kvorum.storage.segment_groups import group_segments
 from kvorum.storage.segment_list import create_cleaned_segment, segments_between
 from kvorum.storage.transaction_index import AbortedTransaction, find_aborted
 from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 
 
 class CleanableLog(Protocol):
@@ -179,7 +180,7 @@ class Cleaner:
                 return True
             if transactions.is_aborted(batch):
                 return True
-            for record in batch.records(DECOMPRESSED_BYTES_MAX):
+            for record in batch.records(STORED_UNPACKED_BYTES_MAX):
                 if record.key is not None and record.offset >= first:
                     if self._map.is_full:
                         return False

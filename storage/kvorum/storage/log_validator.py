@@ -22,6 +22,7 @@ from kvorum.wire.checksums import crc32c
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import BatchTooLargeError, CorruptBatchError
 from kvorum.wire.records import (
+    DECOMPRESSED_BYTES_MAX,
     BatchOptions,
     Compression,
     Record,
@@ -69,7 +70,8 @@ class TimestampType(IntEnum):
 class RecordRules(NamedTuple):
     """What a topic's configuration asks of records.
 
-    `compression` is None for the producer's own; times are milliseconds.
+    `compression` is None for the producer's own; times are milliseconds. Packed records may unpack
+    to `unpacked_bytes_max`.
     """
 
     timestamp_before_max_ms: int
@@ -77,6 +79,7 @@ class RecordRules(NamedTuple):
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
     compression: Compression | None = None
     is_compacted: bool = False
+    unpacked_bytes_max: int = DECOMPRESSED_BYTES_MAX
 
 
 class Target(NamedTuple):
@@ -148,7 +151,7 @@ def validate_batch(
 
     The checksum is not verified. Raises `RecordValidationError`, with UNKNOWN_SERVER_ERROR for
     records that cannot be unpacked, and MESSAGE_TOO_LARGE for those that unpack to more than
-    `DECOMPRESSED_BYTES_MAX`, which Kafka would take.
+    the topic allows, which Kafka would take.
     """
     inspected = inspect_batch(batch, target.topic_partition, rules, now_ms=now_ms, origin=origin)
     return inspected.placed(target)
@@ -171,7 +174,7 @@ def inspect_batch(
         _check_batch(batch, topic_partition)
     _check_framing(batch)
     if content is None:
-        content = _content_of(batch)
+        content = _content_of(batch, rules)
     summary = summarize(content, count=batch.record_count, base_timestamp=batch.base_timestamp)
     if summary is None or not _is_right(summary, batch, rules, now_ms):
         records = _records_in(batch, content)
@@ -234,9 +237,9 @@ def _check_framing(batch: RecordBatch) -> None:
         raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, f"lz4: {problem}")
 
 
-def _content_of(batch: RecordBatch) -> bytes:
+def _content_of(batch: RecordBatch, rules: RecordRules) -> bytes:
     try:
-        return batch.unpacked()
+        return batch.unpacked(rules.unpacked_bytes_max)
     except BatchTooLargeError as error:
         # A producer that is answered so sends the records again in smaller batches.
         raise RecordValidationError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error

@@ -13,11 +13,10 @@ from kvorum.storage.segment import Segment
 from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.compacted_batch import converted
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 from kvorum.wire.records.legacy import Entry, LegacyMessage, read_entries
 
 CHUNK_BYTES: Final = 1024 * 1024
-DECOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Most that a batch of the log may unpack to: it was accepted once, so this is far above usual."""
 
 
 def read_segment(segment: Segment, position: int = 0) -> Iterator[list[RecordBatch]]:
@@ -35,7 +34,7 @@ def read_segment(segment: Segment, position: int = 0) -> Iterator[list[RecordBat
             raise segment.damage("the last batch is cut off", position)
         try:
             yield [
-                converted(entry, DECOMPRESSED_BYTES_MAX)
+                converted(entry, STORED_UNPACKED_BYTES_MAX)
                 if isinstance(entry, LegacyMessage)
                 else entry
                 for entry in entries

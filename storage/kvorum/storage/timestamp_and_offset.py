@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 from kvorum.wire.records.legacy import Entry
 
 
@@ -21,11 +22,12 @@ def first_record_since(
     """Return the first record of a batch with `timestamp` or a later one, from `start_offset` on.
 
     None without such a record. Records are read only where the header allows for one, and never
-    those of format 0, which have no time.
+    those of format 0, which have no time. Raises `CorruptBatchError` where they cannot be read, or
+    unpack to more than `STORED_UNPACKED_BYTES_MAX`.
     """
     if batch.magic == 0 or batch.max_timestamp < timestamp:
         return None
-    for record in batch.records():
+    for record in batch.records(STORED_UNPACKED_BYTES_MAX):
         if record.timestamp >= timestamp and record.offset >= start_offset:
             epoch = batch.partition_leader_epoch
             return TimestampAndOffset(record.timestamp, record.offset, epoch)

@@ -36,7 +36,6 @@ from kvorum.storage.producer_state import (
 from kvorum.storage.replicated_batches import replicated_batches
 from kvorum.storage.segment_retention import delete_old_segments
 from kvorum.storage.shared_log import RunInOwner, SharedLog
-from kvorum.storage.timestamp_and_offset import TimestampAndOffset, first_record_since
 from kvorum.storage.topic_log_config import TopicLogConfig
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.transaction_index import AbortedTransaction, find_aborted
@@ -375,20 +374,19 @@ class UnifiedLog:
         """Return whole batches from the one that holds `offset`; see `PartitionLog.read`."""
         return self._log.read(offset, max_bytes, end_offset=end_offset)
 
-    def first_record_since(self, timestamp: int, *, end_offset: int) -> TimestampAndOffset | None:
-        """Return the first record below `end_offset` with `timestamp` or a later one."""
-        begin = self._log.offset_before(timestamp)
-        if begin is None:
-            return None
-        for batch in self._batches(begin, end_offset):
-            found = first_record_since(batch, timestamp, start_offset=self.log_start_offset)
-            if found is not None:
-                return found
-        return None
+    @property
+    def max_timestamp(self) -> int:
+        """The highest timestamp of a record, -1 where there is none."""
+        return self._log.max_timestamp
 
-    def record_of_max_timestamp(self) -> TimestampAndOffset | None:
-        """Return the first record with the highest timestamp; None in an empty log."""
-        return self.first_record_since(self._log.max_timestamp, end_offset=self.log_end_offset)
+    def batches_since(self, timestamp: int, *, end_offset: int) -> Iterator[Entry]:
+        """Yield the batches among which is the first record with `timestamp` or a later one.
+
+        They are read while they are asked for, and the log may change in between.
+        """
+        begin = self._log.offset_before(timestamp)
+        if begin is not None:
+            yield from self._batches(begin, end_offset)
 
     def _batches(self, offset: int, end_offset: int) -> Iterator[Entry]:
         while offset < end_offset:

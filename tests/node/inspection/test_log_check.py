@@ -22,7 +22,7 @@ from kvorum.inspection.log_check.check import NothingToCheckError, Report, check
 from kvorum.inspection.log_check.findings import Finding, Severity, Verdict
 from kvorum.storage.batch_header import HEADER_SIZE
 from kvorum.testing import Cluster
-from kvorum.wire.records import read_batches
+from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch, read_batches
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS: Final = 120
@@ -132,6 +132,13 @@ def test_what_a_node_of_ours_left_is_sound(generated: Path) -> None:
     report = check_paths([generated])
     assert report.verdict is Verdict.SOUND, report.findings
     assert len(report.files) > 50
+
+
+def test_a_batch_that_unpacks_to_much_is_sound(tmp_path: Path) -> None:
+    options = BatchOptions(partition_leader_epoch=0, compression=Compression.ZSTD)
+    data = build_batch([RecordData(bytes(2**23), None, 5)], options)
+    log = f"topic-0/{0:020}.log"
+    assert damage_of(check_paths([written({log: data}, tmp_path)])) == []
 
 
 @pytest.mark.slow

@@ -129,6 +129,17 @@ async def test_a_log_whose_last_records_compaction_has_taken_is_loaded() -> None
     assert node.log.log_end_offset == 4
 
 
+async def test_a_batch_that_unpacks_to_much_is_loaded() -> None:
+    node = Coordinated()
+    value = OffsetCommitValue(4, metadata="m" * 32_000)
+    record = CoordinatorRecord(OffsetCommitKey("g", TOPIC, 0), value, 4)
+    many = [RecordData(record.value_bytes(), record.key_bytes(), 5)] * 200
+    data = build_batch(many, BatchOptions(compression=Compression.ZSTD))
+    node.log.append_as_follower(data, leader_epoch=0, now_ms=0)
+    await node.lead()
+    assert await node.offset() == 4
+
+
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])
 async def test_offsets_that_former_releases_wrote_are_loaded(codec: Compression) -> None:
     module: Any = importlib.import_module("aiokafka.record.legacy_records")

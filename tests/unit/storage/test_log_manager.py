@@ -27,6 +27,7 @@ from kvorum.storage.log_directory import LogDirectory
 from kvorum.storage.log_manager import LogManager
 from kvorum.storage.log_validator import RecordValidationError
 from kvorum.storage.producer_state import ProducerError
+from kvorum.storage.timestamp_and_offset import first_record_since
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.unified_log import UnifiedLog
 from kvorum.wire.error_codes import ErrorCode
@@ -261,7 +262,8 @@ def test_deleted_records_stay_deleted() -> None:
     again = started(files).get_log(PARTITION)
     assert again is not None
     assert again.log_start_offset == 17
-    found = again.first_record_since(3, end_offset=30)
+    first, *_ = again.batches_since(3, end_offset=30)
+    found = first_record_since(first, 3, start_offset=again.log_start_offset)
     assert found is not None
     assert (found.offset, found.timestamp) == (17, 17)
 

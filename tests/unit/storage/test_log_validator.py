@@ -117,6 +117,14 @@ def test_records_that_unpack_to_too_much_are_not_unpacked() -> None:
     assert refusal(sent).code == ErrorCode.MESSAGE_TOO_LARGE
 
 
+@pytest.mark.parametrize("compression", list(Compression)[1:])
+def test_records_may_unpack_to_what_the_topic_allows(compression: Compression) -> None:
+    sent = batch(RecordData(bytes(2**23)), compression=compression)
+    assert read(validated(sent, RULES._replace(unpacked_bytes_max=2**23 + 20))).record_count == 1
+    refused = refusal(sent, RULES._replace(unpacked_bytes_max=2**23))
+    assert refused.code == ErrorCode.MESSAGE_TOO_LARGE
+
+
 def many_records(count: int, *, key: bytes | None = None) -> RecordBatch:
     records = [RecordData(None, key, TIME_MS)] * count
     return batch(*records, compression=Compression.ZSTD)
@@ -132,6 +140,15 @@ def test_the_records_of_a_large_batch_are_not_all_objects_at_once(
     with peak_memory_below(6_000_000):
         found = validated(sent, RULES._replace(compression=wanted))
     assert read(found).record_count == 100_000
+
+
+@pytest.mark.slow
+def test_the_times_of_a_large_batch_are_not_all_kept() -> None:
+    """They would take 36 bytes each, and the records take 11."""
+    records = [RecordData(None, b"", TIME_MS + number) for number in range(400_000)]
+    sent = batch(*records, compression=Compression.ZSTD)
+    with peak_memory_below(12_000_000):
+        assert validated(sent, RULES).max_timestamp == records[-1].timestamp
 
 
 @pytest.mark.slow

@@ -9,7 +9,11 @@ from tests.support.batch_maker import make_batch
 from tests.support.faulty_files import FaultyFiles
 from tests.unit.storage.partition_logs import loaded
 
+from kvorum.storage import timestamp_and_offset
 from kvorum.storage.partition_log import PartitionLog
+from kvorum.storage.timestamp_and_offset import first_record_since
+from kvorum.wire.errors import BatchTooLargeError
+from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch, read_batches
 
 
 def log_of(timestamps: list[int]) -> PartitionLog:
@@ -47,3 +51,22 @@ def test_the_place_is_one_that_can_be_read() -> None:
     assert log.offset_before(1_000) == 30
     assert log_of([]).offset_before(0) is None
     assert log_of([]).max_timestamp == -1
+
+
+@pytest.mark.parametrize("compression", list(Compression)[1:])
+def test_a_stored_batch_is_looked_at_whatever_its_topic_takes_now(compression: Compression) -> None:
+    records = [RecordData(bytes(2**23), None, 1_000), RecordData(b"", None, 2_000)]
+    (batch,) = read_batches(build_batch(records, BatchOptions(7, compression=compression)))
+    found = first_record_since(batch, 1_500, start_offset=0)
+    assert found is not None
+    assert (found.offset, found.timestamp) == (8, 2_000)
+
+
+def test_a_stored_batch_that_unpacks_to_far_more_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timestamp_and_offset, "STORED_UNPACKED_BYTES_MAX", 1_000)
+    options = BatchOptions(compression=Compression.ZSTD)
+    (batch,) = read_batches(build_batch([RecordData(bytes(1_000), None, 5)], options))
+    with pytest.raises(BatchTooLargeError):
+        first_record_since(batch, 5, start_offset=0)

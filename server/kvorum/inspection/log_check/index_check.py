@@ -17,6 +17,7 @@ from kvorum.inspection.log_check.segment_batches import BatchPlace, SegmentBatch
 from kvorum.spark.files.file_systems import LocalFiles
 from kvorum.spark.files.file_window import FileWindow
 from kvorum.wire.errors import WireError
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 from kvorum.wire.records.legacy import read_entries
 
 
@@ -127,7 +128,8 @@ def _has_record(batches: SegmentBatches, place: BatchPlace, timestamp: int, offs
         size = int.from_bytes(window.at(place.position + 8, 4)) + 12
         entry = next(read_entries(window.at(place.position, size)))
         return any(
-            record.offset == offset and record.timestamp == timestamp for record in entry.records()
+            record.offset == offset and record.timestamp == timestamp
+            for record in entry.records(STORED_UNPACKED_BYTES_MAX)
         )
     except WireError:
         return False

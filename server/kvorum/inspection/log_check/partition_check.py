@@ -33,6 +33,7 @@ from kvorum.storage.partition_metadata import METADATA_TOPIC_ID, PARTITION_METAD
 from kvorum.storage.quorum_state import QUORUM_STATE_FILE
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 from kvorum.wire.records.legacy import Entry
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_from_text
 
@@ -207,7 +208,7 @@ class _PartitionCheck:
         """Read all records of an entry, which a checksum covers but which must also be records."""
         first = entry.base_offset if isinstance(entry, RecordBatch) else entry.offset
         try:
-            for record in entry.records():
+            for record in entry.records(STORED_UNPACKED_BYTES_MAX):
                 if not first <= record.offset <= entry.last_offset and isinstance(
                     entry, RecordBatch
                 ):

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 from kvorum.broker.partition import Partition
 from kvorum.storage.log_validator import InspectedBatch, small_content
+from kvorum.storage.timestamp_and_offset import TimestampAndOffset, first_record_since
+from kvorum.storage.unified_log import UnifiedLog
 from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.batch import COMPRESSION_MASK
+from kvorum.wire.records.legacy import Entry, LegacyMessage
 
 RECORDS_ON_LOOP_MAX: Final = 4000
 """How many records the event loop looks at itself: some milliseconds, as for most requests."""
@@ -47,6 +52,30 @@ class BatchInspector:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
+    async def first_record_since(
+        self, log: UnifiedLog, timestamp: int, *, end_offset: int
+    ) -> TimestampAndOffset | None:
+        """Return the first record below `end_offset` with `timestamp` or a later one.
+
+        Raises StorageError, and `CorruptBatchError` as the function of this name does.
+        """
+        for batch in log.batches_since(timestamp, end_offset=end_offset):
+            start_offset = log.log_start_offset
+            work = partial(first_record_since, batch, timestamp, start_offset=start_offset)
+            if batch.max_timestamp < timestamp or _has_few_records(batch):
+                found = work()
+            else:
+                found = await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            if found is not None:
+                return found
+        return None
+
     def close(self) -> None:
         """Begin with no other batch; the one that is looked at ends by itself."""
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _has_few_records(batch: Entry) -> bool:
+    if batch.attributes & COMPRESSION_MASK:
+        return False
+    return isinstance(batch, LegacyMessage) or batch.record_count <= RECORDS_ON_LOOP_MAX

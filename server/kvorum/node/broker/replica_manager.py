@@ -381,7 +381,8 @@ class ReplicaManager:
                     min_insync_replicas=min_insync_replicas(values),
                     now_ms=self._clock.monotonic_ms(),
                 )
-                self._resume_move(partition)
+                if self._moves is not None:
+                    self._moves.resume(partition)
         async for info in self._in_turns(changes.followers, leads=False):
             partition = self._hosted(info)
             # A fetcher goes on where only the ISR or the assignment has changed.
@@ -389,13 +390,9 @@ class ReplicaManager:
                 self._fetchers.remove_fetcher_for_partition(info.key)
                 if info.registration.leader in self._seen.cluster.brokers:
                     self._fetchers.add_fetcher_for_partition(partition, info.registration.leader)
-            if partition is not None:
-                self._resume_move(partition)
+            if partition is not None and self._moves is not None:
+                self._moves.resume(partition)
         await self._fetchers.shutdown_idle_fetcher_threads()
-
-    def _resume_move(self, partition: Partition) -> None:
-        if self._moves is not None:
-            self._moves.resume(partition)
 
     async def _in_turns(
         self, infos: Sequence[PartitionInfo], *, leads: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
+from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.metadata_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -32,6 +34,7 @@ from kvorum.storage.errors import StorageError
 from kvorum.storage.timestamp_and_offset import TimestampAndOffset
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsRequestListOffsetsPartition,
@@ -41,6 +44,8 @@ from kvorum.wire.messages.list_offsets import (
     ListOffsetsResponseListOffsetsTopicResponse,
 )
 from kvorum.wire.primitives import Message
+
+_log = logging.getLogger(__name__)
 
 CONSUMER_ID: Final = -1
 """The replica id in the request of a consumer; others may read to the end of the log."""
@@ -94,7 +99,7 @@ async def _topic(
         ]
     else:
         found = broker.loader.published.topics.by_name(topic.name)
-        partitions = [_partition(asked, found, request, broker) for asked in topic.partitions]
+        partitions = [await _partition(asked, found, request, broker) for asked in topic.partitions]
     # As in Kafka, a partition that is asked about twice is refused once.
     return ListOffsetsResponseListOffsetsTopicResponse(
         name=topic.name,
@@ -177,7 +182,7 @@ def _refused_topic(
     )
 
 
-def _partition(
+async def _partition(
     asked: ListOffsetsRequestListOffsetsPartition,
     topic: TopicImage | None,
     request: IncomingRequest,
@@ -198,7 +203,10 @@ def _partition(
         partition = hosting.partition(topic, asked.partition_index)
         partition.check_current_leader_epoch(asked.current_leader_epoch)
         partition.demand_leader()
-        found = _place(partition, asked.timestamp, _readable_end(partition, body))
+        end_offset = _readable_end(partition, body)
+        found = await _place(partition, asked.timestamp, end_offset, broker.replicas.inspector)
+        # Another may have become the leader meanwhile.
+        partition.demand_leader()
         if (
             body.replica_id == CONSUMER_ID
             and not partition.is_offset_available
@@ -210,6 +218,10 @@ def _partition(
         return answered
     except StorageError:
         answered.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        return answered
+    except CorruptBatchError as error:
+        _log.error("%s: %s", partition.log.topic_partition, error)
+        answered.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
         return answered
     if found is not None:
         answered.offset, answered.timestamp = found.offset, found.timestamp
@@ -225,7 +237,9 @@ def _readable_end(partition: Partition, body: ListOffsetsRequest) -> int:
     return partition.readable_end(IsolationLevel(body.isolation_level))
 
 
-def _place(partition: Partition, timestamp: int, end_offset: int) -> TimestampAndOffset | None:
+async def _place(
+    partition: Partition, timestamp: int, end_offset: int, inspector: BatchInspector
+) -> TimestampAndOffset | None:
     """Return the place that a timestamp, or a number for a place, stands for; None without one."""
     log = partition.log
     if timestamp == LATEST:
@@ -236,10 +250,14 @@ def _place(partition: Partition, timestamp: int, end_offset: int) -> TimestampAn
         epoch = first.epoch if first is not None and is_known else -1
         return TimestampAndOffset(NO_TIMESTAMP, log.log_start_offset, epoch)
     if timestamp == MAX_TIMESTAMP:
-        found = log.record_of_max_timestamp()
+        found = await inspector.first_record_since(
+            log, log.max_timestamp, end_offset=log.log_end_offset
+        )
         return None if found is None or found.offset >= end_offset else found
     # The other special numbers are about tiered storage, which no log here has.
-    return None if timestamp < 0 else log.first_record_since(timestamp, end_offset=end_offset)
+    if timestamp < 0:
+        return None
+    return await inspector.first_record_since(log, timestamp, end_offset=end_offset)
 
 
 def _not_available(version: int) -> ErrorCode:

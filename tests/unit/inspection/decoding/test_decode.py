@@ -14,6 +14,7 @@ from tests.support.golden_data import TOPICS, golden_records
 from kvorum.cli import main
 from kvorum.inspection.decoding.files import file_objects, files_below
 from kvorum.storage.names import parse_offset_name
+from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch
 from kvorum.wire.records.legacy import read_entries
 
 SETS = ("dynamic-4.3.1", "ladder-4.3.1", "standalone-4.3.1", "static-3.9.1", "legacy-formats")
@@ -95,6 +96,14 @@ def test_damage_is_a_line_and_reading_goes_on(
     assert damage["position"] == 4997
     assert damage["offset"] == 1120
     assert lines[-1]["offset"] == 2164
+
+
+def test_a_batch_that_unpacks_to_much_is_no_damage(tmp_path: Path) -> None:
+    file = tmp_path / "topic-0" / f"{0:020}.log"
+    file.parent.mkdir()
+    options = BatchOptions(partition_leader_epoch=0, compression=Compression.ZSTD)
+    file.write_bytes(build_batch([RecordData(bytes(2**23), None, 5)], options))
+    assert [found["type"] for found in file_objects(file)] == ["batch", "record"]
 
 
 def test_a_small_file_that_is_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.records.record import (
     INT64_MAX,
     NEAR_LIMIT,
+    RECORDS_AT_ONCE,
     Record,
     long_number,
     long_time,
@@ -16,6 +17,9 @@ from kvorum.wire.records.record import (
 )
 
 _LARGEST_BASE: Final = INT64_MAX - NEAR_LIMIT
+_BEYOND_ANY_TIME: Final = 2**64
+# As many times are kept at once: those of a million records would take more than the records.
+_TWICE_AT_ONCE: Final = 2 * RECORDS_AT_ONCE
 
 
 class RecordSummary(NamedTuple):
@@ -61,67 +65,71 @@ def summarize(data: bytes, *, count: int, base_timestamp: int) -> RecordSummary 
 def _summary(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers are read in line
     data: bytes, count: int, base_timestamp: int
 ) -> RecordSummary | None:
-    times: list[int] = []
-    add_time = times.append
+    earliest, latest = _BEYOND_ANY_TIME, -_BEYOND_ANY_TIME
     has_all_keys = is_numbered = True
     pos = 0
     # All numbers are zigzag: an even one is twice a number that is not negative.
-    for twice_index in range(0, count + count, 2):
-        number = data[pos]
-        pos += 1
-        if number > 0x7F:
-            if (byte := data[pos]) < 0x80:
-                number += (byte - 1) << 7
-                pos += 1
-            else:
-                number, pos = long_number(data, pos - 1)
-        # Twice where it ends: odd, and so nowhere, for a negative length.
-        twice_end = pos + pos + number
-        # One byte of attributes, of which none is defined, then the time.
-        number = data[pos + 1]
-        pos += 2
-        if number > 0x7F:
-            if (byte := data[pos]) < 0x80:
-                number += (byte - 1) << 7
-                pos += 1
-            else:
-                number, pos = long_time(data, pos - 1, base_timestamp)
-        add_time(~(number >> 1) if number & 1 else number >> 1)
-        number = data[pos]
-        pos += 1
-        if number > 0x7F:
-            if (byte := data[pos]) < 0x80:
-                number += (byte - 1) << 7
-                pos += 1
-            else:
-                number, pos = long_number(data, pos - 1)
-        if number != twice_index:
-            is_numbered = False
-        number = data[pos]
-        pos += 1
-        if number > 0x7F:
-            number, pos = long_number(data, pos - 1)
-        if number & 1:
-            has_all_keys = False
-        else:
-            pos += number >> 1
-        number = data[pos]
-        pos += 1
-        if number > 0x7F:
-            if (byte := data[pos]) < 0x80:
-                number += (byte - 1) << 7
-                pos += 1
-            else:
-                number, pos = long_number(data, pos - 1)
-        if not number & 1:
-            pos += number >> 1
-        if data[pos]:
-            _, pos = read_headers(data, pos, twice_end >> 1)
-        else:
+    for begin in range(0, count + count, _TWICE_AT_ONCE):
+        times: list[int] = []
+        add_time = times.append
+        for twice_index in range(begin, min(begin + _TWICE_AT_ONCE, count + count), 2):
+            number = data[pos]
             pos += 1
-        if pos + pos != twice_end:
-            return None
+            if number > 0x7F:
+                if (byte := data[pos]) < 0x80:
+                    number += (byte - 1) << 7
+                    pos += 1
+                else:
+                    number, pos = long_number(data, pos - 1)
+            # Twice where it ends: odd, and so nowhere, for a negative length.
+            twice_end = pos + pos + number
+            # One byte of attributes, of which none is defined, then the time.
+            number = data[pos + 1]
+            pos += 2
+            if number > 0x7F:
+                if (byte := data[pos]) < 0x80:
+                    number += (byte - 1) << 7
+                    pos += 1
+                else:
+                    number, pos = long_time(data, pos - 1, base_timestamp)
+            add_time(~(number >> 1) if number & 1 else number >> 1)
+            number = data[pos]
+            pos += 1
+            if number > 0x7F:
+                if (byte := data[pos]) < 0x80:
+                    number += (byte - 1) << 7
+                    pos += 1
+                else:
+                    number, pos = long_number(data, pos - 1)
+            if number != twice_index:
+                is_numbered = False
+            number = data[pos]
+            pos += 1
+            if number > 0x7F:
+                number, pos = long_number(data, pos - 1)
+            if number & 1:
+                has_all_keys = False
+            else:
+                pos += number >> 1
+            number = data[pos]
+            pos += 1
+            if number > 0x7F:
+                if (byte := data[pos]) < 0x80:
+                    number += (byte - 1) << 7
+                    pos += 1
+                else:
+                    number, pos = long_number(data, pos - 1)
+            if not number & 1:
+                pos += number >> 1
+            if data[pos]:
+                _, pos = read_headers(data, pos, twice_end >> 1)
+            else:
+                pos += 1
+            if pos + pos != twice_end:
+                return None
+        earliest, latest = min(earliest, *times), max(latest, *times)
     if pos != len(data):
         return None
-    earliest, latest = base_timestamp + min(times), base_timestamp + max(times)
-    return RecordSummary(count, earliest, latest, has_all_keys, is_numbered)
+    return RecordSummary(
+        count, base_timestamp + earliest, base_timestamp + latest, has_all_keys, is_numbered
+    )

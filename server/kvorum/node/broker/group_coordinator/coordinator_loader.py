@@ -10,8 +10,8 @@ from kvorum.broker.partition import Partition
 from kvorum.groups.loading import replay_batch
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.node.clock import Clock
-from kvorum.wire.records import DECOMPRESSED_BYTES_MAX
 from kvorum.wire.records.compacted_batch import converted
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 from kvorum.wire.records.legacy import LegacyMessage, read_entries
 
 LOAD_BYTES: Final = 64 * 1024
@@ -42,7 +42,7 @@ async def load_shard(
             break
         for entry in read_entries(data):
             batch = (
-                converted(entry, DECOMPRESSED_BYTES_MAX)
+                converted(entry, STORED_UNPACKED_BYTES_MAX)
                 if isinstance(entry, LegacyMessage)
                 else entry
             )

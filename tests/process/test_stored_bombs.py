@@ -1,0 +1,92 @@
+"""Batches in a log that unpack to much, as a real leader stores them, are looked at by time."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import pytest
+from tests.process.bystander import WORK_MAX_S, Bystander
+from tests.process.produce_bombs import MIB, large_value, tiny_records
+from tests.support.combined_node import CombinedNode
+from tests.support.fixtures import Report
+from tests.support.header_variants import LAST_OFFSET_DELTA, with_fields
+from tests.support.raw_client import RawClient
+from tests.support.resources import Memory
+from tests.support.topics import create, wait_until_led, wait_until_served
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+    ListOffsetsResponse,
+)
+from kvorum.wire.records import Compression
+
+TOPIC: Final = "stored"
+MAX_TIMESTAMP: Final = 8
+COUNT: Final = 6_000_000
+STORED: Final = (
+    large_value(Compression.ZSTD, 2047),
+    # No record is as late as the header says: each is looked at.
+    with_fields(
+        tiny_records(Compression.ZSTD, count=COUNT),
+        {LAST_OFFSET_DELTA: COUNT - 1, MAX_TIMESTAMP: 2000},
+    ),
+    large_value(Compression.GZIP, 8),
+)
+"""What is in the log of each partition; all records have the time 1000."""
+GROWTH_MAX: Final = 300 * MIB
+"""What the node may grow by: 256 MiB unpacked, and the libraries."""
+
+
+def _store(node: CombinedNode) -> None:
+    """Leave a stopped node with the batches in its logs, as if they had been replicated."""
+    with node.process() as process:
+        wait_until_served(node.broker)
+        assert create(node.broker, TOPIC, partition_count=len(STORED)) == [ErrorCode.NONE]
+        _wait_until_led(node)
+        assert process.terminate().exit_code == 0
+    for index, data in enumerate(STORED):
+        (node.data / f"{TOPIC}-{index}" / f"{0:020}.log").write_bytes(data)
+    (node.data / ".kafka_cleanshutdown").unlink()
+
+
+def _wait_until_led(node: CombinedNode) -> None:
+    with RawClient(node.broker) as client:
+        for index in range(len(STORED)):
+            wait_until_led(client, TOPIC, partition=index)
+
+
+@pytest.mark.slow
+def test_offsets_by_time_in_batches_that_unpack_to_much(node: CombinedNode, report: Report) -> None:
+    """One that unpacks to too much is refused; the other partitions of the request are served."""
+    if sys.platform != "linux":
+        pytest.skip("memory of another process is read from Linux' /proc")
+    _store(node)
+    wishes = [
+        ListOffsetsRequestListOffsetsPartition(index, timestamp=timestamp)
+        for index, timestamp in enumerate((500, 1500, 500))
+    ]
+    request = ListOffsetsRequest(topics=[ListOffsetsRequestListOffsetsTopic(TOPIC, wishes)])
+    with node.process() as process:
+        _wait_until_led(node)
+        memory = Memory(process.pid)
+        memory.forget_peak()
+        before = memory.resident_bytes()
+        with Bystander(node.broker, process.pid) as bystander, RawClient(node.broker) as client:
+            (topic,) = client.ask(request, ListOffsetsResponse, 7).topics
+        grown = memory.peak_bytes() - before
+    report(
+        f"offsets by time in bombs: the node grew by {grown / MIB:.1f} MiB at most, the slowest of "
+        f"{bystander.answer_count} answers to another client took "
+        f"{bystander.slowest_s * 1000:.0f} ms"
+    )
+    assert [(one.error_code, one.offset) for one in topic.partitions] == [
+        (ErrorCode.UNKNOWN_SERVER_ERROR, -1),
+        (ErrorCode.NONE, -1),
+        (ErrorCode.NONE, 0),
+    ]
+    assert grown < GROWTH_MAX
+    assert bystander.most_work_s < WORK_MAX_S
