@@ -12,10 +12,11 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
 	{ echo $$p; break; }; done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# One pytest process more than there are cores: tests wait for nodes and for Java processes.
+# One pytest process more than there are cores: tests wait for nodes and for Java processes. Quick
+# tests wait for nothing.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PYTEST_PROCESSES ?= $(shell expr $(CORES) + 1)
-PYTEST := $(BIN)/pytest -q -n $(PYTEST_PROCESSES) --no-loadscope-reorder
+PYTEST := $(BIN)/pytest -q --no-loadscope-reorder
 ARGS ?=
 # How many fresh seeds `make sim` runs: two thousand is the measure for a change to raft or storage.
 SEEDS ?= 200
@@ -55,13 +56,13 @@ quick: $(VENV)/.development
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(PYTEST) --tier quick $(ARGS)
+	$(PYTEST) -n $(CORES) --tier quick $(ARGS)
 
 test: setup check
-	$(PYTEST) --tier test $(ARGS)
+	$(PYTEST) -n $(PYTEST_PROCESSES) --tier test $(ARGS)
 
 test-all: setup check-all
-	$(PYTEST) --tier all $(ARGS)
+	$(PYTEST) -n $(PYTEST_PROCESSES) --tier all $(ARGS)
 
 soak: setup
 	$(BIN)/python -m tools.soak $(ARGS)
@@ -81,7 +82,7 @@ sim: $(VENV)/.runtime
 	@$(BIN)/kvorum simulate --seeds $(SEEDS) $(ARGS)
 
 interop: setup
-	$(PYTEST) tests/interop $(ARGS)
+	$(PYTEST) -n $(PYTEST_PROCESSES) tests/interop $(ARGS)
 
 bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -1,8 +1,5 @@
 """The warnings that tests with third-party clients do not take for failures."""
 
-import gc
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +11,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore::DeprecationWarning"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _forgotten_sockets() -> Iterator[None]:
-    """Let sockets that a client has not closed be collected here, and not beneath a later test."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()

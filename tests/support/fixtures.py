@@ -3,6 +3,8 @@
 Each lives as long as the session of a test process. Use topics and groups of your own on them.
 """
 
+import gc
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -81,3 +83,17 @@ def pytest_terminal_summary(
     """Print what was measured, also where all went well."""
     for line in config.stash.get(_MEASURED, list[str]()):
         terminalreporter.write_line(f"MEASURED {line}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forgotten_sockets(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let sockets that clients and Spark leave open be collected here, not beneath a later test.
+
+    What our own code leaves open is to be found.
+    """
+    yield
+    folder = request.path.relative_to(request.config.rootpath / "tests").parts[0]
+    if folder in {"interop", "spark"}:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
