@@ -140,10 +140,8 @@ def test_huge_numbers_anywhere(huge: bytes) -> None:
 
 @pytest.mark.parametrize("count", [0, 2, 1_000_000, 2**31 - 1])
 def test_a_count_that_is_not_the_records(count: int) -> None:
-    started = time.process_time()
     with peak_memory_below(MIB):
         assert is_refused(with_body(EMPTY_RECORD, count=count))
-    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(
