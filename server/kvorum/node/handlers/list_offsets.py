@@ -220,7 +220,8 @@ async def _partition(
         answered.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return answered
     except CorruptBatchError as error:
-        _log.error("%s: %s", partition.log.topic_partition, error)
+        name = "" if topic is None else topic.name
+        _log.error("%s-%d: %s", name, asked.partition_index, error)
         answered.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
         return answered
     if found is not None:
