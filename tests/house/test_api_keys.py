@@ -127,7 +127,6 @@ def has_bare_keys(file: SourceFile) -> bool:
     return any(True for _ in bare_keys(file))
 
 
-@pytest.mark.slow
 def test_no_api_is_named_by_its_number() -> None:
     found = [
         f"{file.name}:{getattr(node, 'lineno', '?')}: {ast.unparse(node)[:80]}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-import pytest
 from tests.support.source_tree import SOURCE_ROOTS, SourceFile, python_files
 
 FUNCTION_LINES_MAX = 70
@@ -32,7 +31,6 @@ def body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return total - ((first.end_lineno or first.lineno) - first.lineno + 1)
 
 
-@pytest.mark.slow
 def test_no_function_is_longer_than_the_house_allows() -> None:
     too_long = [
         f"{file.name}: {name} has {lines} lines"

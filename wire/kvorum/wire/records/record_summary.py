@@ -130,6 +130,5 @@ def _summary(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers are re
         earliest, latest = min(earliest, *times), max(latest, *times)
     if pos != len(data):
         return None
-    return RecordSummary(
-        count, base_timestamp + earliest, base_timestamp + latest, has_all_keys, is_numbered
-    )
+    base = base_timestamp
+    return RecordSummary(count, base + earliest, base + latest, has_all_keys, is_numbered)
