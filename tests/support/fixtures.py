@@ -87,13 +87,18 @@ def pytest_terminal_summary(
 
 @pytest.fixture(scope="module", autouse=True)
 def _forgotten_sockets(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let sockets that clients and Spark leave open be collected here, not beneath a later test.
+    """Collect sockets that a module's tests leave open here, and not beneath a later test.
 
-    What our own code leaves open is to be found.
+    Clients and Spark leave some open. What others leave is listed in pytest's summary.
     """
     yield
     folder = request.path.relative_to(request.config.rootpath / "tests").parts[0]
-    if folder in {"interop", "spark"}:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()
+    if folder not in {"interop", "spark", "node", "process"}:
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gc.collect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        for one in caught if folder in {"node", "process"} else ():
+            warnings.warn(f"left by {request.path.name}: {one.message}", one.category, stacklevel=1)
