@@ -27,10 +27,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal
 
+from tests.model.mutation.ledger import LEDGER_FILE
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 TABLE_NAME: Final = "docs/soak.md"
 TABLE: Final = ROOT / TABLE_NAME
-LEDGER: Final = ROOT / "tests" / "mutation" / "ledger.json"
 QUICK_DIVISOR: Final = 100
 NICENESS: Final = 10
 SEEDS: Final = 2_000
@@ -119,7 +120,7 @@ def mutation(divisor: int) -> list[Command]:
     """Put in every bug of the ledger."""
     words = [*MODULE, "tests.model.mutation", "--leave-ledger"]
     if divisor > 1:
-        ids = sorted(json.loads(LEDGER.read_text(encoding="utf-8")))
+        ids = sorted(json.loads(LEDGER_FILE.read_text(encoding="utf-8")))
         words += ["--only", *ids[::divisor]]
     return [Command(words=words, figures=r"^\d+ of \d+ bugs are caught, .*|.*: NOT CAUGHT")]
 

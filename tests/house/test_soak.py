@@ -147,6 +147,11 @@ def test_the_figures_are_what_a_command_sums_up(
 
 
 @pytest.mark.parametrize("part", PARTS)
+def test_every_part_has_commands_for_a_quick_run(part: str) -> None:
+    assert PARTS[part](QUICK_DIVISOR)
+
+
+@pytest.mark.parametrize("part", PARTS)
 def test_a_seed_that_is_written_is_the_one_that_the_command_takes(part: str) -> None:
     for command in PARTS[part](1):
         given = {*command.words, *command.environment.values()}
