@@ -80,10 +80,12 @@ class Hosting(NamedTuple):
         }
         with suppress(TimeoutError):
             async with asyncio.timeout(max(timeout_ms, 0) / _MS_PER_S):
-                while not replicas.is_current and any(
-                    replicas.partition(*key) is None for key in keys
-                ):
+                while not (replicas.is_current or all(map(self._is_led, keys))):
                     await replicas.next_turn()
+
+    def _is_led(self, key: tuple[bytes, int]) -> bool:
+        partition = self.replicas.partition(*key)
+        return partition is not None and partition.is_leader
 
     def partition(self, topic: TopicImage, index: int) -> Partition:
         """Return a partition that this broker hosts.

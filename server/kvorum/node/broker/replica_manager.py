@@ -383,6 +383,8 @@ class ReplicaManager:
                 )
                 if self._moves is not None:
                     self._moves.resume(partition)
+            # The epoch of an older log is synced here: heartbeats must not wait for all partitions.
+            await asyncio.sleep(0)
         async for info in self._in_turns(changes.followers, leads=False):
             partition = self._hosted(info)
             # A fetcher goes on where only the ISR or the assignment has changed.
@@ -406,14 +408,13 @@ class ReplicaManager:
                 return
             turn = infos[first : first + HOSTED_AT_ONCE]
             missing = [info for info in turn if info.key not in self._partitions]
-            for info, log in await self._on_disk(partial(self._made, missing, leads=leads)):
+            made = partial(self._made, missing, leads=leads)
+            for info, log in await self._on_disk(made) if missing else ():
                 partition = Partition(info.topic_partition, info.topic_id, log, self._context)
                 self._partitions[info.key] = partition
             for info in turn:
                 yield info
             self._end_turn()
-            # A leader epoch is synced to the disk: heartbeats must not wait for all partitions.
-            await asyncio.sleep(0)
 
     def _end_turn(self) -> None:
         """Let those look again who wait for partitions."""
