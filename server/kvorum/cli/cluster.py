@@ -15,16 +15,15 @@ from kvorum.cli.admin.settings import AdminSettings, admin_settings
 from kvorum.cli.cluster_tool.arguments import parse_arguments
 from kvorum.cli.cluster_tool.commands import print_cluster_id, print_endpoints, unregister
 from kvorum.cli.kafka_arguments import UsageError
+from kvorum.cli.unparsed import accept_unparsed
 
 NAME = "cluster"
 HELP = "show a cluster's id and nodes, unregister brokers"
-_PREFIX_OF_NO_OPTION = "\0"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Accept the command line unparsed: kafka-cluster's own rules for it differ from ours."""
-    parser.prefix_chars = _PREFIX_OF_NO_OPTION
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    accept_unparsed(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -14,19 +14,18 @@ from kvorum.cli.dump.files import print_file
 from kvorum.cli.dump.java_file import JavaFile, listed_files
 from kvorum.cli.dump.options import DumpOptions
 from kvorum.cli.dump.processes import DumpProcesses, LostProcessError
+from kvorum.cli.unparsed import accept_unparsed
 from kvorum.metadata.reference_release import REFERENCE_RELEASE
 
 NAME = "dump-log"
 HELP = "print the contents of log segments, snapshots and indexes"
 _PROGRAM: Final = "kvorum dump-log"
 _DESCRIPTION: Final = "Print the contents of log segments, snapshots and indexes."
-_PREFIX_OF_NO_OPTION: Final = "\0"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Accept the command line unparsed: kafka-dump-log's rules for it differ from ours."""
-    parser.prefix_chars = _PREFIX_OF_NO_OPTION
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    accept_unparsed(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -20,16 +20,15 @@ from kvorum.cli.features_tool.describe import (
 )
 from kvorum.cli.features_tool.update import update_features
 from kvorum.cli.kafka_arguments import UsageError
+from kvorum.cli.unparsed import accept_unparsed
 
 NAME = "features"
 HELP = "describe and change the levels of a cluster's features"
-_PREFIX_OF_NO_OPTION = "\0"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Accept the command line unparsed: kafka-features' own rules for it differ from ours."""
-    parser.prefix_chars = _PREFIX_OF_NO_OPTION
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    accept_unparsed(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

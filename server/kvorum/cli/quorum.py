@@ -34,17 +34,16 @@ from kvorum.cli.quorum_tool.reassign_arguments import (
 )
 from kvorum.cli.quorum_tool.reassign_progress import follow_reassignment
 from kvorum.cli.quorum_tool.recover_arguments import is_recover, parse_recover_arguments
+from kvorum.cli.unparsed import accept_unparsed
 from kvorum.storage.files import RealFileSystem
 
 NAME = "quorum"
 HELP = "describe the metadata quorum, add, remove and replace its voters, recover a lost majority"
-_PREFIX_OF_NO_OPTION = "\0"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Accept the command line unparsed: kafka-metadata-quorum's rules for it differ from ours."""
-    parser.prefix_chars = _PREFIX_OF_NO_OPTION
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    accept_unparsed(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,18 +11,17 @@ from collections.abc import Sequence
 from kvorum.cli.shell_tool.arguments import WrongUsageError, read_arguments
 from kvorum.cli.shell_tool.session import BANNER, Session, run_lines, run_once
 from kvorum.cli.shell_tool.source import Root, opened_source
+from kvorum.cli.unparsed import accept_unparsed
 from kvorum.inspection.metadata_log.errors import MetadataSourceError
 from kvorum.inspection.shell.node import DanglingNameError
 
 NAME = "shell"
 HELP = "look around in the metadata of a snapshot, a directory or a running quorum"
-_PREFIX_OF_NO_OPTION = "\0"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Accept the command line unparsed: kafka-metadata-shell's rules for it differ from ours."""
-    parser.prefix_chars = _PREFIX_OF_NO_OPTION
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    accept_unparsed(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
