@@ -19,7 +19,7 @@ from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_ja
 from tests.support.kafka.java import Java
 from tests.support.resources import Memory
 
-# What bin/kafka-dump-log.sh and bin/kafka-run-class.sh of the release pass to Java.
+# Flags that bin/kafka-dump-log.sh and bin/kafka-run-class.sh of the release pass to Java.
 DUMP_LOG_FLAGS: Final = ("-Xmx256M", *RUN_CLASS_FLAGS)
 RUNS: Final = 3
 PARTITIONS: Final = 1250
@@ -29,7 +29,7 @@ _LOOK_EVERY_S: Final = 0.1
 
 
 class Run(NamedTuple):
-    """How long a command took, in seconds, and the most memory of its processes, in MiB."""
+    """The seconds that a command took, and the most memory of its processes, in MiB."""
 
     seconds: float
     peak_mib: float

@@ -1,4 +1,4 @@
-"""What bin/kafka-run-class.sh of the release passes to Java; a script adds its heap."""
+"""Flags that bin/kafka-run-class.sh of the release passes to Java; a script adds its heap."""
 
 from __future__ import annotations
 

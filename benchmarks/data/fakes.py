@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from typing import Final
 
 from benchmarks.data.brokers import RunningBroker, broker
 from benchmarks.data.first_record import embedded, first_record_s
+from benchmarks.data.load_figures import Figures, median_rows
 from benchmarks.data.perf_tools import Load, PerfTools
 from benchmarks.node_start import START_SECONDS_MAX, kvorum_node
 from benchmarks.report import Row
@@ -36,17 +36,6 @@ WARM_UP: Final = (LARGE._replace(records=60_000), SMALL._replace(records=200_000
 KFAKE: Final = Path(__file__).with_name("kfake")
 MOCK: Final = (sys.executable, "-m", "benchmarks.data.mock_cluster")
 Started = Callable[[], AbstractContextManager[RunningBroker]]
-
-
-@dataclass
-class Figures:
-    """The figures of one candidate, one for each round."""
-
-    large_mib_per_s: list[float] = field(default_factory=list[float])
-    small_records_per_s: list[float] = field(default_factory=list[float])
-    consumed_mib_per_s: list[float] = field(default_factory=list[float])
-    memory_mib: list[float] = field(default_factory=list[float])
-    first_record_s: list[float] = field(default_factory=list[float])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +75,7 @@ def _rows_of(ours: Peer, peer: Peer) -> list[Row]:
         ("resident memory after that", "MiB", "memory_mib"),
         ("start to a group's first record", "s", "first_record_s"),
     )
-    return [
-        Row(
-            what,
-            peer.name,
-            statistics.median(getattr(ours.figures, name)),
-            statistics.median(getattr(peer.figures, name)),
-            unit,
-            is_rate=unit.endswith("/s"),
-        )
-        for what, unit, name in wanted
-        if getattr(peer.figures, name)
-    ]
+    return median_rows(wanted, peer.name, ours.figures, peer.figures)
 
 
 def _measure(running: RunningBroker, tools: PerfTools, peer: Peer) -> None:

@@ -1,18 +1,16 @@
 """One broker beside a real one: records in and out, by Kafka's own perf tools.
 
-Each candidate runs alone; in each round both are started anew, ours first in every other one.
+Each candidate runs alone; each round starts both again, ours first in every other one.
 """
 
 from __future__ import annotations
 
 import os
-import statistics
-from dataclasses import dataclass, field
 from typing import Final
 
-from benchmarks.data.brokers import RunningBroker, broker
-from benchmarks.data.end_to_end import p99_ms
+from benchmarks.data.brokers import broker
 from benchmarks.data.first_record import embedded, first_record_s, of_candidate
+from benchmarks.data.load_figures import Figures, Loads, measure, median_rows
 from benchmarks.data.perf_tools import Load, PerfTools
 from benchmarks.node_start import kafka_nodes, kvorum_node
 from benchmarks.report import Row
@@ -23,18 +21,7 @@ ROUNDS: Final = 3
 LARGE: Final = Load(750_000, 1024, ("batch.size=65536",))
 SMALL: Final = Load(3_000_000, 100)
 WARM_UP: Final = (LARGE._replace(records=150_000), SMALL._replace(records=600_000))
-
-
-@dataclass
-class Figures:
-    """The figures of one candidate, one for each round."""
-
-    large_mib_per_s: list[float] = field(default_factory=list[float])
-    small_records_per_s: list[float] = field(default_factory=list[float])
-    consumed_mib_per_s: list[float] = field(default_factory=list[float])
-    end_to_end_p99_ms: list[float] = field(default_factory=list[float])
-    memory_mib: list[float] = field(default_factory=list[float])
-    first_record_s: list[float] = field(default_factory=list[float])
+LOADS: Final = Loads(LARGE, SMALL, WARM_UP)
 
 
 def rows() -> list[Row]:
@@ -44,7 +31,7 @@ def rows() -> list[Row]:
     for turn in range(ROUNDS):
         for candidate, figures in candidates if turn % 2 == 0 else reversed(candidates):
             with broker(candidate, dict(os.environ)) as running:
-                _measure(running, tools, figures)
+                measure(running, tools, LOADS, figures)
     (_, ours), (peer, theirs) = candidates
     for _ in range(ROUNDS):
         ours.first_record_s.append(first_record_s(embedded))
@@ -57,28 +44,4 @@ def rows() -> list[Row]:
         ("resident memory after that", "MiB", "memory_mib"),
         ("with Cluster() to a group's first record", "s", "first_record_s"),
     )
-    return [
-        Row(
-            what,
-            peer.name,
-            statistics.median(getattr(ours, name)),
-            statistics.median(getattr(theirs, name)),
-            unit,
-            is_rate=unit.endswith("/s"),
-        )
-        for what, unit, name in wanted
-    ]
-
-
-def _measure(running: RunningBroker, tools: PerfTools, figures: Figures) -> None:
-    servers = running.servers
-    for name in ("warm-up", "large", "small", "paced"):
-        running.create_topic(name)
-    for load in WARM_UP:
-        tools.produce(servers, "warm-up", load)
-    tools.consume(servers, "warm-up", WARM_UP[0].records)
-    figures.large_mib_per_s.append(tools.produce(servers, "large", LARGE).mib_per_s)
-    figures.small_records_per_s.append(tools.produce(servers, "small", SMALL).records_per_s)
-    figures.consumed_mib_per_s.append(tools.consume(servers, "large", LARGE.records).mib_per_s)
-    figures.end_to_end_p99_ms.append(p99_ms(servers, "paced"))
-    figures.memory_mib.append(running.memory_mib)
+    return median_rows(wanted, peer.name, ours, theirs)

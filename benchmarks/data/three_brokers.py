@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import tempfile
 import time
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.admin_probe import Address
 from benchmarks.data.brokers import WAIT_S
-from benchmarks.data.end_to_end import p99_ms
+from benchmarks.data.load_figures import Figures, Loads, measure, median_rows
 from benchmarks.data.perf_tools import Load, PerfTools
 from benchmarks.node_start import (
     Candidate,
@@ -37,24 +36,14 @@ BROKERS: Final = 3
 LARGE: Final = Load(100_000, 1024, ("batch.size=65536", "acks=all"))
 SMALL: Final = Load(500_000, 100, ("acks=all",))
 WARM_UP: Final = (LARGE._replace(records=20_000), SMALL._replace(records=100_000))
+LOADS: Final = Loads(LARGE, SMALL, WARM_UP)
 START_S_MAX: Final = 120.0
 RETRY_S: Final = 0.2
 
 
-@dataclass
-class Figures:
-    """The figures of one candidate, one for each round."""
-
-    large_mib_per_s: list[float] = field(default_factory=list[float])
-    small_records_per_s: list[float] = field(default_factory=list[float])
-    consumed_mib_per_s: list[float] = field(default_factory=list[float])
-    end_to_end_p99_ms: list[float] = field(default_factory=list[float])
-    memory_mib: list[float] = field(default_factory=list[float])
-
-
 @dataclass(frozen=True, slots=True)
 class RunningBrokers:
-    """Where the brokers listen, and their processes."""
+    """Brokers that run: their addresses and processes."""
 
     servers: str
     process_ids: list[int]
@@ -88,7 +77,7 @@ def rows() -> list[Row]:
     for turn in range(ROUNDS):
         for candidate, figures in candidates if turn % 2 == 0 else reversed(candidates):
             with brokers(candidate) as cluster:
-                _measure(cluster, tools, figures)
+                measure(cluster, tools, LOADS, figures)
     (_, ours), (peer, theirs) = candidates
     wanted = (
         ("three brokers: produce, 1 KiB records, acks=all", "MiB/s", "large_mib_per_s"),
@@ -97,31 +86,7 @@ def rows() -> list[Row]:
         ("three brokers: produce to consume, p99", "ms", "end_to_end_p99_ms"),
         ("three brokers: resident memory together", "MiB", "memory_mib"),
     )
-    return [
-        Row(
-            what,
-            peer.name,
-            statistics.median(getattr(ours, name)),
-            statistics.median(getattr(theirs, name)),
-            unit,
-            is_rate=unit.endswith("/s"),
-        )
-        for what, unit, name in wanted
-    ]
-
-
-def _measure(cluster: RunningBrokers, tools: PerfTools, figures: Figures) -> None:
-    servers = cluster.servers
-    for name in ("warm-up", "large", "small", "paced"):
-        cluster.create_topic(name)
-    for load in WARM_UP:
-        tools.produce(servers, "warm-up", load)
-    tools.consume(servers, "warm-up", WARM_UP[0].records)
-    figures.large_mib_per_s.append(tools.produce(servers, "large", LARGE).mib_per_s)
-    figures.small_records_per_s.append(tools.produce(servers, "small", SMALL).records_per_s)
-    figures.consumed_mib_per_s.append(tools.consume(servers, "large", LARGE.records).mib_per_s)
-    figures.end_to_end_p99_ms.append(p99_ms(servers, "paced"))
-    figures.memory_mib.append(cluster.memory_mib)
+    return median_rows(wanted, peer.name, ours, theirs)
 
 
 @contextmanager
