@@ -1,6 +1,8 @@
 """What a node does with requests, good and bad, byte by byte."""
 
+import errno
 import random
+import socket
 import struct
 from typing import TypeVar
 
@@ -66,6 +68,17 @@ def test_garbage_ends_its_connection_and_harms_nobody(
             client.send_bytes(GARBAGE[what])
             assert client.is_closed()
         assert bystander.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers
+
+
+def test_a_client_without_an_address_of_its_own_binds_none(
+    node: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EADDRINUSE, "Address already in use")
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    with RawClient(node.bootstrap_servers) as client:
+        assert client.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers
 
 
 def test_random_bytes_harm_nobody(node: Cluster) -> None:
