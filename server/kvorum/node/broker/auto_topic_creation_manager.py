@@ -25,6 +25,7 @@ from kvorum.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kvorum.wire.messages.request_header import RequestHeader
+from kvorum.wire.primitives import Message
 
 DEFAULT_BY_CONTROLLER = -1
 _log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class AutoTopicCreationManager:
         self._names_under_way: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def begin(self, names: Iterable[str], request: IncomingRequest) -> None:
+    def begin(self, names: Iterable[str], request: IncomingRequest[Message]) -> None:
         """Begin to create those of `names` that are not yet being created; return at once."""
         wanted = [name for name in names if name not in self._names_under_way]
         if not wanted:
@@ -68,16 +69,17 @@ class AutoTopicCreationManager:
         for task in tuple(self._tasks):
             task.cancel()
 
-    async def _create(self, names: list[str], request: IncomingRequest) -> None:
+    async def _create(self, names: list[str], request: IncomingRequest[Message]) -> None:
         try:
             creation = self._creation(names, request)
-            response = await self._forwarder.forward_changed(creation, creation.body)
+            response = await self._forwarder.forward_changed(
+                creation, creation.body, CreateTopicsResponse
+            )
         except (RequestError, CloseConnectionError) as error:
             self._complain(", ".join(names), str(error))
             return
         finally:
             self._names_under_way.difference_update(names)
-        assert isinstance(response, CreateTopicsResponse)
         self._look_at(response)
 
     async def _create_internal(self, name: str) -> None:
@@ -110,7 +112,9 @@ class AutoTopicCreationManager:
                 )
             )
 
-    def _creation(self, names: list[str], request: IncomingRequest) -> IncomingRequest:
+    def _creation(
+        self, names: list[str], request: IncomingRequest[Message]
+    ) -> IncomingRequest[CreateTopicsRequest]:
         body = self._request(names)
         version = CreateTopicsRequest.MAX_VERSION
         header = RequestHeader(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import TypeVar
 
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.errors import CloseConnectionError
@@ -15,12 +16,11 @@ from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.apis import response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
-from kvorum.wire.headers import (
-    decode_response_frame,
-    encode_request_frame,
-)
+from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kvorum.wire.primitives import Message
+
+Response = TypeVar("Response", bound=Message)
 
 
 class ForwardingManager:
@@ -29,7 +29,7 @@ class ForwardingManager:
     def __init__(self, channel: NodeToControllerChannelManager) -> None:
         self.channel = channel
 
-    async def forward(self, request: IncomingRequest) -> bytes:
+    async def forward(self, request: IncomingRequest[Message]) -> bytes:
         """Return the whole frame of the controller's response to `request`, unchanged.
 
         Raises RequestError if there is none, CloseConnectionError if the controller does not
@@ -37,14 +37,17 @@ class ForwardingManager:
         """
         return await self._ask(request, request.frame)
 
-    async def forward_changed(self, request: IncomingRequest, body: Message) -> Message:
+    async def forward_changed(
+        self, request: IncomingRequest[Message], body: Message, kind: type[Response]
+    ) -> Response:
         """Return the controller's response to `body`, which replaces the request's own body.
 
         Raises as `forward` does.
         """
-        return read_response(request, await self._ask(request, _frame_with(request, body)))
+        frame = await self._ask(request, _frame_with(request, body))
+        return _read_response(frame, kind, request.version)
 
-    async def _ask(self, request: IncomingRequest, frame: bytes) -> bytes:
+    async def _ask(self, request: IncomingRequest[Message], frame: bytes) -> bytes:
         # Imported here: nothing is forwarded while a node starts.
         from kvorum.node.principal_serde import encode_principal  # noqa: PLC0415 - see above
 
@@ -68,16 +71,19 @@ class ForwardingManager:
         return bytes(answer.response_data)
 
 
-def read_response(request: IncomingRequest, frame: bytes) -> Message:
+def read_response(request: IncomingRequest[Message], frame: bytes) -> Message:
     """Return the response to `request` in a frame; raises RequestError if it is not one."""
+    return _read_response(frame, response_class(request.header.request_api_key), request.version)
+
+
+def _read_response(frame: bytes, kind: type[Response], version: int) -> Response:
     try:
-        kind = response_class(request.header.request_api_key)
-        return decode_response_frame(frame, response_class=kind, version=request.version)[1]
+        return decode_response_frame(frame, response_class=kind, version=version)[1]
     except WireError as error:
         raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR) from error
 
 
-def _frame_with(request: IncomingRequest, body: Message) -> bytes:
+def _frame_with(request: IncomingRequest[Message], body: Message) -> bytes:
     header = request.header
     return encode_request_frame(
         body,

@@ -32,7 +32,7 @@ class RequestHandlerHelper:
         self._quotas = quotas
         self._clock = clock
 
-    def throttle_produce(self, request: IncomingRequest, *, is_acknowledged: bool) -> int:
+    def throttle_produce(self, request: IncomingRequest[Message], *, is_acknowledged: bool) -> int:
         """Record what was produced; return how long the client has to wait.
 
         As in Kafka, the time of a request without acknowledgement does not count.
@@ -46,7 +46,9 @@ class RequestHandlerHelper:
         request.progress.throttle_time_ms = throttle_ms
         return throttle_ms
 
-    def throttle_fetch(self, request: IncomingRequest, response_bytes: Callable[[], int]) -> int:
+    def throttle_fetch(
+        self, request: IncomingRequest[Message], response_bytes: Callable[[], int]
+    ) -> int:
         """Record what a consumer is to get; return how long it has to wait, for nothing.
 
         A consumer that has to wait gets no records, and they do not count.
@@ -63,14 +65,16 @@ class RequestHandlerHelper:
         request.progress.throttle_time_ms = throttle_ms
         return throttle_ms
 
-    def fetch_bytes_max(self, request: IncomingRequest) -> int:
+    def fetch_bytes_max(self, request: IncomingRequest[Message]) -> int:
         """Return the most bytes that a consumer can get without having to wait for sure."""
         fetch = self._quotas.fetch
         if not fetch.quotas_enabled:
             return int(UNLIMITED)
         return int(fetch.max_value_in_quota_window(client_of(request)))
 
-    def throttle(self, request: IncomingRequest, response: HandlerResponse) -> HandlerResponse:
+    def throttle(
+        self, request: IncomingRequest[Message], response: HandlerResponse
+    ) -> HandlerResponse:
         """Record the time of a request that nobody has decided about; return its response."""
         if request.progress.throttle_time_ms is not None:
             return response
@@ -90,7 +94,7 @@ class RequestHandlerHelper:
         )
         return ForwardedResponse(frame, throttle_ms)
 
-    def _throttle_time(self, request: IncomingRequest, now_ms: float) -> int:
+    def _throttle_time(self, request: IncomingRequest[Message], now_ms: float) -> int:
         quota = self._quotas.request
         if not quota.quotas_enabled:
             return 0
@@ -99,7 +103,7 @@ class RequestHandlerHelper:
         )
 
 
-def client_of(request: IncomingRequest) -> QuotaClient:
+def client_of(request: IncomingRequest[Message]) -> QuotaClient:
     """Return the client whose quotas count."""
     return QuotaClient(request.principal.name, request.header.client_id or "")
 

@@ -127,7 +127,7 @@ class QuorumController:
         await self._is_claimed.wait()
 
     async def write(
-        self, request: IncomingRequest, api: ControllerApi[Message, Message]
+        self, request: IncomingRequest[Message], api: ControllerApi[Message, Message]
     ) -> Message:
         """Answer a request that may change metadata, once its records are committed.
 
@@ -156,7 +156,7 @@ class QuorumController:
         return response
 
     def _mutation_quota(
-        self, request: IncomingRequest, api: ControllerApi[Message, Message]
+        self, request: IncomingRequest[Message], api: ControllerApi[Message, Message]
     ) -> MutationQuota | None:
         """Return the mutation quota of the client of `request`, None for an unlimited one."""
         if api.mutation_quota is None:
@@ -169,7 +169,7 @@ class QuorumController:
             now_ms=int(self._clock.monotonic_ms()),
         )
 
-    def read(self, request: IncomingRequest) -> Message:
+    def read(self, request: IncomingRequest[Message]) -> Message:
         """Answer, from the committed metadata, a request that any controller may answer."""
         context = self._context(BrokerHeartbeatManager(self.settings.session_timeout_ms), request)
         return handle(self._loader.published, request.body, context).response
@@ -220,7 +220,11 @@ class QuorumController:
         self._deferred.fail(self._not_controller())
 
     async def _run(
-        self, claim: _Claim, task: Task[Response], *, request: IncomingRequest | None = None
+        self,
+        claim: _Claim,
+        task: Task[Response],
+        *,
+        request: IncomingRequest[Message] | None = None,
     ) -> Response:
         came_ms = self._clock.monotonic_ms()
         async with self._turn:
@@ -237,7 +241,7 @@ class QuorumController:
         return result.response
 
     async def _decide(
-        self, claim: _Claim, task: Task[Response], request: IncomingRequest | None
+        self, claim: _Claim, task: Task[Response], request: IncomingRequest[Message] | None
     ) -> ControllerResult[Response]:
         """Return the response of `task`, its records proposed; resign after an unexpected error."""
         try:
@@ -302,7 +306,7 @@ class QuorumController:
             # The quorum has appended a batch of its own: other offsets, another image.
 
     def _context(
-        self, sessions: BrokerHeartbeatManager, request: IncomingRequest | None
+        self, sessions: BrokerHeartbeatManager, request: IncomingRequest[Message] | None
     ) -> ControllerRequestContext:
         leader_id = self._raft.leader_id
         context = ControllerRequestContext(

@@ -21,7 +21,7 @@ from kvorum.wire.primitives import Message
 def decided(api: ControllerApi[Message, Message]) -> ControllerListenerApi[Message]:
     """Return the API that this node's controller answers, once its records are committed."""
 
-    async def answer(request: IncomingRequest, controller: ControllerServices) -> Message:
+    async def answer(request: IncomingRequest[Message], controller: ControllerServices) -> Message:
         if api.admit is not None:
             refusal = api.admit(request.body, requester_of(request, controller.config))
             if refusal is not None:
@@ -46,7 +46,9 @@ def forwarded(api: ControllerApi[Message, Message]) -> BrokerApi[Message]:
     """Return the API that a broker forwards, unchanged, to the active controller."""
     quota = api.mutation_quota
 
-    async def answer(request: IncomingRequest, broker: BrokerServices) -> ForwardedResponse:
+    async def answer(
+        request: IncomingRequest[Message], broker: BrokerServices
+    ) -> ForwardedResponse:
         frame = await broker.forwarder.forward(request)
         if quota is None:
             return ForwardedResponse(frame)
@@ -65,7 +67,7 @@ def forwarded(api: ControllerApi[Message, Message]) -> BrokerApi[Message]:
 def of_replica(api: RaftApi[Message]) -> ControllerListenerApi[Message]:
     """Return the API that the replica of the metadata log answers."""
 
-    async def answer(request: IncomingRequest, controller: ControllerServices) -> Message:
+    async def answer(request: IncomingRequest[Message], controller: ControllerServices) -> Message:
         if api.admit is not None:
             refusal = api.admit(controller.loader.published, request.body)
             if refusal is not None:
@@ -89,7 +91,9 @@ def of_replica(api: RaftApi[Message]) -> ControllerListenerApi[Message]:
 def forwarded_to_replica(api: RaftApi[Message]) -> BrokerApi[Message]:
     """Return the API that a broker forwards, unchanged, to the leader of the quorum."""
 
-    async def answer(request: IncomingRequest, broker: BrokerServices) -> ForwardedResponse:
+    async def answer(
+        request: IncomingRequest[Message], broker: BrokerServices
+    ) -> ForwardedResponse:
         return ForwardedResponse(await broker.forwarder.forward(request))
 
     return BrokerApi(
@@ -104,7 +108,7 @@ def forwarded_to_replica(api: RaftApi[Message]) -> BrokerApi[Message]:
 def viewed_by_broker(api: ViewApi[Message]) -> BrokerApi[Message]:
     """Return the API that a broker answers from its own metadata."""
 
-    async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+    async def answer(request: IncomingRequest[Message], broker: BrokerServices) -> Message:
         return api.answer(broker.loader.published, request.body, view_of(request, broker))
 
     return BrokerApi(
@@ -120,7 +124,7 @@ def viewed_by_broker(api: ViewApi[Message]) -> BrokerApi[Message]:
 def viewed_by_controller(api: ViewApi[Message]) -> ControllerListenerApi[Message]:
     """Return the API that a controller answers from the committed metadata that it knows."""
 
-    async def answer(request: IncomingRequest, controller: ControllerServices) -> Message:
+    async def answer(request: IncomingRequest[Message], controller: ControllerServices) -> Message:
         view = view_of_controller(request, controller)
         return api.answer(controller.loader.published, request.body, view)
 
@@ -134,7 +138,9 @@ def viewed_by_controller(api: ViewApi[Message]) -> ControllerListenerApi[Message
     )
 
 
-async def _ask_replica(request: IncomingRequest, controller: ControllerServices) -> Message:
+async def _ask_replica(
+    request: IncomingRequest[Message], controller: ControllerServices
+) -> Message:
     """Return the replica's response; a stopped replica closes the connection."""
     try:
         return await controller.raft.handle_request(

@@ -20,10 +20,11 @@ from kvorum.wire.messages.alter_replica_log_dirs import (
 from kvorum.wire.primitives import Message
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(
+    request: IncomingRequest[AlterReplicaLogDirsRequest], broker: BrokerServices
+) -> Message:
     """Begin each move; a replica that is asked for twice goes to the directory named last."""
     body = request.body
-    assert isinstance(body, AlterReplicaLogDirsRequest)
     wishes = {
         TopicPartition(topic.name, index): directory.path
         for directory in body.dirs
@@ -42,9 +43,10 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
     return AlterReplicaLogDirsResponse(results=list(results.values()))
 
 
-def _refuse(body: Message, error: RequestError, _version: int) -> AlterReplicaLogDirsResponse:
+def _refuse(
+    body: AlterReplicaLogDirsRequest, error: RequestError, _version: int
+) -> AlterReplicaLogDirsResponse:
     """Return the refusal: the code for each partition, as often as it is asked for."""
-    assert isinstance(body, AlterReplicaLogDirsRequest)
     return AlterReplicaLogDirsResponse(
         results=[
             AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult(

@@ -30,7 +30,9 @@ FIRST_VERSION_WITH_LEVEL_ZERO = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-async def answer_on_broker(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer_on_broker(
+    request: IncomingRequest[ApiVersionsRequest], broker: BrokerServices
+) -> Message:
     """Return the broker's APIs; forwarded ones in the versions that the controller serves too."""
     if not _is_valid(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -44,7 +46,9 @@ async def answer_on_broker(request: IncomingRequest, broker: BrokerServices) -> 
     )
 
 
-async def answer_on_controller(request: IncomingRequest, controller: ControllerServices) -> Message:
+async def answer_on_controller(
+    request: IncomingRequest[ApiVersionsRequest], controller: ControllerServices
+) -> Message:
     """Return the controller's APIs."""
     if not _is_valid(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -63,9 +67,8 @@ async def answer_on_controller(request: IncomingRequest, controller: ControllerS
     )
 
 
-def _is_valid(request: IncomingRequest) -> bool:
+def _is_valid(request: IncomingRequest[ApiVersionsRequest]) -> bool:
     body = request.body
-    assert isinstance(body, ApiVersionsRequest)
     if request.version < FIRST_VERSION_WITH_SOFTWARE:
         return True
     return all(
@@ -82,7 +85,7 @@ def _finalized(image: MetadataImage, kraft_version: int) -> dict[str, int]:
 
 
 def _response(
-    request: IncomingRequest,
+    request: IncomingRequest[ApiVersionsRequest],
     served: VersionRanges,
     *,
     supported: Mapping[str, VersionRange],

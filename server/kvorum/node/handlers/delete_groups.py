@@ -20,10 +20,9 @@ from kvorum.wire.messages.delete_groups import (
 from kvorum.wire.primitives import Message
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[DeleteGroupsRequest], broker: BrokerServices) -> Message:
     """Delete each group once; those that the client may not delete come last, as in Kafka."""
     body = request.body
-    assert isinstance(body, DeleteGroupsRequest)
     allowed: list[str] = []
     refused: list[str] = []
     for group_id in dict.fromkeys(body.groups_names):

@@ -45,10 +45,9 @@ class _Deletion(NamedTuple):
     result: DeleteRecordsResponseDeleteRecordsPartitionResult
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[DeleteRecordsRequest], broker: BrokerServices) -> Message:
     """Delete what is asked for; wait until the followers that are alive have followed."""
     body = request.body
-    assert isinstance(body, DeleteRecordsRequest)
     deletions: list[_Deletion] = []
     response = DeleteRecordsResponse(
         topics=[
@@ -93,7 +92,7 @@ def _finish(one: _Deletion) -> None:
 
 def _topic(
     topic: DeleteRecordsRequestDeleteRecordsTopic,
-    request: IncomingRequest,
+    request: IncomingRequest[DeleteRecordsRequest],
     broker: BrokerServices,
     deletions: list[_Deletion],
 ) -> list[DeleteRecordsResponseDeleteRecordsPartitionResult]:

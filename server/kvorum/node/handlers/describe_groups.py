@@ -20,10 +20,11 @@ from kvorum.wire.messages.describe_groups import (
 from kvorum.wire.primitives import Message
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(
+    request: IncomingRequest[DescribeGroupsRequest], broker: BrokerServices
+) -> Message:
     """Describe each group; those that the client may not know of come first, as in Kafka."""
     body = request.body
-    assert isinstance(body, DescribeGroupsRequest)
     access = request.access
     allowed = {
         group_id: access.allows_on_group(AclOperation.DESCRIBE, group_id)

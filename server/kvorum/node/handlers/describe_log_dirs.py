@@ -30,10 +30,11 @@ from kvorum.wire.primitives import Message
 INVALID_OFFSET_LAG: Final = -1
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(
+    request: IncomingRequest[DescribeLogDirsRequest], broker: BrokerServices
+) -> Message:
     """Describe each directory, and the logs in it that are asked for."""
     body = request.body
-    assert isinstance(body, DescribeLogDirsRequest)
     directories = dict.fromkeys(broker.config.log_directories)
     cordoned = set(broker.config.broker.cordoned_log_directories)
     logs = {directory.path: directory for directory in broker.replicas.log_directories}

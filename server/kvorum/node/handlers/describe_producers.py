@@ -28,10 +28,11 @@ from kvorum.wire.primitives import Message
 NO_TRANSACTION: Final = -1
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(
+    request: IncomingRequest[DescribeProducersRequest], broker: BrokerServices
+) -> Message:
     """Describe the producers of each partition."""
     body = request.body
-    assert isinstance(body, DescribeProducersRequest)
     hosting = broker.hosting
     return DescribeProducersResponse(
         topics=[
@@ -44,7 +45,9 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
 
 
 def _topic(
-    topic: DescribeProducersRequestTopicRequest, request: IncomingRequest, hosting: Hosting
+    topic: DescribeProducersRequestTopicRequest,
+    request: IncomingRequest[DescribeProducersRequest],
+    hosting: Hosting,
 ) -> list[DescribeProducersResponsePartitionResponse]:
     try:
         check_topic_name(topic.name)

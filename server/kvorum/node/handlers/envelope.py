@@ -26,10 +26,11 @@ from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kvorum.wire.primitives import Message
 
 
-async def answer(request: IncomingRequest, controller: ControllerServices) -> Message:
+async def answer(
+    request: IncomingRequest[EnvelopeRequest], controller: ControllerServices
+) -> Message:
     """Answer the request inside; an inactive controller answers the envelope NOT_CONTROLLER."""
     envelope = request.body
-    assert isinstance(envelope, EnvelopeRequest)
     try:
         inner = _read_inner(envelope, request, controller)
         response = await _answer(inner, controller)
@@ -49,8 +50,8 @@ async def answer(request: IncomingRequest, controller: ControllerServices) -> Me
 
 
 def _read_inner(
-    envelope: EnvelopeRequest, request: IncomingRequest, controller: ControllerServices
-) -> IncomingRequest:
+    envelope: EnvelopeRequest, request: IncomingRequest[Message], controller: ControllerServices
+) -> IncomingRequest[Message]:
     principal = decode_principal(bytes(envelope.request_principal or b""))
     try:
         host = str(ipaddress.ip_address(bytes(envelope.client_host_address)))
@@ -74,7 +75,9 @@ def _key_of(frame: bytes) -> int:
     return header.request_api_key
 
 
-async def _answer(inner: IncomingRequest, controller: ControllerServices) -> HandlerResponse:
+async def _answer(
+    inner: IncomingRequest[Message], controller: ControllerServices
+) -> HandlerResponse:
     """Return the response; raises NotControllerError if another controller has to answer."""
     response = await _dispatcher(controller).handle(inner)
     if isinstance(response, DescribeQuorumResponse) and _says_not_leader(response):

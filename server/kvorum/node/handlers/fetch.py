@@ -59,10 +59,9 @@ _NOT_LED_HERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FE
 _DEFAULT_ISOLATION: Final = IsolationLevel.READ_UNCOMMITTED
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[FetchRequest], broker: BrokerServices) -> Message:
     """Read what is asked for; wait for records where nothing is refused."""
     body = request.body
-    assert isinstance(body, FetchRequest)
     by_id = broker.loader.published.topics.by_id
 
     def name_of(topic_id: bytes) -> str | None:
@@ -113,7 +112,7 @@ def _count_bytes_out(
 
 def _name_leaders(
     responses: list[FetchResponseFetchableTopicResponse],
-    request: IncomingRequest,
+    request: IncomingRequest[FetchRequest],
     broker: BrokerServices,
 ) -> list[FetchResponseNodeEndpoint]:
     """Name the leader in each refusal for another leader's sake; return where leaders are."""
@@ -130,14 +129,13 @@ def _name_leaders(
 
 async def _records(
     topics: list[FetchRequestFetchTopic],
-    request: IncomingRequest,
+    request: IncomingRequest[FetchRequest],
     broker: BrokerServices,
     *,
     may_wait: bool,
 ) -> list[FetchResponseFetchableTopicResponse]:
     """Return what was read, topic by topic, and behind it what is refused."""
     body = request.body
-    assert isinstance(body, FetchRequest)
     hosting = broker.hosting
     admitted: list[tuple[FetchRequestFetchTopic, list[PartitionFetch]]] = []
     refused: list[FetchResponseFetchableTopicResponse] = []
@@ -179,10 +177,9 @@ async def _records(
 
 
 def _preferred_read_replica(
-    request: IncomingRequest, broker: BrokerServices
+    request: IncomingRequest[FetchRequest], broker: BrokerServices
 ) -> PreferredReadReplica:
     body = request.body
-    assert isinstance(body, FetchRequest)
     if _replica(body) is not None or request.version < FIRST_VERSION_FROM_FOLLOWERS:
         return read_here
     return preferred_read_replica(request, broker)
@@ -193,7 +190,7 @@ def _is_of_known_topic(refused: FetchResponseFetchableTopicResponse) -> bool:
 
 
 def _sorted_out(
-    topic: FetchRequestFetchTopic, request: IncomingRequest, hosting: Hosting
+    topic: FetchRequestFetchTopic, request: IncomingRequest[FetchRequest], hosting: Hosting
 ) -> tuple[list[PartitionFetch], list[FetchResponsePartitionData]]:
     """Return the partitions of a topic that may be read, and the refusals of the others."""
     # As in Kafka, what is asked last about a partition counts.
@@ -226,10 +223,11 @@ def _sorted_out(
     return fetches, refusals
 
 
-def _topic(choice: TopicChoice, request: IncomingRequest, hosting: Hosting) -> TopicImage:
+def _topic(
+    choice: TopicChoice, request: IncomingRequest[FetchRequest], hosting: Hosting
+) -> TopicImage:
     """Return the topic; a follower needs a permission on the cluster, and none on the topic."""
     body = request.body
-    assert isinstance(body, FetchRequest)
     if _replica(body) is None:
         return hosting.topic(choice, AclOperation.READ, request.access)
     if not request.access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
@@ -307,14 +305,13 @@ def _is_metadata(topic: FetchRequestFetchTopic) -> bool:
 
 async def _metadata(
     topics: list[FetchRequestFetchTopic],
-    request: IncomingRequest,
+    request: IncomingRequest[FetchRequest],
     served: MetadataTopic,
     *,
     may_wait: bool,
 ) -> FetchResponseFetchableTopicResponse:
     """Return the response of the metadata topic; a partition asked for twice is read once."""
     body = request.body
-    assert isinstance(body, FetchRequest)
     # As in Kafka, what is asked last about a partition counts.
     wishes = {wish.partition: wish for topic in topics for wish in topic.partitions}
     may_wait = may_wait and wishes.keys() == {CLUSTER_METADATA_PARTITION}
@@ -329,10 +326,9 @@ async def _metadata(
     )
 
 
-def _error_of(index: int, request: IncomingRequest) -> ErrorCode:
+def _error_of(index: int, request: IncomingRequest[FetchRequest]) -> ErrorCode:
     """Return the error of a request for a partition of the metadata topic, before it is read."""
     body = request.body
-    assert isinstance(body, FetchRequest)
     if not request.access.allows_on_cluster(AclOperation.DESCRIBE):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if index != CLUSTER_METADATA_PARTITION:
@@ -357,10 +353,9 @@ def _params(
 
 
 def _partition(
-    index: int, data: FetchPartitionData, request: IncomingRequest
+    index: int, data: FetchPartitionData, request: IncomingRequest[FetchRequest]
 ) -> FetchResponsePartitionData:
     body = request.body
-    assert isinstance(body, FetchRequest)
     error = data.error
     is_unknown_to_client = request.version < FIRST_VERSION_WITH_STORAGE_ERROR
     if error is ErrorCode.KAFKA_STORAGE_ERROR and is_unknown_to_client:

@@ -39,10 +39,11 @@ NOT_COORDINATED: Final = "This broker coordinates groups of the classic protocol
 GROUP, TRANSACTION, SHARE = range(3)
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(
+    request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
+) -> Message:
     """Return the coordinator of each key, or why there is none at the moment."""
     body = request.body
-    assert isinstance(body, FindCoordinatorRequest)
     if body.key_type not in {GROUP, TRANSACTION, SHARE}:
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
     if request.version < FIRST_VERSION_WITH_MANY_KEYS:
@@ -59,7 +60,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
 
 
 async def _coordinator(
-    key: str, request: IncomingRequest, broker: BrokerServices
+    key: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
 ) -> FindCoordinatorResponseCoordinator:
     try:
         node = await _find(key, request, broker)
@@ -73,10 +74,11 @@ async def _coordinator(
     return FindCoordinatorResponseCoordinator(key, node.node_id, node.host, node.port)
 
 
-async def _find(key: str, request: IncomingRequest, broker: BrokerServices) -> CoordinatorNode:
+async def _find(
+    key: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
+) -> CoordinatorNode:
     """Return the node; raises RequestError where there is none for the client."""
     body, access = request.body, request.access
-    assert isinstance(body, FindCoordinatorRequest)
     if body.key_type == SHARE:
         if request.version < FIRST_VERSION_WITH_SHARES:
             raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
@@ -98,7 +100,9 @@ async def _find(key: str, request: IncomingRequest, broker: BrokerServices) -> C
     return node
 
 
-def _transactional(key: str, request: IncomingRequest, broker: BrokerServices) -> CoordinatorNode:
+def _transactional(
+    key: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
+) -> CoordinatorNode:
     """Return the coordinator of a transactional id; this broker is none."""
     image = broker.loader.published
     node = transaction_coordinator(image, key, request.listener)
@@ -111,7 +115,9 @@ def _transactional(key: str, request: IncomingRequest, broker: BrokerServices) -
     return _demand(node)
 
 
-def _leader(partition: int, request: IncomingRequest, broker: BrokerServices) -> CoordinatorNode:
+def _leader(
+    partition: int, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
+) -> CoordinatorNode:
     """Return the leader of a partition of groups, on the listener of the request."""
     image = broker.loader.published
     if image.topics.by_name(GROUP_METADATA_TOPIC) is None:

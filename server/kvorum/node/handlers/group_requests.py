@@ -8,15 +8,18 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import host_text
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.primitives import Message
 
 
-def context_of(request: IncomingRequest) -> RequestContext:
+def context_of(request: IncomingRequest[Message]) -> RequestContext:
     """Return what a shard has to know of the request's client."""
     client_id = request.header.client_id or ""
     return RequestContext(request.version, client_id, f"/{host_text(request.client_host)}")
 
 
-def require_on_group(request: IncomingRequest, operation: AclOperation, group_id: str) -> None:
+def require_on_group(
+    request: IncomingRequest[Message], operation: AclOperation, group_id: str
+) -> None:
     """Raise RequestError GROUP_AUTHORIZATION_FAILED unless `operation` is allowed."""
     if not request.access.allows_on_group(operation, group_id):
         raise RequestError.with_default_message(ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -16,10 +16,9 @@ from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kvorum.wire.primitives import Message
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[HeartbeatRequest], broker: BrokerServices) -> Message:
     """Keep the member's session, or have it join or find its coordinator anew."""
     body = request.body
-    assert isinstance(body, HeartbeatRequest)
     require_on_group(request, AclOperation.READ, body.group_id)
     return await broker.groups.heartbeat(body)
 

@@ -19,10 +19,11 @@ from kvorum.wire.records.batch import NO_PRODUCER
 NO_EPOCH: Final = -1
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(
+    request: IncomingRequest[InitProducerIdRequest], broker: BrokerServices
+) -> Message:
     """Return an id that no other producer has, with epoch 0."""
     body = request.body
-    assert isinstance(body, InitProducerIdRequest)
     if body.transactional_id == "":
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
     if body.transactional_id is not None:

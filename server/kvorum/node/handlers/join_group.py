@@ -17,10 +17,9 @@ from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kvorum.wire.primitives import Message
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[JoinGroupRequest], broker: BrokerServices) -> Message:
     """Answer when all members have joined, or their time is over."""
     body = request.body
-    assert isinstance(body, JoinGroupRequest)
     require_on_group(request, AclOperation.READ, body.group_id)
     return await broker.groups.join_group(context_of(request), body)
 

@@ -25,10 +25,9 @@ from kvorum.wire.primitives import Message
 FIRST_VERSION_WITH_MEMBERS: Final = 3
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[LeaveGroupRequest], broker: BrokerServices) -> Message:
     """Remove the members, of whom the versions before 3 name only one."""
     body = request.body
-    assert isinstance(body, LeaveGroupRequest)
     require_on_group(request, AclOperation.READ, body.group_id)
     has_list = request.version >= FIRST_VERSION_WITH_MEMBERS
     if not has_list:

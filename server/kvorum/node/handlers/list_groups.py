@@ -15,10 +15,9 @@ from kvorum.wire.messages.list_groups import ListGroupsRequest, ListGroupsRespon
 from kvorum.wire.primitives import Message
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[ListGroupsRequest], broker: BrokerServices) -> Message:
     """List the groups that the client may know of."""
     body = request.body
-    assert isinstance(body, ListGroupsRequest)
     groups = broker.groups.list_groups(body.states_filter, body.types_filter)
     access = request.access
     if not access.allows_on_cluster(AclOperation.DESCRIBE):

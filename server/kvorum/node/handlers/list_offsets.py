@@ -57,10 +57,9 @@ FIRST_VERSIONS: Mapping[int, int] = MappingProxyType(
 """The first version in which each special timestamp may be requested."""
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[ListOffsetsRequest], broker: BrokerServices) -> Message:
     """Answer for the metadata topic, and for the partitions that this broker leads."""
     body = request.body
-    assert isinstance(body, ListOffsetsRequest)
     allowed = _allowed_topics(body, request.access, broker)
     counts = _times_asked(body)
     response = ListOffsetsResponse()
@@ -89,7 +88,7 @@ def _allowed_topics(
 async def _topic(
     topic: ListOffsetsRequestListOffsetsTopic,
     counts: Counter[tuple[str, int]],
-    request: IncomingRequest,
+    request: IncomingRequest[ListOffsetsRequest],
     broker: BrokerServices,
 ) -> ListOffsetsResponseListOffsetsTopicResponse:
     served = broker.metadata_topic
@@ -185,12 +184,11 @@ def _refused_topic(
 async def _partition(
     asked: ListOffsetsRequestListOffsetsPartition,
     topic: TopicImage | None,
-    request: IncomingRequest,
+    request: IncomingRequest[ListOffsetsRequest],
     broker: BrokerServices,
 ) -> ListOffsetsResponseListOffsetsPartitionResponse:
     """Answer for a partition that this broker leads."""
     body = request.body
-    assert isinstance(body, ListOffsetsRequest)
     answered = ListOffsetsResponseListOffsetsPartitionResponse(
         partition_index=asked.partition_index
     )

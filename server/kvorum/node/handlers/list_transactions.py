@@ -27,10 +27,11 @@ STATES = frozenset(
 )
 
 
-async def answer(request: IncomingRequest, _broker: BrokerServices) -> Message:
+async def answer(
+    request: IncomingRequest[ListTransactionsRequest], _broker: BrokerServices
+) -> Message:
     """Return the empty list, and the requested states that do not exist."""
     body = request.body
-    assert isinstance(body, ListTransactionsRequest)
     unknown = [state for state in body.state_filters if state not in STATES]
     return ListTransactionsResponse(unknown_state_filters=unknown)
 

@@ -16,9 +16,8 @@ from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse, Met
 from kvorum.wire.primitives import Message
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[MetadataRequest], broker: BrokerServices) -> Message:
     """Answer from the broker's own metadata, and begin to create missing topics."""
-    assert isinstance(request.body, MetadataRequest)
     found = metadata(broker.loader.published, request.body, view_of(request, broker))
     broker.topic_creator.begin(found.topics_to_create, request)
     return found.response

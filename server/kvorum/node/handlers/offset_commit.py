@@ -26,10 +26,9 @@ from kvorum.wire.primitives import Message
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[OffsetCommitRequest], broker: BrokerServices) -> Message:
     """Commit what the client may commit; what is refused before that comes first."""
     body = request.body
-    assert isinstance(body, OffsetCommitRequest)
     require_on_group(request, AclOperation.READ, body.group_id)
     found = _Topics(request, broker.loader.published.topics)
     for topic in body.topics:
@@ -54,7 +53,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
 class _Topics:
     """The topics of a request: what is refused at once, and what the coordinator has to see."""
 
-    def __init__(self, request: IncomingRequest, topics: TopicsImage) -> None:
+    def __init__(self, request: IncomingRequest[OffsetCommitRequest], topics: TopicsImage) -> None:
         self.has_ids = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
         self.accepted: list[OffsetCommitRequestTopic] = []
         self._refused: dict[str | bytes, OffsetCommitResponseTopic] = {}

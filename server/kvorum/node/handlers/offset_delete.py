@@ -25,10 +25,9 @@ from kvorum.wire.messages.offset_delete import (
 from kvorum.wire.primitives import Message
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[OffsetDeleteRequest], broker: BrokerServices) -> Message:
     """Delete offsets; the coordinator is asked even if nothing is left for it."""
     body = request.body
-    assert isinstance(body, OffsetDeleteRequest)
     require_on_group(request, AclOperation.DELETE, body.group_id)
     topics = broker.loader.published.topics
     refused: dict[str, OffsetDeleteResponseTopic] = {}

@@ -37,10 +37,9 @@ FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
 NO_OFFSET: Final = -1
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[OffsetFetchRequest], broker: BrokerServices) -> Message:
     """Return the offsets of each group, or why there are none."""
     body = request.body
-    assert isinstance(body, OffsetFetchRequest)
     return _response(
         [await _group(one, request, broker) for one in _groups(body, request.version)],
         request.version,
@@ -48,7 +47,9 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
 
 
 async def _group(
-    group: OffsetFetchRequestGroup, request: IncomingRequest, broker: BrokerServices
+    group: OffsetFetchRequestGroup,
+    request: IncomingRequest[OffsetFetchRequest],
+    broker: BrokerServices,
 ) -> OffsetFetchResponseGroup:
     try:
         require_on_group(request, AclOperation.DESCRIBE, group.group_id)
@@ -60,7 +61,9 @@ async def _group(
 
 
 async def _all_topics(
-    group: OffsetFetchRequestGroup, request: IncomingRequest, broker: BrokerServices
+    group: OffsetFetchRequestGroup,
+    request: IncomingRequest[OffsetFetchRequest],
+    broker: BrokerServices,
 ) -> OffsetFetchResponseGroup:
     """Return all offsets; topics that the client may not know of are left out."""
     response = await broker.groups.fetch_offsets(group, require_stable=_is_stable(request))
@@ -81,7 +84,7 @@ async def _all_topics(
 async def _some_topics(
     group: OffsetFetchRequestGroup,
     topics: list[OffsetFetchRequestTopics],
-    request: IncomingRequest,
+    request: IncomingRequest[OffsetFetchRequest],
     broker: BrokerServices,
 ) -> OffsetFetchResponseGroup:
     """Return the offsets that are asked for; refused topics come last."""
@@ -107,8 +110,7 @@ async def _some_topics(
     return response
 
 
-def _is_stable(request: IncomingRequest) -> bool:
-    assert isinstance(request.body, OffsetFetchRequest)
+def _is_stable(request: IncomingRequest[OffsetFetchRequest]) -> bool:
     return request.body.require_stable
 
 

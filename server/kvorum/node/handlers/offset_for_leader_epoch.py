@@ -26,10 +26,11 @@ from kvorum.wire.messages.offset_for_leader_epoch import (
 from kvorum.wire.primitives import Message
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(
+    request: IncomingRequest[OffsetForLeaderEpochRequest], broker: BrokerServices
+) -> Message:
     """Answer partition by partition; a follower needs no permission on the topic."""
     body = request.body
-    assert isinstance(body, OffsetForLeaderEpochRequest)
     hosting = broker.hosting
     return OffsetForLeaderEpochResponse(
         topics=[
@@ -43,7 +44,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
 
 def _topic(
     topic: OffsetForLeaderEpochRequestOffsetForLeaderTopic,
-    request: IncomingRequest,
+    request: IncomingRequest[OffsetForLeaderEpochRequest],
     hosting: Hosting,
 ) -> list[OffsetForLeaderEpochResponseEpochEndOffset]:
     try:
@@ -53,7 +54,9 @@ def _topic(
     return [_partition(wish, found, hosting) for wish in topic.partitions]
 
 
-def _find(name: str, request: IncomingRequest, hosting: Hosting) -> TopicImage:
+def _find(
+    name: str, request: IncomingRequest[OffsetForLeaderEpochRequest], hosting: Hosting
+) -> TopicImage:
     if not request.access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
         choice = TopicChoice(name)
         return hosting.topic(choice, AclOperation.DESCRIBE, request.access)

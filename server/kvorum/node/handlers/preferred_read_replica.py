@@ -16,11 +16,10 @@ from kvorum.wire.messages.fetch import FetchRequest
 
 
 def preferred_read_replica(
-    request: IncomingRequest, broker: BrokerServices
+    request: IncomingRequest[FetchRequest], broker: BrokerServices
 ) -> PreferredReadReplica:
     """Return what finds the follower for the consumer that a request is from."""
     body, selector = request.body, broker.replica_selector
-    assert isinstance(body, FetchRequest)
     if selector is None:
         return read_here
     cluster, now_ms = broker.loader.published.cluster, broker.clock.monotonic_ms()

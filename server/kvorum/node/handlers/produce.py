@@ -115,13 +115,14 @@ class _Appended(NamedTuple):
     response: ProduceResponsePartitionProduceResponse
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message | None:
+async def answer(
+    request: IncomingRequest[ProduceRequest], broker: BrokerServices
+) -> Message | None:
     """Append every batch; with acks=all, wait until the replicas in sync have them.
 
     Without acknowledgement there is no response, and an error closes the connection.
     """
     body = request.body
-    assert isinstance(body, ProduceRequest)
     _check_transactional_id(body, request)
     topics = [_topic(topic, request, broker) for topic in _merged(body.topic_data)]
     produced = [one for topic in topics for one in topic.partitions if isinstance(one, _Produced)]
@@ -145,7 +146,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message | 
     )
 
 
-def _check_transactional_id(body: ProduceRequest, request: IncomingRequest) -> None:
+def _check_transactional_id(body: ProduceRequest, request: IncomingRequest[ProduceRequest]) -> None:
     """Raise RequestError where a transaction's records come without its id, or a permission."""
     batches = [
         # As in Kafka, bytes that are no batch at all refuse the whole request.
@@ -161,7 +162,7 @@ def _check_transactional_id(body: ProduceRequest, request: IncomingRequest) -> N
 
 
 async def _verify(
-    produced: list[_Produced], request: IncomingRequest, broker: BrokerServices
+    produced: list[_Produced], request: IncomingRequest[ProduceRequest], broker: BrokerServices
 ) -> VerifiedPartitions | None:
     """Ask the coordinator about the partitions of a transaction; return None without one.
 
@@ -174,7 +175,6 @@ async def _verify(
     if len(producers) > 1:
         raise RequestError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, SEVERAL_PRODUCERS)
     body = request.body
-    assert isinstance(body, ProduceRequest)
     assert body.transactional_id is not None
     producer = TransactionalProducer(
         body.transactional_id, *producers.pop(), operation_of_produce(request.version)
@@ -194,7 +194,7 @@ async def _verify(
 
 def _name_leaders(
     responses: list[ProduceResponseTopicProduceResponse],
-    request: IncomingRequest,
+    request: IncomingRequest[ProduceRequest],
     broker: BrokerServices,
 ) -> list[ProduceResponseNodeEndpoint]:
     """Name the leader in each refusal of a broker that is none; return where leaders are."""
@@ -220,7 +220,9 @@ def _merged(
 
 
 def _topic(
-    topic: ProduceRequestTopicProduceData, request: IncomingRequest, broker: BrokerServices
+    topic: ProduceRequestTopicProduceData,
+    request: IncomingRequest[ProduceRequest],
+    broker: BrokerServices,
 ) -> _Topic:
     batches = topic.partition_data
     response = ProduceResponseTopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
@@ -236,7 +238,7 @@ def _topic(
 def _checked(
     data: ProduceRequestPartitionProduceData,
     topic: TopicImage,
-    request: IncomingRequest,
+    request: IncomingRequest[ProduceRequest],
     broker: BrokerServices,
 ) -> _Produced | ProduceResponsePartitionProduceResponse:
     """Return one partition's batch, or its refusal."""
@@ -257,7 +259,10 @@ class _Appender:
     """Appends the batches of a request, one after the other."""
 
     def __init__(
-        self, request: IncomingRequest, broker: BrokerServices, verified: VerifiedPartitions | None
+        self,
+        request: IncomingRequest[ProduceRequest],
+        broker: BrokerServices,
+        verified: VerifiedPartitions | None,
     ) -> None:
         self._request = request
         self._broker = broker
@@ -352,7 +357,9 @@ class _Appender:
         return response
 
 
-def _partition(produced: _Produced, request: IncomingRequest, broker: BrokerServices) -> Partition:
+def _partition(
+    produced: _Produced, request: IncomingRequest[ProduceRequest], broker: BrokerServices
+) -> Partition:
     """Return the partition that a client may append to; raises RequestError."""
     if _acks(request) not in {ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, LEADER_ONLY}:
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -363,8 +370,7 @@ def _partition(produced: _Produced, request: IncomingRequest, broker: BrokerServ
     return broker.hosting.partition(produced.topic, produced.partition_index)
 
 
-def _acks(request: IncomingRequest) -> int:
-    assert isinstance(request.body, ProduceRequest)
+def _acks(request: IncomingRequest[ProduceRequest]) -> int:
     return request.body.acks
 
 

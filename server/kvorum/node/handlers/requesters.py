@@ -6,9 +6,10 @@ from kvorum.controller.api import Requester
 from kvorum.metadata.principal import ANONYMOUS
 from kvorum.node.config import NodeConfig, SecurityProtocol
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.primitives import Message
 
 
-def requester_of(request: IncomingRequest, config: NodeConfig) -> Requester:
+def requester_of(request: IncomingRequest[Message], config: NodeConfig) -> Requester:
     """Return the client of `request`."""
     return Requester(
         principal=request.principal,
@@ -18,7 +19,7 @@ def requester_of(request: IncomingRequest, config: NodeConfig) -> Requester:
     )
 
 
-def may_ask_about_tokens(request: IncomingRequest, config: NodeConfig) -> bool:
+def may_ask_about_tokens(request: IncomingRequest[Message], config: NodeConfig) -> bool:
     """Return whether the client has authenticated in a way that permits requests about tokens.
 
     A controller trusts a broker to forward only clients that have.

@@ -14,7 +14,7 @@ from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, Sasl
 from kvorum.wire.primitives import Message
 
 
-async def answer(_request: IncomingRequest, _services: object) -> Message:
+async def answer(_request: IncomingRequest[Message], _services: object) -> Message:
     """Refuse: a connection without SASL is never in a state to authenticate."""
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,

@@ -20,10 +20,9 @@ from kvorum.wire.primitives import Message
 FIRST_VERSION_WITH_PROTOCOL: Final = 5
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[SyncGroupRequest], broker: BrokerServices) -> Message:
     """Return the member's assignment, once the leader has sent it."""
     body = request.body
-    assert isinstance(body, SyncGroupRequest)
     are_names_mandatory = request.version >= FIRST_VERSION_WITH_PROTOCOL
     if are_names_mandatory and None in {body.protocol_type, body.protocol_name}:
         raise RequestError.with_default_message(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)

@@ -28,10 +28,11 @@ FIRST_VERSION_THAT_KNOWS_LOADING: Final = 2
 """Older clients may fail upon COORDINATOR_LOAD_IN_PROGRESS."""
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(
+    request: IncomingRequest[TxnOffsetCommitRequest], broker: BrokerServices
+) -> Message:
     """Commit what the client may commit; what is refused before that comes first."""
     body = request.body
-    assert isinstance(body, TxnOffsetCommitRequest)
     kind = AclResourceType.TRANSACTIONAL_ID
     if not request.access.allows(AclOperation.WRITE, kind, body.transactional_id):
         raise RequestError.with_default_message(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -62,7 +63,7 @@ async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
 
 def _accepted(
     topic: TxnOffsetCommitRequestTopic,
-    request: IncomingRequest,
+    request: IncomingRequest[TxnOffsetCommitRequest],
     topics: TopicsImage,
     refused: dict[str, TxnOffsetCommitResponseTopic],
 ) -> TxnOffsetCommitRequestTopic | None:

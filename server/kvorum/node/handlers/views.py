@@ -8,9 +8,10 @@ from kvorum.broker.broker_view import BrokerView
 from kvorum.node.handlers.requesters import may_ask_about_tokens
 from kvorum.node.services import BrokerServices, ControllerServices
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.primitives import Message
 
 
-def view_of(request: IncomingRequest, broker: BrokerServices) -> BrokerView:
+def view_of(request: IncomingRequest[Message], broker: BrokerServices) -> BrokerView:
     """Return the view of the broker that answers `request` on its listener."""
     config = broker.config
     return BrokerView(
@@ -29,7 +30,9 @@ def view_of(request: IncomingRequest, broker: BrokerServices) -> BrokerView:
     )
 
 
-def view_of_controller(request: IncomingRequest, controller: ControllerServices) -> BrokerView:
+def view_of_controller(
+    request: IncomingRequest[Message], controller: ControllerServices
+) -> BrokerView:
     """Return the view of a controller, which answers some requests as a broker does."""
     return BrokerView(
         node_id=controller.config.node_id,

@@ -46,10 +46,11 @@ _NOT_READY: Final = frozenset(
 _log = logging.getLogger(__name__)
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(
+    request: IncomingRequest[WriteTxnMarkersRequest], broker: BrokerServices
+) -> Message:
     """Write each marker; answer when the replicas in sync have them, or the time is up."""
     body = request.body
-    assert isinstance(body, WriteTxnMarkersRequest)
     access = request.access
     if not access.allows_on_cluster(AclOperation.ALTER):
         access.require_on_cluster(AclOperation.CLUSTER_ACTION, request=body.NAME)

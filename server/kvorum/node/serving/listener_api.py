@@ -48,7 +48,7 @@ class ListenerApi(Generic[Services, Request]):
     key: ApiKey
     request: type[Request]
     permission: Permission
-    answer: Callable[[IncomingRequest, Services], Awaitable[HandlerResponse]]
+    answer: Callable[[IncomingRequest[Request], Services], Awaitable[HandlerResponse]]
     refuse: Callable[[Request, RequestError, int], Message]
     form_problem: Callable[[Request], str | None] | None = None
     throttle_time_ms: Callable[[Message], int] | None = None

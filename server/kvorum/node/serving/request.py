@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from kvorum.metadata.principal import ANONYMOUS, Principal
 from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
@@ -10,9 +11,11 @@ from kvorum.node.serving.request_progress import RequestProgress
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
+Request_co = TypeVar("Request_co", bound=Message, covariant=True)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IncomingRequest:
+class IncomingRequest(Generic[Request_co]):
     """A request with its header, its client and its listener.
 
     `frame` has the original header and body, to be forwarded. `client_host` is the address of the
@@ -20,7 +23,7 @@ class IncomingRequest:
     """
 
     header: RequestHeader
-    body: Message
+    body: Request_co
     frame: bytes
     listener: str
     client_host: str

@@ -39,7 +39,7 @@ from kvorum.wire.primitives import Message
 
 GiveAccess: TypeAlias = Callable[[Principal, str], Access]
 """Returns the access of a principal at a host."""
-Throttle: TypeAlias = Callable[[IncomingRequest, HandlerResponse], HandlerResponse]
+Throttle: TypeAlias = Callable[[IncomingRequest[Message], HandlerResponse], HandlerResponse]
 """Decides about the client's quotas: returns the response, with the time to wait set."""
 _log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Origin(NamedTuple):
     is_forwarded: bool = False
 
 
-def _unthrottled(request: IncomingRequest, response: HandlerResponse) -> HandlerResponse:
+def _unthrottled(request: IncomingRequest[Message], response: HandlerResponse) -> HandlerResponse:
     del request
     return response
 
@@ -108,18 +108,18 @@ class RequestHandler(Generic[Services]):
         own_pause_ms = 0 if api.throttle_time_ms is None else api.throttle_time_ms(response)
         return ResponseFrame(parts, max(pause_ms, own_pause_ms), on_sent)
 
-    def _record(self, request: IncomingRequest, body_bytes: int) -> None:
+    def _record(self, request: IncomingRequest[Message], body_bytes: int) -> None:
         key, body = request.header.request_api_key, request.body
         times = request.progress.times(self._clock.monotonic_ms(), body_bytes)
         self._metrics.update(key, request.version, body, times)
 
-    def read(self, frame: bytes, origin: Origin) -> IncomingRequest:
+    def read(self, frame: bytes, origin: Origin) -> IncomingRequest[Message]:
         """Return the request in a frame that a broker forwarded; raises CloseConnectionError."""
         header, body_start = self._read_header(frame)
         progress = RequestProgress(self._clock)
         return self._read_request(frame, header, body_start, (origin, progress))
 
-    async def handle(self, request: IncomingRequest) -> HandlerResponse:
+    async def handle(self, request: IncomingRequest[Message]) -> HandlerResponse:
         """Return the response of the API; an unexpected error of a handler is logged and answered.
 
         Raises CloseConnectionError and NotControllerError, whose effect differs between direct and
@@ -145,7 +145,7 @@ class RequestHandler(Generic[Services]):
             unknown = RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
             return api.refuse(request.body, unknown, request.version)
 
-    def _api_of(self, request: IncomingRequest) -> ListenerApi[Services, Message]:
+    def _api_of(self, request: IncomingRequest[Message]) -> ListenerApi[Services, Message]:
         return self._apis[request.header.request_api_key].load()
 
     def _serves(self, header: RequestHeader) -> bool:
@@ -164,7 +164,7 @@ class RequestHandler(Generic[Services]):
         header: RequestHeader,
         body_start: int,
         arrival: tuple[Origin, RequestProgress],
-    ) -> IncomingRequest:
+    ) -> IncomingRequest[Message]:
         origin, progress = arrival
         key, version = header.request_api_key, header.request_api_version
         if not self._serves(header):

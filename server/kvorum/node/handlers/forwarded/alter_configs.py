@@ -16,15 +16,15 @@ from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigs
 from kvorum.wire.primitives import Message
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(request: IncomingRequest[AlterConfigsRequest], broker: BrokerServices) -> Message:
     """Refuse invalid changes of this broker's resources; the controller answers the rest."""
     body = request.body
-    assert isinstance(body, AlterConfigsRequest)
     screened = screen_legacy(body, view_of(request, broker))
-    response: Message = AlterConfigsResponse()
+    response = AlterConfigsResponse()
     if screened.remaining.resources:
-        response = await broker.forwarder.forward_changed(request, screened.remaining)
-    assert isinstance(response, AlterConfigsResponse)
+        response = await broker.forwarder.forward_changed(
+            request, screened.remaining, AlterConfigsResponse
+        )
     return reassemble_legacy(body, screened.answers, response)
 
 

@@ -17,10 +17,11 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> HandlerResponse:
+async def answer(
+    request: IncomingRequest[CreateDelegationTokenRequest], broker: BrokerServices
+) -> HandlerResponse:
     """Refuse clients that may not create tokens, and invalid renewers; forward the rest."""
     body = request.body
-    assert isinstance(body, CreateDelegationTokenRequest)
     requester = requester_of(request, broker.config)
     refusal = decided.admit(body, requester)
     if refusal is not None:

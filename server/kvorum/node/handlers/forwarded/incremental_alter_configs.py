@@ -19,15 +19,17 @@ from kvorum.wire.messages.incremental_alter_configs import (
 from kvorum.wire.primitives import Message
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> Message:
+async def answer(
+    request: IncomingRequest[IncrementalAlterConfigsRequest], broker: BrokerServices
+) -> Message:
     """Refuse invalid changes of this broker's resources; the controller answers the rest."""
     body = request.body
-    assert isinstance(body, IncrementalAlterConfigsRequest)
     screened = screen_incremental(broker.loader.published, body, view_of(request, broker))
-    response: Message = IncrementalAlterConfigsResponse()
+    response = IncrementalAlterConfigsResponse()
     if screened.remaining.resources:
-        response = await broker.forwarder.forward_changed(request, screened.remaining)
-    assert isinstance(response, IncrementalAlterConfigsResponse)
+        response = await broker.forwarder.forward_changed(
+            request, screened.remaining, IncrementalAlterConfigsResponse
+        )
     return reassemble_incremental(body, screened.answers, response)
 
 

@@ -15,10 +15,11 @@ from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
 
 
-async def answer(request: IncomingRequest, broker: BrokerServices) -> HandlerResponse:
+async def answer(
+    request: IncomingRequest[RenewDelegationTokenRequest], broker: BrokerServices
+) -> HandlerResponse:
     """Refuse clients that may not send requests about tokens; forward the rest."""
     body = request.body
-    assert isinstance(body, RenewDelegationTokenRequest)
     refusal = decided.admit(body, requester_of(request, broker.config))
     if refusal is not None:
         return refusal
