@@ -1,4 +1,30 @@
-"""Fetch (1) on a broker: partitions that it has replicas of, and the metadata topic if readable."""
+"""Fetch (1) on a broker: partitions that it has replicas of, and the metadata topic if readable.
+
+1. The fetch session, if there is one, says which partitions are asked for (KIP-227).
+2. A partition that is unknown, forbidden or not hosted here is refused.
+3. The others are read. The first one with records returns a batch of any size; what the others
+   return fits into the rest of the response.
+4. Unless there is enough, or something to tell at once, the response waits for `max_wait_ms`.
+5. A consumer's response counts for its quota; what a follower gets counts for the throttled
+   replicas (KIP-73).
+
+==========  ======================================================================================
+version     brings
+==========  ======================================================================================
+4           isolation levels and aborted transactions; the first one that Kafka 4 serves
+5           the start of the log, also that of a follower in the request
+6           KAFKA_STORAGE_ERROR, for which older clients get NOT_LEADER_OR_FOLLOWER
+7           fetch sessions (KIP-227)
+9           the leader epoch that the client knows (KIP-320)
+11          the rack of a consumer, and a follower to read from (KIP-392)
+12          the flexible encoding; the last fetched epoch, and where a log diverges (KIP-595)
+13          topic ids in place of names (KIP-516)
+15          the broker epoch of a follower (KIP-903)
+16          the present leader, in a refusal because of another one (KIP-951)
+17          the directory id of a follower (KIP-853)
+18          the high watermark that a follower knows (KIP-1166)
+==========  ======================================================================================
+"""
 
 from __future__ import annotations
 
@@ -53,7 +79,6 @@ READ_COMMITTED: Final = 1
 FIRST_VERSION_WITH_STORAGE_ERROR: Final = 6
 FIRST_VERSION_FROM_FOLLOWERS: Final = 11
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
-"""From this version on a consumer may read from a follower too (KIP-392)."""
 FIRST_VERSION_WITH_LEADERS: Final = 16
 _NOT_LED_HERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 _DEFAULT_ISOLATION: Final = IsolationLevel.READ_UNCOMMITTED

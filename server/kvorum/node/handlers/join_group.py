@@ -1,4 +1,23 @@
-"""JoinGroup (11): a member enters the next generation of a classic group."""
+"""JoinGroup (11): a member enters the next generation of a classic group.
+
+1. The client needs a permission on the group, whose coordinator must be this broker.
+2. A member without an id gets one. It enters with that id in a second request from version 4 on,
+   so that a lost response leaves no member behind (KIP-394).
+3. The response waits until all members have joined, or the rebalance has timed out. The leader's
+   names all members and what they subscribe to.
+
+==========  ======================================================================================
+version     brings
+==========  ======================================================================================
+1           the rebalance timeout; before, it was the session timeout
+4           MEMBER_ID_REQUIRED (KIP-394)
+5           static members, by `group.instance.id` (KIP-345)
+6           the flexible encoding
+7           the protocol's type, and null for its name (KIP-559)
+8           the reason of a member (KIP-800)
+9           a leader that must not assign, as a static member that came back (KIP-814)
+==========  ======================================================================================
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,27 @@
-"""ListOffsets (2): the partitions that this broker leads, and the metadata topic where readable."""
+"""ListOffsets (2): the partitions that this broker leads, and the metadata topic where readable.
+
+1. A topic that the client may not describe is refused, and so is a partition that is named twice.
+2. A special timestamp stands for a place: -1 the end, -2 and -4 the start, -3 the record with the
+   largest timestamp; -5 and -6 are about tiered storage, and find nothing.
+3. Any other one stands for the first record with that timestamp or a later one.
+4. A consumer sees the log up to the high watermark, or to the last stable offset. While a new
+   leader does not know the high watermark of its epoch, there is no answer yet (KIP-207).
+
+==========  ======================================================================================
+version     brings
+==========  ======================================================================================
+1           one offset with its timestamp; the first one that Kafka 4 serves
+2           isolation levels
+4           the leader epoch, in the request and in the response (KIP-320)
+5           OFFSET_NOT_AVAILABLE, for which older clients get LEADER_NOT_AVAILABLE (KIP-207)
+6           the flexible encoding
+7           the timestamp -3 (KIP-734)
+8           the timestamp -4 (KIP-405)
+9           the timestamp -5 (KIP-1005)
+10          a time limit for tiered storage (KIP-1075)
+11          the timestamp -6 (KIP-1023)
+==========  ======================================================================================
+"""
 
 from __future__ import annotations
 

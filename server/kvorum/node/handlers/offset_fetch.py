@@ -1,7 +1,23 @@
 """OffsetFetch (9): the offsets that groups have committed.
 
-The versions before 8 ask for one group, 1 has no place for an error of the whole, and 10 names
-topics by their ids.
+1. The client needs a permission on each group, whose coordinator must be this broker.
+2. All offsets of a group, or those of some topics, are returned. Topics that the client may not
+   describe are left out of the former, and refused among the latter.
+3. Where offsets have to be stable, one that a transaction may yet change is refused
+   (UNSTABLE_OFFSET_COMMIT).
+
+==========  ======================================================================================
+version     brings
+==========  ======================================================================================
+1           the first one that Kafka 4 serves; an error stands at each partition
+2           an error of the whole; null for all topics
+5           the leader epoch of a committed offset (KIP-320)
+6           the flexible encoding
+7           stable offsets (KIP-447)
+8           several groups in one request (KIP-709)
+9           the member that asks and its epoch (KIP-848)
+10          topic ids in place of names
+==========  ======================================================================================
 """
 
 from __future__ import annotations

@@ -1,14 +1,34 @@
 """Produce (0): each partition's batch is appended to the log that this broker leads.
 
-A batch that begins a transaction is appended once the transaction's coordinator, another broker,
-has said that the partition is a part of it (KIP-890).
+1. A transactional id needs its own permission; bytes that are no batch refuse the whole request.
+2. A topic that is unknown or forbidden and a batch that is wrong by itself are refused.
+3. The logs of partitions that were created just now are waited for.
+4. A batch that begins a transaction waits until the transaction's coordinator, another broker, has
+   confirmed that the partition is a part of the transaction (KIP-890).
+5. The batches are appended one after the other; a failure refuses its own batch only.
+6. With acks=all, the response waits for the replicas in sync, as long as the request allows. With
+   acks=0 there is no response, and an error closes the connection.
+
+==========  ======================================================================================
+version     brings
+==========  ======================================================================================
+3           transactional ids, and batches of format 2; the first one that Kafka 4 serves
+5           the start of the log in the response
+7           zstd (KIP-110); refused in an older version
+8           the wrong records and a text in a refusal (KIP-467)
+9           the flexible encoding
+10          the present leader, in a refusal because of another one (KIP-951)
+11          TRANSACTION_ABORTABLE (KIP-890)
+12          partitions that become part of a transaction with their first batch (KIP-890)
+13          topic ids in place of names (KIP-516)
+==========  ======================================================================================
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kvorum.broker.add_partitions_to_txn import operation_of_produce, refusal_of_producer
@@ -34,7 +54,7 @@ from kvorum.node.handlers.merged_topics import last_wishes
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
-from kvorum.storage.log_validator import RECORD_ERRORS_MAX, RecordValidationError
+from kvorum.storage.log_validator import RECORD_ERRORS_MAX, RecordError, RecordValidationError
 from kvorum.storage.producer_state import ProducerError
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.unified_log import LogAppendInfo
@@ -312,10 +332,10 @@ class _Appender:
             return self._invalid(index, error, partition)
         except (ProducerError, LeaderRefusesError) as error:
             _count_refusal(stats, produced.topic.name, error.code, produced.size_bytes)
-            return _refused_by_log(index, error.code, partition)
+            return _refusal(index, error.code, by=partition)
         except StorageError as error:
             _log.error("%s", error)
-            return _refused_by_log(index, ErrorCode.KAFKA_STORAGE_ERROR, partition)
+            return _refusal(index, ErrorCode.KAFKA_STORAGE_ERROR, by=partition)
         response = ProduceResponsePartitionProduceResponse(
             index=index,
             base_offset=info.first_offset,
@@ -345,16 +365,11 @@ class _Appender:
         self, index: int, error: RecordValidationError, partition: Partition
     ) -> ProduceResponsePartitionProduceResponse:
         """Return the refusal of a batch, which names the records that are wrong (KIP-467)."""
-        response = _refused_by_log(index, error.code, partition)
-        if error.record_errors:
-            named = error.record_errors[: self._record_errors_left]
-            self._record_errors_left -= len(named)
-            response.error_message = error.message
-            response.record_errors = [
-                ProduceResponseBatchIndexAndErrorMessage(one.batch_index, one.message)
-                for one in named
-            ]
-        return response
+        if not error.record_errors:
+            return _refusal(index, error.code, by=partition)
+        named = error.record_errors[: self._record_errors_left]
+        self._record_errors_left -= len(named)
+        return _refusal(index, error.code, error.message, named, by=partition)
 
 
 def _partition(
@@ -406,20 +421,26 @@ def _own_text(error: RequestError) -> str | None:
 
 
 def _refusal(
-    index: int, code: ErrorCode, message: str | None = None
+    index: int,
+    code: ErrorCode,
+    message: str | None = None,
+    record_errors: Sequence[RecordError] = (),
+    *,
+    by: Partition | None = None,
 ) -> ProduceResponsePartitionProduceResponse:
+    """Return the refusal of a batch; that of a log (`by`) has the log's start where Kafka's has."""
+    is_start_named = code not in _USUAL
     return ProduceResponsePartitionProduceResponse(
-        index=index, error_code=code, base_offset=-1, error_message=message
+        index=index,
+        error_code=code,
+        base_offset=-1,
+        log_start_offset=by.log.log_start_offset if by and is_start_named else -1,
+        error_message=message,
+        record_errors=[
+            ProduceResponseBatchIndexAndErrorMessage(one.batch_index, one.message)
+            for one in record_errors
+        ],
     )
-
-
-def _refused_by_log(
-    index: int, code: ErrorCode, partition: Partition
-) -> ProduceResponsePartitionProduceResponse:
-    response = _refusal(index, code)
-    if code not in _USUAL:
-        response.log_start_offset = partition.log.log_start_offset
-    return response
 
 
 def _demand_no_error(responses: list[ProduceResponseTopicProduceResponse]) -> None:
