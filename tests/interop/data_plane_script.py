@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -38,6 +39,7 @@ from kvorum.wire.messages.produce import (
 )
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch
+from kvorum.wire.uuid_text import ZERO_UUID
 
 TOPICS: Final[Mapping[str, Mapping[str, str]]] = {
     "plain": {},
@@ -55,13 +57,37 @@ FIRST_FETCH_WITH_EPOCH: Final = 9
 FIRST_FETCH_WITH_LAST_EPOCH: Final = 12
 FIRST_LIST_WITH_ISOLATION: Final = 2
 FIRST_LIST_WITH_EPOCH: Final = 4
+FIRST_WITH_TOPIC_IDS: Final = 13
+"""The first version, of Produce and of Fetch, that names a topic by its id."""
+UNKNOWN_ID: Final = bytes([7]) * 16
+NAMELESS: Final = ""
+"""A topic without a name, and with the id zero where there are ids."""
+LIMITS_32: Final = (-(1 << 31), -2, -1, 0, (1 << 31) - 1)
+LIMITS_64: Final = (-(1 << 63), -3, -2, -1, 0, (1 << 63) - 1)
 
 
 class Step(NamedTuple):
-    """A request in a version."""
+    """A request in a version, which names topics by their names."""
 
     request: Message
     version: int
+
+    def addressed(self, ids: Mapping[str, bytes]) -> Message:
+        """Return the request to a server, by the ids of its topics where the version has ids."""
+        body = copy.deepcopy(self.request)
+        if self.version < FIRST_WITH_TOPIC_IDS:
+            return body
+        if isinstance(body, ProduceRequest):
+            for sent in body.topic_data:
+                sent.name, sent.topic_id = "", id_of(sent.name, ids)
+        elif isinstance(body, FetchRequest):
+            for wished in body.topics:
+                wished.topic, wished.topic_id = "", id_of(wished.topic, ids)
+        return body
+
+
+def id_of(topic: str, ids: Mapping[str, bytes]) -> bytes:
+    return ZERO_UUID if topic == NAMELESS else ids.get(topic, UNKNOWN_ID)
 
 
 @dataclass
@@ -91,20 +117,25 @@ class Script:
             yield maker()
 
     def _topic(self) -> str:
+        if self.random.random() < 0.02:
+            return NAMELESS
         return self.random.choice(("absent", *TOPICS, *TOPICS))
 
     def _partition(self) -> int:
-        return self.random.choice((0, 0, 0, 0, 0, 0, 7))
+        return self._near(LIMITS_32, self.random.choice((0, 0, 0, 0, 0, 0, 7)))
+
+    def _near(self, limits: tuple[int, ...], usual: int) -> int:
+        """Return the usual value, or now and then one of those at the limits of its field."""
+        return self.random.choice(limits) if self.random.random() < 0.02 else usual
 
     def produce(self) -> Step:
         topic, partition = self._topic(), self._partition()
-        version = self.random.randint(3, 12)
+        version = self.random.randint(3, 13)
         data = ProduceRequestPartitionProduceData(partition, self._records(topic))
         acks = self.random.choice((-1, -1, 1, 1, 1, 2))
         body = ProduceRequest(
             None, acks, 5000, [ProduceRequestTopicProduceData(topic, b"", [data])]
         )
-        body.topic_data[0].topic_id = bytes(16)
         return Step(body, version)
 
     def _records(self, topic: str) -> bytes:
@@ -162,18 +193,20 @@ class Script:
 
     def fetch(self) -> Step:
         random = self.random
-        version = random.randint(4, 12)
+        version = random.randint(4, 18)
         wish = FetchRequestFetchPartition(self._partition())
-        wish.fetch_offset = random.choice((-1, 0, 0, 3, 10, 25, 50, random.randrange(300)))
-        wish.partition_max_bytes = random.choice((0, 1, 100, 500, 5000, 1 << 20))
+        offset = random.choice((-1, 0, 0, 3, 10, 25, 50, random.randrange(300)))
+        wish.fetch_offset = self._near(LIMITS_64, offset)
+        size = random.choice((0, 1, 100, 500, 5000, 1 << 20))
+        wish.partition_max_bytes = self._near(LIMITS_32, size)
         if version >= FIRST_FETCH_WITH_EPOCH:
             wish.current_leader_epoch = random.choice((-2, -1, -1, 0, 1, 5))
         if version >= FIRST_FETCH_WITH_LAST_EPOCH:
             wish.last_fetched_epoch = random.choice((-2, -1, -1, 0, 0, 1, 5))
         body = FetchRequest(
             max_wait_ms=0,
-            min_bytes=random.choice((0, 1)),
-            max_bytes=random.choice((0, 50, 1000, 1 << 30)),
+            min_bytes=self._near(LIMITS_32, random.choice((0, 1))),
+            max_bytes=self._near(LIMITS_32, random.choice((0, 50, 1000, 1 << 30))),
             isolation_level=random.choice((0, 1)),
             session_epoch=-1,
             topics=[FetchRequestFetchTopic(self._topic(), partitions=[wish])],
@@ -185,7 +218,8 @@ class Script:
         timestamp = random.choice(
             (*EVERYTHING_FROM, 0, self.now_ms - random.randrange(-2000, 3 * HOUR_MS))
         )
-        version = random.randint(1, 10)
+        timestamp = self._near(LIMITS_64, timestamp)
+        version = random.randint(1, 11)
         epoch = random.choice((-2, -1, -1, -1, 0, 4)) if version >= FIRST_LIST_WITH_EPOCH else -1
         wish = ListOffsetsRequestListOffsetsPartition(self._partition(), epoch, timestamp)
         wishes = [wish] if random.random() < 0.95 else [wish, wish]
@@ -203,9 +237,8 @@ class Script:
 
     def delete_records(self) -> Step:
         random = self.random
-        wish = DeleteRecordsRequestDeleteRecordsPartition(
-            self._partition(), random.choice((-1, -2, 0, 1, 4, 12, 30, 5000))
-        )
+        offset = self._near(LIMITS_64, random.choice((-1, -2, 0, 1, 4, 12, 30, 5000)))
+        wish = DeleteRecordsRequestDeleteRecordsPartition(self._partition(), offset)
         topic = DeleteRecordsRequestDeleteRecordsTopic(
             random.choice(("small", "rolled", "absent", "compacted")), [wish]
         )

@@ -33,9 +33,7 @@ from kvorum.storage.unified_log import FetchDataInfo, UnifiedLog
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from kvorum.wire.messages.fetch import (
-    FetchResponsePartitionData,
-)
+from kvorum.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -97,6 +95,15 @@ def test_numbers_that_no_batch_has_are_refused_for_good(broker: RawClient, topic
         # Clients would repeat CORRUPT_MESSAGE until their time is up.
         assert (refused.error_code, refused.log_start_offset) == (ErrorCode.INVALID_RECORD, 0)
     assert produce(broker, topic, right).base_offset == 0
+
+
+def test_a_negative_size_is_an_error_where_there_are_records(broker: RawClient, topic: str) -> None:
+    produce(broker, topic, batch(b"value"))
+    for offset, code in ((0, ErrorCode.UNKNOWN_SERVER_ERROR), (1, ErrorCode.NONE)):
+        request = fetch_request(topic, offset, min_bytes=0, max_wait_ms=0)
+        request.max_bytes = -1
+        (answered,) = broker.ask(request, FetchResponse, FETCH_VERSION).responses
+        assert (answered.partitions[0].error_code, answered.partitions[0].records) == (code, b"")
 
 
 def test_a_fetch_that_waits_ends_when_its_time_is_up(broker: RawClient, topic: str) -> None:

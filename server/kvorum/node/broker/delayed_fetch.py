@@ -167,9 +167,9 @@ def _read_all(
     for fetch in fetches:
         max_bytes = min(fetch.max_bytes, left)
         result = _read(fetch, max_bytes, params, is_first=is_first, may_exceed=is_empty)
-        if result.read is not None and result.read.records:
-            is_empty = False
-            left = max(left - len(result.read.records), 0)
+        size = 0 if result.read is None else len(result.read.records)
+        is_empty = is_empty and size == 0
+        left = max(left - size, 0)
         results.append(result)
     return results
 
@@ -194,6 +194,9 @@ def _read(
         return FetchResult(None, ErrorCode.CORRUPT_MESSAGE)
     except StorageError:
         return FetchResult(None, ErrorCode.KAFKA_STORAGE_ERROR)
+    if max_bytes < 0 and read.records:
+        # As in Kafka, whose segments read no negative number of bytes.
+        return FetchResult(None, ErrorCode.UNKNOWN_SERVER_ERROR)
     is_too_much = len(read.records) > max_bytes and not may_exceed
     if is_too_much or (read.records and params.is_throttled(fetch.partition)):
         read = read._replace(records=b"")
