@@ -102,8 +102,8 @@ def _be_deaf(node: CombinedNode, process: NodeProcess, max_bytes: int) -> float:
             deaf = opened.enter_context(socket.socket())
             # Before the connection is made: so the system does not take in much for it.
             deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            deaf.settimeout(0.1)
             deaf.connect(("127.0.0.1", node.broker_port))
+            deaf.settimeout(0.1)
             with suppress(TimeoutError):
                 deaf.sendall(frames)
         share = wait_until_quiet(process.pid, IDLE_S)

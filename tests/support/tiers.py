@@ -66,10 +66,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if chosen is None:
         return
     limit = Tier[chosen.upper()]
-    left_out = [item for item in items if tier_of(item) > limit]
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        (kept if tier_of(item) <= limit else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if tier_of(item) <= limit]
+        items[:] = kept
 
 
 @pytest.hookimpl(optionalhook=True)
