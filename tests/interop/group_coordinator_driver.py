@@ -155,12 +155,12 @@ class Driver:
         shard, now = self.shard, self.now
         match name:
             case "join":
-                promise = JoinPromise(version)
+                promise = JoinPromise(version, lambda _: None)
                 self._promises[promise] = f"join:{parts[2]}"
                 join = JoinGroupRequest.decode(body, version)
                 return self._written(shard.join_group(context, join, promise, now), failure)
             case "sync":
-                waiting = SyncPromise()
+                waiting = SyncPromise(lambda _: None)
                 self._promises[waiting] = f"sync:{parts[2]}"
                 sync = SyncGroupRequest.decode(body, version)
                 return self._written(shard.sync_group(sync, waiting, now), failure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -13,16 +14,22 @@ FIRST_VERSION_WITH_NULL_PROTOCOL_NAME: Final = 7
 
 @dataclass(slots=True, eq=False)
 class JoinPromise:
-    """The answer of one JoinGroup request of a `version`, which may come from a later result."""
+    """The answer of one JoinGroup request of a `version`, which may come from a later result.
+
+    `then` takes it. As in Kafka, a promise that another request of the same member has replaced is
+    never kept.
+    """
 
     version: int
+    then: Callable[[JoinGroupResponse], None]
     is_kept: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class SyncPromise:
-    """The answer of one SyncGroup request, which may come from a later result."""
+    """The answer of one SyncGroup request, which may come from a later result; `then` takes it."""
 
+    then: Callable[[SyncGroupResponse], None]
     is_kept: bool = False
 
 
@@ -33,6 +40,10 @@ class JoinAnswer:
     promise: JoinPromise
     response: JoinGroupResponse
 
+    def send(self) -> None:
+        """Hand the response to the one who waits for it."""
+        self.promise.then(self.response)
+
 
 @dataclass(frozen=True, slots=True)
 class SyncAnswer:
@@ -40,6 +51,10 @@ class SyncAnswer:
 
     promise: SyncPromise
     response: SyncGroupResponse
+
+    def send(self) -> None:
+        """Hand the response to the one who waits for it."""
+        self.promise.then(self.response)
 
 
 @dataclass(frozen=True, slots=True)

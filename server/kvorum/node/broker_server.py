@@ -34,6 +34,7 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.directories import clean_shutdowns, common_epoch, open_log_directories
 from kvorum.node.endpoints import advertised_endpoints
 from kvorum.node.errors import NodeStartError
+from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.node.handlers.registry import broker_apis, forwardable_keys
 from kvorum.node.services import BrokerServices, VersionRanges
 from kvorum.node.serving.listener_api import ServedApis
@@ -194,9 +195,8 @@ class BrokerServer:
         return GroupCoordinatorService(
             self._shared.config.groups,
             self._replicas,
-            self._transactions,
             broker_id=self._shared.config.node_id,
-            clock=self._shared.clock,
+            runtime=AsyncioRuntime(self._shared.clock, thread_name="kvorum-groups"),
             random=self._shared.random,
         )
 

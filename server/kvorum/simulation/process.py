@@ -8,13 +8,13 @@ from typing import Protocol
 
 from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.target_voters import recorded_target_voters
+from kvorum.node.event_loop import Timer
 from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.raft.directory import open_directory
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound_requests import Respond
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.raft_client import RaftClient
-from kvorum.node.raft.runtime import Timer
 from kvorum.node.raft.translation import add_raft_voter, remove_raft_voter
 from kvorum.raft import NotLeaderError, OffsetAndEpoch
 from kvorum.raft.effects import Send

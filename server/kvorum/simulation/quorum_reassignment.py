@@ -27,9 +27,9 @@ from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.target_voters import recorded_target_voters
+from kvorum.node.event_loop import Runtime
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound_requests import Respond
-from kvorum.node.raft.runtime import Runtime
 from kvorum.simulation.controller import Controller, Owner
 from kvorum.simulation.properties.node_facts import ObservedNode
 from kvorum.simulation.step_crashes import StepMoment

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from kvorum.node.raft.runtime import Runtime
+from kvorum.node.event_loop import Runtime
 from kvorum.simulation.controller import Owner
 from kvorum.simulation.properties.node_facts import ObservedNode
 from kvorum.simulation.transport import Reply

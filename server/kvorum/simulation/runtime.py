@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
-from kvorum.node.raft.runtime import Timer
+from kvorum.node.event_loop import Timer
 from kvorum.simulation.clock import NodeClock
 from kvorum.simulation.events import Event, Events
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator
 from typing import Protocol, TypeAlias, TypeVar
 
+from kvorum.node.event_loop import Timer
 from kvorum.node.outbound.client_connection import (
     ClientConnectionError,
     ConnectionLostError,
@@ -13,7 +14,6 @@ from kvorum.node.outbound.client_connection import (
     RequestTimedOutError,
 )
 from kvorum.node.raft.peer_exchange import PeerResult, ask
-from kvorum.node.raft.runtime import Timer
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import messages as core
 from kvorum.raft.effects import Send

@@ -365,9 +365,10 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                within="load_shard",
-                old="offset = batch.next_offset",
-                new="offset = max((one.offset + 1 for one in batch.records()), default=offset)",
+                within="CoordinatorLoader._load_part",
+                old="self._offset = batch.next_offset",
+                new="self._offset = max("
+                "(one.offset + 1 for one in batch.records()), default=self._offset)",
             ),
         ),
     ),

@@ -88,7 +88,7 @@ class Coordinator:
         subscription: bytes = b"",
         error: ErrorCode | None = None,
     ) -> JoinPromise:
-        promise = JoinPromise(version)
+        promise = JoinPromise(version, lambda _: None)
         request = JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=SESSION_MS,
@@ -118,7 +118,7 @@ class Coordinator:
         *,
         error: ErrorCode | None = None,
     ) -> SyncPromise:
-        promise = SyncPromise()
+        promise = SyncPromise(lambda _: None)
         request = SyncGroupRequest(
             group_id=GROUP,
             generation_id=self.group.generation_id,

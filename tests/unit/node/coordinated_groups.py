@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any, Final, TypeVar, cast
 
 from immutables import Map
@@ -32,11 +33,14 @@ from kvorum.node.broker.group_coordinator.group_coordinator_service import (
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.transaction_verification import (
     TransactionalProducer,
-    TransactionVerification,
     VerifiedPartitions,
 )
 from kvorum.node.clock import SystemClock
 from kvorum.node.config import GroupSettings, OffsetsTopicSettings
+from kvorum.node.event_loop import AsyncioRuntime
+from kvorum.node.handlers.group_requests import asked
+from kvorum.node.handlers.txn_offset_commit import verified_transaction
+from kvorum.node.services import BrokerServices
 from kvorum.storage.log_directory import LogDirectory
 from kvorum.storage.producer_state import ProducerError
 from kvorum.storage.topic_partition import TopicPartition
@@ -138,9 +142,8 @@ class Coordinated:
         self.service = GroupCoordinatorService(
             self.settings,
             cast("ReplicaManager", self),
-            cast("TransactionVerification", self.transactions),
             broker_id=ME,
-            clock=SystemClock(),
+            runtime=AsyncioRuntime(SystemClock(), thread_name="groups"),
             random=Random(1),
         )
 
@@ -249,7 +252,7 @@ class Coordinated:
             TOPIC, TOPIC_ID, [OffsetCommitRequestPartition(partition, offset)]
         )
         request = OffsetCommitRequest(group, topics=[wish])
-        return await code_of(self.service.commit_offsets(CONTEXT, request))
+        return await code_of(asked(self.service.commit_offsets, CONTEXT, request))
 
     async def commit_in_transaction(
         self, offset: int, *, epoch: int = 0, version: int = 5, metadata: str = ""
@@ -259,8 +262,13 @@ class Coordinated:
             TOPIC, [TxnOffsetCommitRequestPartition(0, offset, committed_metadata=metadata)]
         )
         request = TxnOffsetCommitRequest("mine", "g", 7, epoch, topics=[wish])
+        services = cast(
+            "BrokerServices",
+            SimpleNamespace(groups=self.service, transactions=self.transactions),
+        )
         try:
-            response = await self.service.commit_transactional_offsets(request, version)
+            transaction = await verified_transaction(request, version, services)
+            response = await asked(self.service.commit_transactional_offsets, request, transaction)
         except RequestError as error:
             return error.code
         return ErrorCode(response.topics[0].partitions[0].error_code)
@@ -275,12 +283,16 @@ class Coordinated:
     ) -> ErrorCode:
         """Write a marker of producer 7 to the first partition."""
         marker = TransactionMarker(7, epoch, coordinator_epoch, is_commit, transaction_version)
-        return await code_of(self.service.complete_transaction(0, marker))
+        return await code_of(asked(self.service.complete_transaction, 0, marker))
 
     async def offset(self, *, group: str = "g", is_stable: bool = False) -> int:
         wish = OffsetFetchRequestTopics(TOPIC, ZERO_UUID, [0])
         request = OffsetFetchRequestGroup(group, topics=[wish])
-        found = await self.service.fetch_offsets(request, require_stable=is_stable)
+        found = (
+            await asked(self.service.fetch_stable_offsets, request)
+            if is_stable
+            else self.service.fetch_offsets(request)
+        )
         return found.topics[0].partitions[0].committed_offset
 
     async def join(self, *, session_ms: int = 30_000, group: str = "g") -> JoinGroupResponse:
@@ -292,7 +304,7 @@ class Coordinated:
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol("range", b"")],
         )
-        return await self.service.join_group(replace(CONTEXT, version=3), request)
+        return await asked(self.service.join_group, replace(CONTEXT, version=3), request)
 
 
 async def code_of(operation: Coroutine[Any, Any, Any]) -> ErrorCode:

@@ -24,6 +24,7 @@ from tests.unit.storage.topic_logs import append, sent
 from kvorum.groups.coordinator_partition import coordinator_partition
 from kvorum.groups.records import CoordinatorRecord
 from kvorum.metadata.topics_image import TopicImage
+from kvorum.node.handlers.group_requests import asked
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
@@ -92,7 +93,7 @@ async def test_what_is_in_the_log_is_known_when_it_is_loaded() -> None:
     node.register(leader_epoch=0)
     assert await node.commit(9) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert node.code_of_listing() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    kept = await node.service.heartbeat(HeartbeatRequest("g", 1, "m"))
+    kept = await asked(node.service.heartbeat, HeartbeatRequest("g", 1, "m"))
     assert kept.error_code == ErrorCode.NONE, "a member is kept while its group is loaded"
     await node.loaded()
     assert await node.offset() == 4
@@ -200,8 +201,9 @@ async def test_an_answer_waits_until_its_records_are_committed() -> None:
     waiting = asyncio.create_task(node.commit(2))
     newest = asyncio.create_task(node.offset(is_stable=True))
     leaving = asyncio.create_task(
-        node.service.leave_group(
-            LeaveGroupRequest("g", members=[LeaveGroupRequestMemberIdentity("m")])
+        asked(
+            node.service.leave_group,
+            LeaveGroupRequest("g", members=[LeaveGroupRequestMemberIdentity("m")]),
         )
     )
     await let_others_run()
@@ -310,11 +312,11 @@ async def test_what_the_log_refuses_is_taken_back() -> None:
     await node.lead()
     wish = OffsetCommitRequestPartition(0, 1, committed_metadata="x" * 600)
     request = OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic(TOPIC, TOPIC_ID, [wish])])
-    refused = await code_of(node.service.commit_offsets(CONTEXT, request))
+    refused = await code_of(asked(node.service.commit_offsets, CONTEXT, request))
     assert refused is ErrorCode.UNKNOWN_SERVER_ERROR
     assert node.states() == {}
     of_member = OffsetCommitRequest("g", 1, "member", topics=request.topics)
-    unknown = await code_of(node.service.commit_offsets(CONTEXT, of_member))
+    unknown = await code_of(asked(node.service.commit_offsets, CONTEXT, of_member))
     assert unknown is ErrorCode.ILLEGAL_GENERATION, "the group of the commit is not there"
     assert await node.commit(2) is ErrorCode.NONE
     assert await node.offset() == 2
@@ -330,9 +332,10 @@ async def test_an_assignment_that_cannot_be_written_has_the_group_join_again() -
         member.member_id,
         assignments=[SyncGroupRequestAssignment(member.member_id, b"a" * 600)],
     )
-    assert (await node.service.sync_group(request)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    too_large = await asked(node.service.sync_group, request)
+    assert too_large.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     request.assignments = [SyncGroupRequestAssignment(member.member_id, b"a")]
-    again = await node.service.sync_group(request)
+    again = await asked(node.service.sync_group, request)
     assert again.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -342,11 +345,11 @@ async def test_a_member_that_is_silent_is_removed() -> None:
     member = await node.join(session_ms=30)
     assignment = SyncGroupRequestAssignment(member.member_id, b"a")
     request = SyncGroupRequest("g", 1, member.member_id, assignments=[assignment])
-    assert (await node.service.sync_group(request)).assignment == b"a"
+    assert (await asked(node.service.sync_group, request)).assignment == b"a"
     assert node.states() == {"g": "Stable"}
     await node.until(lambda: node.states() == {"g": "Empty"})
     beat = HeartbeatRequest("g", 1, member.member_id)
-    assert await code_of(node.service.heartbeat(beat)) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert await code_of(asked(node.service.heartbeat, beat)) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 async def test_offsets_expire() -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
+from kvorum.node.handlers.group_requests import asked
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -29,7 +30,7 @@ async def answer(request: IncomingRequest[DeleteGroupsRequest], broker: BrokerSe
         is_allowed = request.access.allows_on_group(AclOperation.DELETE, group_id)
         (allowed if is_allowed else refused).append(group_id)
     try:
-        results = await broker.groups.delete_groups(allowed)
+        results = await asked(broker.groups.delete_groups, allowed)
     except RequestError as error:
         results = _refusals(allowed, error.code)
     return DeleteGroupsResponse(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple, Unpack
+
 from kvorum.groups.settings import RequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.request_error import RequestError
@@ -9,6 +13,29 @@ from kvorum.metadata.standard_authorizer import host_text
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
+
+Response = TypeVar("Response")
+Arguments = TypeVarTuple("Arguments")
+
+
+async def asked(
+    method: Callable[[Unpack[Arguments], Callable[[Response | RequestError], None]], None],
+    *arguments: *Arguments,
+) -> Response:
+    """Return what a method of the group coordinator calls back with; raises a RequestError."""
+    future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+
+    def then(result: Response | RequestError) -> None:
+        # A client that has gone need not be answered.
+        if future.done():
+            return
+        if isinstance(result, RequestError):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+
+    method(*arguments, then)
+    return await future
 
 
 def context_of(request: IncomingRequest[Message]) -> RequestContext:

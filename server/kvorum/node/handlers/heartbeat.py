@@ -7,7 +7,7 @@ from typing import Final
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.refusal import refused_by_code
-from kvorum.node.handlers.group_requests import require_on_group
+from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -20,7 +20,7 @@ async def answer(request: IncomingRequest[HeartbeatRequest], broker: BrokerServi
     """Keep the member's session, or have it join or find its coordinator anew."""
     body = request.body
     require_on_group(request, AclOperation.READ, body.group_id)
-    return await broker.groups.heartbeat(body)
+    return await asked(broker.groups.heartbeat, body)
 
 
 API: Final = BrokerApi(

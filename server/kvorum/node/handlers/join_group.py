@@ -27,7 +27,7 @@ from kvorum.groups.effects import FIRST_VERSION_WITH_NULL_PROTOCOL_NAME
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.handlers.group_requests import context_of, require_on_group
+from kvorum.node.handlers.group_requests import asked, context_of, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -40,7 +40,7 @@ async def answer(request: IncomingRequest[JoinGroupRequest], broker: BrokerServi
     """Answer when all members have joined, or their time is over."""
     body = request.body
     require_on_group(request, AclOperation.READ, body.group_id)
-    return await broker.groups.join_group(context_of(request), body)
+    return await asked(broker.groups.join_group, context_of(request), body)
 
 
 def _refuse(_request: JoinGroupRequest, error: RequestError, version: int) -> JoinGroupResponse:

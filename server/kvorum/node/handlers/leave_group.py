@@ -8,7 +8,7 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.refusal import refused_by_code
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.handlers.group_requests import require_on_group
+from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -35,7 +35,7 @@ async def answer(request: IncomingRequest[LeaveGroupRequest], broker: BrokerServ
             group_id=body.group_id, members=[LeaveGroupRequestMemberIdentity(body.member_id)]
         )
     try:
-        response = await broker.groups.leave_group(body)
+        response = await asked(broker.groups.leave_group, body)
     except RequestError as error:
         if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
             raise

@@ -8,7 +8,7 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
-from kvorum.node.handlers.group_requests import context_of, require_on_group
+from kvorum.node.handlers.group_requests import asked, context_of, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -44,7 +44,7 @@ async def answer(request: IncomingRequest[OffsetCommitRequest], broker: BrokerSe
         topics=found.accepted,
     )
     try:
-        response = await broker.groups.commit_offsets(context_of(request), accepted)
+        response = await asked(broker.groups.commit_offsets, context_of(request), accepted)
     except RequestError as error:
         response = _refuse(accepted, error, request.version)
     return found.merged(response.topics)

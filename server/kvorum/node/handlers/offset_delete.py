@@ -8,7 +8,7 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.refusal import refused_by_code
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.node.handlers.group_requests import require_on_group
+from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -42,7 +42,8 @@ async def answer(request: IncomingRequest[OffsetDeleteRequest], broker: BrokerSe
             _refuse(refused, topic.name, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if known:
             accepted.append(OffsetDeleteRequestTopic(topic.name, known))
-    response = await broker.groups.delete_offsets(OffsetDeleteRequest(body.group_id, accepted))
+    wanted = OffsetDeleteRequest(body.group_id, accepted)
+    response = await asked(broker.groups.delete_offsets, wanted)
     if response.error_code == ErrorCode.NONE and refused:
         response.topics = _merged(refused, response.topics)
     return response

@@ -27,7 +27,7 @@ from typing import Final
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.handlers.group_requests import require_on_group
+from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -82,7 +82,7 @@ async def _all_topics(
     broker: BrokerServices,
 ) -> OffsetFetchResponseGroup:
     """Return all offsets; topics that the client may not know of are left out."""
-    response = await broker.groups.fetch_offsets(group, require_stable=_is_stable(request))
+    response = await _offsets(group, request, broker)
     ids = broker.loader.published.topics.ids
     topics: list[OffsetFetchResponseTopics] = []
     for topic in response.topics:
@@ -118,16 +118,20 @@ async def _some_topics(
             refused.append(_refused_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         else:
             accepted.append(topic)
-    response = await broker.groups.fetch_offsets(
-        OffsetFetchRequestGroup(group.group_id, group.member_id, group.member_epoch, accepted),
-        require_stable=_is_stable(request),
-    )
+    wanted = OffsetFetchRequestGroup(group.group_id, group.member_id, group.member_epoch, accepted)
+    response = await _offsets(wanted, request, broker)
     response.topics = [*response.topics, *refused]
     return response
 
 
-def _is_stable(request: IncomingRequest[OffsetFetchRequest]) -> bool:
-    return request.body.require_stable
+async def _offsets(
+    group: OffsetFetchRequestGroup,
+    request: IncomingRequest[OffsetFetchRequest],
+    broker: BrokerServices,
+) -> OffsetFetchResponseGroup:
+    if request.body.require_stable:
+        return await asked(broker.groups.fetch_stable_offsets, group)
+    return broker.groups.fetch_offsets(group)
 
 
 def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:

@@ -8,7 +8,7 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.refusal import refused_by_code
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.handlers.group_requests import require_on_group
+from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -27,7 +27,7 @@ async def answer(request: IncomingRequest[SyncGroupRequest], broker: BrokerServi
     if are_names_mandatory and None in {body.protocol_type, body.protocol_name}:
         raise RequestError.with_default_message(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     require_on_group(request, AclOperation.READ, body.group_id)
-    return await broker.groups.sync_group(body)
+    return await asked(broker.groups.sync_group, body)
 
 
 API: Final = BrokerApi(

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from kvorum.broker.add_partitions_to_txn import operation_of_txn_offset_commit
+from kvorum.groups.append_errors import append_error_to_transactional_error
+from kvorum.groups.record_batches import TransactionProducer
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topics_image import TopicsImage
-from kvorum.node.handlers.group_requests import require_on_group
+from kvorum.node.broker.group_coordinator.coordinator_context import TransactionWrite
+from kvorum.node.broker.transaction_verification import TransactionalProducer
+from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -26,6 +31,7 @@ from kvorum.wire.primitives import Message
 
 FIRST_VERSION_THAT_KNOWS_LOADING: Final = 2
 """Older clients may fail upon COORDINATOR_LOAD_IN_PROGRESS."""
+NO_SEQUENCE: Final = -1
 
 
 async def answer(
@@ -53,12 +59,33 @@ async def answer(
         topics=accepted,
     )
     try:
-        response = await broker.groups.commit_transactional_offsets(wanted, request.version)
+        transaction = await verified_transaction(wanted, request.version, broker)
+        response = await asked(broker.groups.commit_transactional_offsets, wanted, transaction)
     except RequestError as error:
         response = _refuse(wanted, error, request.version)
     for topic in response.topics:
         _add(topic, refused)
     return TxnOffsetCommitResponse(topics=list(refused.values()))
+
+
+async def verified_transaction(
+    wanted: TxnOffsetCommitRequest, version: int, broker: BrokerServices
+) -> TransactionWrite:
+    """Verify, or add, the group's partition; raises RequestError where it may not be used."""
+    partition = broker.groups.partition_of_transaction(wanted.group_id)
+    if not broker.transactions.is_coordinated:
+        raise RequestError.with_default_message(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    producer = TransactionProducer(wanted.producer_id, wanted.producer_epoch)
+    verified = await broker.transactions.verify(
+        TransactionalProducer(
+            wanted.transactional_id, *producer, operation_of_txn_offset_commit(version)
+        ),
+        {partition: NO_SEQUENCE},
+    )
+    code = verified.errors.get(partition.topic_partition)
+    if code is not None:
+        raise RequestError.with_default_message(append_error_to_transactional_error(code))
+    return TransactionWrite(producer, verified.append_to(partition.topic_partition))
 
 
 def _accepted(

@@ -15,6 +15,7 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import BY_HANDLER
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.broker.hosting import TopicChoice
+from kvorum.node.handlers.group_requests import asked
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -105,7 +106,7 @@ async def _complete_offsets(
 ) -> ErrorCode:
     """Have the group coordinator write the marker, and end the transaction's offsets."""
     try:
-        await broker.groups.complete_transaction(partition, marker)
+        await asked(broker.groups.complete_transaction, partition, marker)
     except RequestError as error:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in _NOT_READY else error.code
     return ErrorCode.NONE

@@ -14,6 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.raft.applier import Applier, SnapshotReady
 from kvorum.node.raft.control_records import FetchedRecords, control_batch
@@ -26,8 +27,7 @@ from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound_requests import InboundRequests
 from kvorum.node.raft.listener import CommittedBatch, RaftListener
 from kvorum.node.raft.measures import RaftMeasures
-from kvorum.node.raft.peer_exchange import PeerResult
-from kvorum.node.raft.runtime import Connect, Runtime, Timer
+from kvorum.node.raft.peer_exchange import Connect, PeerResult
 from kvorum.node.raft.snapshot_files import check_and_freeze
 from kvorum.raft import RaftCore
 from kvorum.raft.effects import (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeAlias
 
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.raft.control_records import FetchedRecords, read_fetched
@@ -17,6 +18,7 @@ from kvorum.node.raft.translation import (
 )
 from kvorum.node.raft.voter_requests import ask_about_voters
 from kvorum.raft import messages as core
+from kvorum.raft.effects import Send
 from kvorum.wire.messages.begin_quorum_epoch import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -139,3 +141,15 @@ async def _ask_snapshot(
         fetch_snapshot.read_response(response, listener_name=settings.controller_listener),
         snapshot_part=part,
     )
+
+
+class Links(Protocol):
+    """Connections to other replicas."""
+
+    def send(self, send: Send) -> None:
+        """Send a request; its result is reported once, with its number."""
+        ...
+
+
+Connect: TypeAlias = Callable[[Callable[[int, PeerResult], None]], Links]
+"""Creates the links of a replica, given the callback for results of requests."""

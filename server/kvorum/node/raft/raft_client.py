@@ -15,6 +15,7 @@ from random import Random
 from kvorum.controller.quorum_description import QuorumDescription
 from kvorum.metadata.address import Address
 from kvorum.metadata.voter_key import VoterKey
+from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.raft.described_quorum import describe_quorum
 from kvorum.node.raft.directory import OpenedDirectory, SnapshotControls
@@ -24,7 +25,7 @@ from kvorum.node.raft.identity import identity_of
 from kvorum.node.raft.inbound_requests import Respond, read_request
 from kvorum.node.raft.listener import RaftListener
 from kvorum.node.raft.measures import RaftMeasures
-from kvorum.node.raft.runtime import Connect, Runtime, Timer
+from kvorum.node.raft.peer_exchange import Connect
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.raft.snapshot_files import write_snapshot
 from kvorum.raft import KRaftVersionUpgradeError, OffsetAndEpoch, RaftCore

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 from kvorum.node.clock import Clock
+from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft.directory import OpenedDirectory, open_directory
@@ -16,7 +17,6 @@ from kvorum.node.raft.listener import RaftListener
 from kvorum.node.raft.network_channel import NetworkChannel
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.raft_client import RaftClient, WhenDone
-from kvorum.node.raft.runtime import AsyncioRuntime
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.raft.stalls import StallWatch
 from kvorum.raft import OffsetAndEpoch

@@ -6,7 +6,6 @@ that did not work, until there is a new leader epoch; CLOSED when the partition 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,11 +28,13 @@ from kvorum.groups.record_batches import (
 from kvorum.groups.results import CoordinatorResult
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.broker.group_coordinator.coordinator_loader import LoadEndedError, load_shard
+from kvorum.node.broker.group_coordinator.coordinator_loader import (
+    CoordinatorLoader,
+    LoadEndedError,
+)
 from kvorum.node.broker.group_coordinator.coordinator_timer import CoordinatorTimer
 from kvorum.node.broker.group_coordinator.deferred_events import DeferredEvent, DeferredEventQueue
-from kvorum.node.broker.group_coordinator.promises import Promises
-from kvorum.node.clock import Clock
+from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.errors import StorageError
@@ -49,6 +50,8 @@ from kvorum.wire.records.batch import batch_at
 Response = TypeVar("Response")
 WriteOperation: TypeAlias = Callable[[GroupCoordinatorShard, int], CoordinatorResult[Response]]
 """Decides on a request or a timeout at a time of day."""
+Then: TypeAlias = Callable[[Response | RequestError], None]
+"""Takes the response of an operation, or why there is none. It may not call the coordinator."""
 LEADER_ONLY: Final = 1
 """The high watermark is waited for, so that an append itself asks for no other replica."""
 _log = logging.getLogger(__name__)
@@ -78,7 +81,7 @@ OUTSIDE: Final = TransactionWrite()
 class CoordinatorEnvironment:
     """What all contexts of a broker share."""
 
-    clock: Clock
+    runtime: Runtime
     new_shard: Callable[[], GroupCoordinatorShard]
     commit_timeout_ms: int
     compression: Compression
@@ -100,12 +103,14 @@ class CoordinatorContext:
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.state = CoordinatorState.LOADING
-        self.promises = Promises()
         self._environment = environment
+        self._runtime = environment.runtime
         self._shard = environment.new_shard()
-        self._timer = CoordinatorTimer(self._on_timer)
-        self._deferred = DeferredEventQueue(environment.commit_timeout_ms, self._on_late)
-        self._loading: asyncio.Task[None] | None = None
+        self._timer = CoordinatorTimer(self._runtime, self._on_timer)
+        self._deferred = DeferredEventQueue(
+            self._runtime, environment.commit_timeout_ms, self._on_late
+        )
+        self._loader: CoordinatorLoader | None = None
         self._deleted_topics: list[DeletedTopic] = []
         self._is_writing = False
 
@@ -118,14 +123,16 @@ class CoordinatorContext:
         """Begin to load the shard."""
         self.state = CoordinatorState.LOADING
         self._shard = self._environment.new_shard()
-        self._loading = asyncio.create_task(self._load())
+        self._loader = CoordinatorLoader(
+            self._shard, self.partition, self._runtime, self._on_loaded
+        )
 
     def unload(self) -> None:
         """Answer all who wait with NOT_COORDINATOR, and forget the shard."""
         was_active = self.state is CoordinatorState.ACTIVE
         self.state = CoordinatorState.CLOSED
-        if self._loading is not None:
-            self._loading.cancel()
+        if self._loader is not None:
+            self._loader.cancel()
         self.partition.unwatch(self._on_change)
         if was_active:
             self._release()
@@ -136,31 +143,32 @@ class CoordinatorContext:
         return look(self._shard)
 
     def write(
-        self, decide: WriteOperation[Response], transaction: TransactionWrite = OUTSIDE
-    ) -> asyncio.Future[Response | None]:
-        """Do an operation; the result comes when everything written so far is committed.
+        self,
+        decide: WriteOperation[Response],
+        then: Then[Response | None],
+        transaction: TransactionWrite = OUTSIDE,
+    ) -> None:
+        """Do an operation; call back when everything written so far is committed.
 
         Raises RequestError, at once, for what the shard refuses and for what cannot be appended.
         """
         self._demand_active()
-        shard, now_ms = self._shard, self._environment.clock.wall_ms()
+        shard, now_ms = self._shard, self._runtime.wall_ms()
         result = decide(shard, now_ms)
         self._apply(result.effects)
         if result.error is not None:
             raise result.error
         self._append(result, now_ms, transaction)
-        future: asyncio.Future[Response | None] = asyncio.get_running_loop().create_future()
         offset = shard.state.timeline.written_offset
-        self._defer(DeferredEvent(offset, result.response, result.append, future))
-        return future
+        self._defer(DeferredEvent(offset, result.response, result.append, then))
 
-    def complete_transaction(self, marker: TransactionMarker) -> asyncio.Future[None]:
-        """Write a marker; the future is done when it is committed: its offsets are visible then.
+    def complete_transaction(self, marker: TransactionMarker, then: Then[None]) -> None:
+        """Write a marker; call back when it is committed: its offsets are visible then.
 
         Raises RequestError, at once, for what the log refuses.
         """
         self._demand_active()
-        shard, now_ms = self._shard, self._environment.clock.wall_ms()
+        shard, now_ms = self._shard, self._runtime.wall_ms()
         try:
             offset = self._write_to_log(marker.batch(now_ms), now_ms, marker.append)
         except _ForeignRecordsError:
@@ -168,9 +176,7 @@ class CoordinatorContext:
             raise
         shard.replay_end_transaction_marker(marker.producer_id, is_commit=marker.is_commit)
         shard.written(offset + 1)
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._defer(DeferredEvent(offset + 1, None, None, future))
-        return future
+        self._defer(DeferredEvent(offset + 1, None, None, then))
 
     def _defer(self, event: DeferredEvent) -> None:
         """Complete an event when the high watermark has reached it, at once if it has."""
@@ -187,25 +193,21 @@ class CoordinatorContext:
         elif self.state is CoordinatorState.ACTIVE:
             self._write_unasked(lambda shard, _: shard.on_topics_deleted(topics))
 
-    async def _load(self) -> None:
-        shard, clock = self._shard, self._environment.clock
-        try:
-            await load_shard(shard, self.partition, clock, lambda: self.partition.is_leader)
-        except LoadEndedError:
+    def _on_loaded(self, error: Exception | None) -> None:
+        if error is None:
+            self._activate()
+        elif isinstance(error, LoadEndedError):
             self.state = CoordinatorState.FAILED
-        except (GroupRecordError, WireError, StorageError) as error:
-            self._fail("could not be loaded", error)
-        except Exception as error:  # noqa: BLE001 - whatever a record does
+        else:
             # A record that the shard cannot take must not leave its groups waiting for ever.
             self._fail("could not be loaded", error)
-            _log.exception("An unexpected error while groups were loaded")
-        else:
-            self._activate()
+            if not isinstance(error, GroupRecordError | WireError | StorageError):
+                _log.error("An unexpected error while groups were loaded", exc_info=error)
 
     def _activate(self) -> None:
         self.state = CoordinatorState.ACTIVE
         self.partition.watch(self._on_change)
-        self._apply(self._shard.on_loaded(self._environment.clock.wall_ms()))
+        self._apply(self._shard.on_loaded(self._runtime.wall_ms()))
         topics, self._deleted_topics = self._deleted_topics, []
         if topics:
             self.delete_topics(topics)
@@ -217,7 +219,7 @@ class CoordinatorContext:
 
     def _release(self) -> None:
         """End timers and all that waits, as a coordinator that is none any more."""
-        now_ms = self._environment.clock.wall_ms()
+        now_ms = self._runtime.wall_ms()
         for event in self._deferred.take_all():
             self._fail_event(event, ErrorCode.NOT_COORDINATOR)
         self._apply(self._shard.on_unloaded(now_ms))
@@ -233,7 +235,7 @@ class CoordinatorContext:
         for change in effects.timers:
             self._timer.apply(change)
         for answer in effects.answers:
-            self.promises.keep(answer.promise, answer.response)
+            answer.send()
 
     def _append(
         self, result: CoordinatorResult[Response], now_ms: int, transaction: TransactionWrite
@@ -288,7 +290,7 @@ class CoordinatorContext:
                 batch,
                 required_acks=LEADER_ONLY,
                 wall_ms=now_ms,
-                now_ms=self._environment.clock.monotonic_ms(),
+                now_ms=self._runtime.monotonic_ms(),
                 origin=AppendOrigin.COORDINATOR,
                 transaction=transaction,
             )
@@ -333,7 +335,7 @@ class CoordinatorContext:
 
     def _complete(self, event: DeferredEvent) -> None:
         if event.append is not None:
-            now_ms = self._environment.clock.wall_ms()
+            now_ms = self._runtime.wall_ms()
             self._apply(self._shard.append_completed(event.append, now_ms))
         event.complete()
 
@@ -343,7 +345,7 @@ class CoordinatorContext:
 
     def _fail_event(self, event: DeferredEvent, code: ErrorCode) -> None:
         if event.append is not None:
-            now_ms = self._environment.clock.wall_ms()
+            now_ms = self._runtime.wall_ms()
             self._apply(self._shard.append_failed(event.append, code, now_ms))
         event.fail(code)
 
@@ -353,22 +355,17 @@ class CoordinatorContext:
     def _write_unasked(self, decide: WriteOperation[None]) -> None:
         """Do an operation that no client waits for."""
         try:
-            self.write(decide).add_done_callback(partial(_log_failure, self.partition))
+            self.write(decide, partial(_log_failure, self.partition))
         except RequestError as error:
-            _log_error(self.partition, error)
+            _log_failure(self.partition, error)
         except Exception:  # noqa: BLE001 - logged
             # Timers, and the image, go on for other groups.
             _log.exception("An unexpected error while groups were changed in their own time")
 
 
-def _log_failure(partition: Partition, future: asyncio.Future[None]) -> None:
-    error = None if future.cancelled() else future.exception()
-    if error is not None:
-        _log_error(partition, error)
-
-
-def _log_error(partition: Partition, error: BaseException) -> None:
-    where = str(partition.topic_partition)
-    _log.warning(
-        LogEvent("Groups were not changed in their own time", partition=where, error=str(error))
-    )
+def _log_failure(partition: Partition, result: RequestError | None) -> None:
+    if result is not None:
+        where, error = str(partition.topic_partition), str(result)
+        _log.warning(
+            LogEvent("Groups were not changed in their own time", partition=where, error=error)
+        )

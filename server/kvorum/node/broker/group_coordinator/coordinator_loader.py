@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
 from kvorum.broker.partition import Partition
 from kvorum.groups.loading import replay_batch
 from kvorum.groups.shard import GroupCoordinatorShard
-from kvorum.node.clock import Clock
+from kvorum.node.event_loop import Runtime
 from kvorum.wire.records.compacted_batch import converted
 from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 from kvorum.wire.records.legacy import LegacyMessage, read_entries
@@ -19,40 +18,69 @@ LOAD_BYTES: Final = 64 * 1024
 
 
 class LoadEndedError(Exception):
-    """The shard is of no use any more."""
+    """The partition is not led here any more: the shard is of no use."""
 
 
-async def load_shard(
-    shard: GroupCoordinatorShard,
-    partition: Partition,
-    clock: Clock,
-    is_wanted: Callable[[], bool],
-) -> None:
-    """Replay the whole log, also what is not committed yet.
+class CoordinatorLoader:
+    """Replays the whole log of a partition, also what is not committed yet; part by part.
 
-    Compaction may have left gaps, at the end as well. Raises LoadEndedError when the partition is
-    not led any more, GroupRecordError, WireError, and StorageError.
+    Compaction may have left gaps, at the end as well. `then` is called once, with None or with the
+    error: LoadEndedError, GroupRecordError, WireError, StorageError, or what a record causes.
     """
-    log = partition.log
-    offset = log.log_start_offset
-    shard.written(offset)
-    while offset < log.log_end_offset:
-        data = log.read(offset, LOAD_BYTES, end_offset=log.log_end_offset)
+
+    def __init__(
+        self,
+        shard: GroupCoordinatorShard,
+        partition: Partition,
+        runtime: Runtime,
+        then: Callable[[Exception | None], None],
+    ) -> None:
+        self._shard = shard
+        self._partition = partition
+        self._runtime = runtime
+        self._then = then
+        self._offset = partition.log.log_start_offset
+        self._is_cancelled = False
+        shard.written(self._offset)
+        runtime.call_soon(self._turn)
+
+    def cancel(self) -> None:
+        """Read no further, and do not call `then`."""
+        self._is_cancelled = True
+
+    def _turn(self) -> None:
+        if self._is_cancelled:
+            return
+        try:
+            is_over = self._load_part()
+        except Exception as error:  # noqa: BLE001 - handed to the caller
+            self._then(error)
+            return
+        if is_over:
+            self._then(None)
+        else:
+            self._runtime.call_soon(self._turn)
+
+    def _load_part(self) -> bool:
+        """Replay some batches; return whether the end of the log is reached."""
+        if not self._partition.is_leader:
+            raise LoadEndedError
+        # The replica may have moved to another directory since the last part.
+        shard, log = self._shard, self._partition.log
+        end_offset = log.log_end_offset
+        is_at_end = self._offset >= end_offset
+        data = None if is_at_end else log.read(self._offset, LOAD_BYTES, end_offset=end_offset)
         if not data:
-            break
+            shard.written(end_offset)
+            shard.committed(min(end_offset, log.high_watermark))
+            return True
         for entry in read_entries(data):
             batch = (
                 converted(entry, STORED_UNPACKED_BYTES_MAX)
                 if isinstance(entry, LegacyMessage)
                 else entry
             )
-            replay_batch(shard, batch, clock.wall_ms())
-            offset = batch.next_offset
-            shard.committed(min(offset, log.high_watermark))
-        await asyncio.sleep(0)
-        if not is_wanted():
-            raise LoadEndedError
-        # The replica may have moved to another directory.
-        log = partition.log
-    shard.written(log.log_end_offset)
-    shard.committed(min(log.log_end_offset, log.high_watermark))
+            replay_batch(shard, batch, self._runtime.wall_ms())
+            self._offset = batch.next_offset
+            shard.committed(min(self._offset, log.high_watermark))
+        return False

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from typing import Final
+from functools import partial
 
 from kvorum.groups.effects import CancelTimer, SetTimer, Timeout
-
-_MS_PER_S: Final = 1000
+from kvorum.node.event_loop import Runtime, Timer
 
 
 class CoordinatorTimer:
     """Calls `fire` with a timeout when its time has come; a key has one timer at most."""
 
-    def __init__(self, fire: Callable[[Timeout], None]) -> None:
+    def __init__(self, runtime: Runtime, fire: Callable[[Timeout], None]) -> None:
+        self._runtime = runtime
         self._fire = fire
-        self._handles: dict[str, asyncio.TimerHandle] = {}
+        self._timers: dict[str, Timer] = {}
 
     def apply(self, change: SetTimer | CancelTimer) -> None:
         """Set, replace or cancel a timer."""
@@ -24,21 +23,21 @@ class CoordinatorTimer:
             self._cancel(change.key)
             return
         self._cancel(change.timeout.key)
-        self._handles[change.timeout.key] = asyncio.get_running_loop().call_later(
-            change.delay_ms / _MS_PER_S, self._fired, change.timeout
+        self._timers[change.timeout.key] = self._runtime.call_at(
+            self._runtime.monotonic_ms() + change.delay_ms, partial(self._fired, change.timeout)
         )
 
     def cancel_all(self) -> None:
         """Cancel every timer."""
-        for handle in self._handles.values():
-            handle.cancel()
-        self._handles.clear()
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
 
     def _cancel(self, key: str) -> None:
-        handle = self._handles.pop(key, None)
-        if handle is not None:
-            handle.cancel()
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
 
     def _fired(self, timeout: Timeout) -> None:
-        del self._handles[timeout.key]
+        del self._timers[timeout.key]
         self._fire(timeout)

@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 from kvorum.groups.results import Append
 from kvorum.metadata.request_error import RequestError
+from kvorum.node.event_loop import Runtime, Timer
 from kvorum.wire.error_codes import ErrorCode
-
-_MS_PER_S: Final = 1000
 
 
 @dataclass(slots=True, eq=False)
 class DeferredEvent:
     """An operation, and the offset that the high watermark has to reach for its answer.
 
-    `future` is of the operation's response, whatever its type.
+    `then` takes the operation's response, whatever its type, or a RequestError.
     """
 
     offset: int
     response: Any  # of the operation's own type
     append: Append | None
-    future: asyncio.Future[Any]
-    timeout: asyncio.TimerHandle | None = None
+    then: Callable[[Any], None]
+    timeout: Timer | None = None
     is_over: bool = False
 
     def complete(self) -> None:
-        """Answer; a client that has gone need not be answered."""
+        """Answer."""
         self._end()
-        if not self.future.done():
-            self.future.set_result(self.response)
+        self.then(self.response)
 
     def fail(self, code: ErrorCode) -> None:
         """Answer with an error."""
         self._end()
-        if not self.future.done():
-            self.future.set_exception(RequestError.with_default_message(code))
+        self.then(RequestError.with_default_message(code))
 
     def _end(self) -> None:
         self.is_over = True
@@ -51,15 +48,15 @@ class DeferredEvent:
 class DeferredEventQueue:
     """Events in the order of their offsets; `on_timeout` is called with one whose time is up."""
 
+    runtime: Runtime
     timeout_ms: int
     on_timeout: Callable[[DeferredEvent], None]
     _events: deque[DeferredEvent] = field(default_factory=deque[DeferredEvent])
 
     def add(self, event: DeferredEvent) -> None:
         """Have an event wait."""
-        event.timeout = asyncio.get_running_loop().call_later(
-            self.timeout_ms / _MS_PER_S, self.on_timeout, event
-        )
+        deadline_ms = self.runtime.monotonic_ms() + self.timeout_ms
+        event.timeout = self.runtime.call_at(deadline_ms, partial(self.on_timeout, event))
         self._events.append(event)
 
     def take_up_to(self, offset: int) -> list[DeferredEvent]:

@@ -1,17 +1,19 @@
 """The group coordinator as requests see it (GroupCoordinatorService).
 
-A method raises RequestError where the whole request is refused; authorization is for handlers.
+A method that takes a `then` calls it once: with the response when it may be sent, or with a
+RequestError. It raises RequestError itself where that is known at once. Authorization is for
+handlers.
 """
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from random import Random
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
-from kvorum.broker.add_partitions_to_txn import operation_of_txn_offset_commit
+from kvorum.broker.partition import Partition
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.append_errors import (
     append_error_to_fetch_error,
@@ -25,7 +27,6 @@ from kvorum.groups.effects import (
     JoinPromise,
     SyncPromise,
 )
-from kvorum.groups.record_batches import TransactionProducer
 from kvorum.groups.results import CoordinatorResult
 from kvorum.groups.settings import RequestContext
 from kvorum.groups.shard import GroupCoordinatorShard
@@ -35,18 +36,14 @@ from kvorum.node.broker.group_coordinator.coordinator_context import (
     OUTSIDE,
     CoordinatorContext,
     CoordinatorEnvironment,
+    Then,
     TransactionWrite,
     WriteOperation,
 )
 from kvorum.node.broker.group_coordinator.coordinator_runtime import CoordinatorRuntime
-from kvorum.node.broker.group_coordinator.promises import Answer, Promise
 from kvorum.node.broker.replica_manager import ReplicaManager
-from kvorum.node.broker.transaction_verification import (
-    TransactionalProducer,
-    TransactionVerification,
-)
-from kvorum.node.clock import Clock
 from kvorum.node.config import GroupSettings
+from kvorum.node.event_loop import Runtime
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponseDeletableGroupResult
 from kvorum.wire.messages.describe_groups import DescribeGroupsResponseDescribedGroup
@@ -62,9 +59,9 @@ from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOf
 
 Response = TypeVar("Response")
 ErrorMapping: TypeAlias = Callable[[ErrorCode], ErrorCode]
+Promise: TypeAlias = JoinPromise | SyncPromise
 _UUID_BYTES: Final = 16
 _RANDOM_UUID: Final = 4
-_NO_SEQUENCE: Final = -1
 
 
 class GroupCoordinatorService:
@@ -74,19 +71,17 @@ class GroupCoordinatorService:
         self,
         settings: GroupSettings,
         replicas: ReplicaManager,
-        transactions: TransactionVerification,
         *,
         broker_id: int,
-        clock: Clock,
+        runtime: Runtime,
         random: Random,
     ) -> None:
         self._settings = settings
-        self._transactions = transactions
         self._random = random
         self._partition_count: int | None = None
         self._is_active = True
         environment = CoordinatorEnvironment(
-            clock=clock,
+            runtime=runtime,
             new_shard=self._new_shard,
             commit_timeout_ms=settings.commit_timeout_ms,
             compression=settings.topic.compression,
@@ -120,139 +115,160 @@ class GroupCoordinatorService:
         self._is_active = False
         self._runtime.close()
 
-    async def join_group(
-        self, context: RequestContext, request: JoinGroupRequest
-    ) -> JoinGroupResponse:
+    def join_group(
+        self, context: RequestContext, request: JoinGroupRequest, then: Then[JoinGroupResponse]
+    ) -> None:
         """Have a member join; the response may come when other members have joined."""
         problem = self._join_problem(request)
         if problem is not None:
-            return _join_refusal(problem, request.member_id, context.version)
-        promise = JoinPromise(context.version)
+            then(_join_refusal(problem, request.member_id, context.version))
+            return
+        once = _Once(then)
+
+        def refuse(error: RequestError) -> None:
+            once(_join_refusal(error.code, "", context.version))
+
+        promise = JoinPromise(context.version, once)
         try:
-            answer = await self._promised(
+            self._write_promised(
                 request.group_id,
                 promise,
                 lambda shard, now_ms: shard.join_group(context, request, promise, now_ms),
+                refuse,
             )
         except RequestError as error:
-            return _join_refusal(error.code, "", context.version)
-        assert isinstance(answer, JoinGroupResponse)
-        return answer
+            refuse(error)
 
-    async def sync_group(self, request: SyncGroupRequest) -> SyncGroupResponse:
+    def sync_group(self, request: SyncGroupRequest, then: Then[SyncGroupResponse]) -> None:
         """Give a member its assignment, which the leader of the group may yet have to send."""
         self._demand_group_id(request.group_id)
-        promise = SyncPromise()
-        answer = await self._promised(
+        once = _Once(then)
+        promise = SyncPromise(once)
+        self._write_promised(
             request.group_id,
             promise,
             lambda shard, now_ms: shard.sync_group(request, promise, now_ms),
+            once,
         )
-        assert isinstance(answer, SyncGroupResponse)
-        return answer
 
-    async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
+    def heartbeat(self, request: HeartbeatRequest, then: Then[HeartbeatResponse]) -> None:
         """Keep a member's session; while the group is being loaded, every member is kept."""
         self._demand_group_id(request.group_id)
         try:
-            return await self._write(
-                request.group_id, lambda shard, now_ms: shard.heartbeat(request, now_ms)
+            self._write(
+                request.group_id, lambda shard, now_ms: shard.heartbeat(request, now_ms), then
             )
         except RequestError as error:
             if error.code is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 raise
-            return HeartbeatResponse()
+            then(HeartbeatResponse())
 
-    async def leave_group(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    def leave_group(self, request: LeaveGroupRequest, then: Then[LeaveGroupResponse]) -> None:
         """Remove the members of a list."""
         self._demand_group_id(request.group_id)
-        return await self._write(
-            request.group_id, lambda shard, now_ms: shard.leave_group(request, now_ms)
+        self._write(
+            request.group_id, lambda shard, now_ms: shard.leave_group(request, now_ms), then
         )
 
-    async def commit_offsets(
-        self, context: RequestContext, request: OffsetCommitRequest
-    ) -> OffsetCommitResponse:
+    def commit_offsets(
+        self,
+        context: RequestContext,
+        request: OffsetCommitRequest,
+        then: Then[OffsetCommitResponse],
+    ) -> None:
         """Commit offsets of topics that exist, named by both name and id."""
-        return await self._write(
+        self._write(
             request.group_id,
             lambda shard, now_ms: shard.commit_offsets(context, request, now_ms),
+            then,
         )
 
-    async def commit_transactional_offsets(
-        self, request: TxnOffsetCommitRequest, version: int
-    ) -> TxnOffsetCommitResponse:
-        """Commit offsets in a transaction, of which its coordinator knows: they wait for its end.
+    def partition_of_transaction(self, group_id: str) -> Partition:
+        """Return the partition that a transaction with a group's offsets has to have."""
+        self._demand_group_id(group_id)
+        return self._context(group_id).partition
 
-        `version` is that of the request.
-        """
-        self._demand_group_id(request.group_id)
-        try:
-            transaction = await self._verified(request, version)
-        except RequestError as error:
-            raise _mapped(error, append_error_to_transactional_error) from error
-        return await self._write(
+    def commit_transactional_offsets(
+        self,
+        request: TxnOffsetCommitRequest,
+        transaction: TransactionWrite,
+        then: Then[TxnOffsetCommitResponse],
+    ) -> None:
+        """Commit offsets in a verified transaction; they wait for its end."""
+        self._write(
             request.group_id,
             lambda shard, now_ms: shard.commit_transactional_offsets(request, now_ms),
+            then,
             append_error_to_transactional_error,
             transaction,
         )
 
-    async def _verified(self, request: TxnOffsetCommitRequest, version: int) -> TransactionWrite:
-        """Verify, or add, the group's partition; raises RequestError where it may not be used."""
-        partition = self._context(request.group_id).partition
-        if not self._transactions.is_coordinated:
-            raise RequestError.with_default_message(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        producer = TransactionProducer(request.producer_id, request.producer_epoch)
-        verified = await self._transactions.verify(
-            TransactionalProducer(
-                request.transactional_id, *producer, operation_of_txn_offset_commit(version)
-            ),
-            {partition: _NO_SEQUENCE},
-        )
-        where = partition.topic_partition
-        if where in verified.errors:
-            raise RequestError.with_default_message(verified.errors[where])
-        return TransactionWrite(producer, verified.append_to(where))
-
-    async def complete_transaction(self, partition: int, marker: TransactionMarker) -> None:
+    def complete_transaction(
+        self, partition: int, marker: TransactionMarker, then: Then[None]
+    ) -> None:
         """Write the marker that ends a transaction to a partition of ``__consumer_offsets``.
 
-        Returns when it is committed, with the transaction's offsets.
+        `then` is called when it is committed, with the transaction's offsets.
         """
         if not self._is_active:
             raise RequestError.with_default_message(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        await self._runtime.context(partition).complete_transaction(marker)
+        self._runtime.context(partition).complete_transaction(marker, then)
 
-    async def fetch_offsets(
-        self, request: OffsetFetchRequestGroup, *, require_stable: bool
-    ) -> OffsetFetchResponseGroup:
-        """Return a group's offsets; with `require_stable` the newest, once they are committed."""
-        if not require_stable:
-            context = self._context(request.group_id)
-            return context.read(lambda shard: shard.fetch_offsets(request, require_stable=False))
+    def fetch_offsets(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+        """Return a group's committed offsets."""
+        context = self._context(request.group_id)
+        return context.read(lambda shard: shard.fetch_offsets(request, require_stable=False))
 
-        return await self._write(
+    def fetch_stable_offsets(
+        self, request: OffsetFetchRequestGroup, then: Then[OffsetFetchResponseGroup]
+    ) -> None:
+        """Return a group's newest offsets, once they are committed."""
+        self._write(
             request.group_id,
             lambda shard, _: CoordinatorResult(
                 effects=Effects(), response=shard.fetch_offsets(request, require_stable=True)
             ),
+            then,
             append_error_to_fetch_error,
         )
 
-    async def delete_offsets(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    def delete_offsets(
+        self, request: OffsetDeleteRequest, then: Then[OffsetDeleteResponse]
+    ) -> None:
         """Delete offsets of topics that no member consumes."""
         self._demand_group_id(request.group_id)
-        return await self._write(
-            request.group_id, lambda shard, now_ms: shard.delete_offsets(request, now_ms)
+        self._write(
+            request.group_id, lambda shard, now_ms: shard.delete_offsets(request, now_ms), then
         )
 
-    async def delete_groups(
-        self, group_ids: Sequence[str]
-    ) -> list[DeleteGroupsResponseDeletableGroupResult]:
+    def delete_groups(
+        self,
+        group_ids: Sequence[str],
+        then: Then[list[DeleteGroupsResponseDeletableGroupResult]],
+    ) -> None:
         """Delete empty groups, no id twice; those of one partition in one batch."""
-        deletions = [self._delete_groups(ids) for ids in self._by_partition(group_ids).values()]
-        return [result for results in await asyncio.gather(*deletions) for result in results]
+        by_partition = self._by_partition(group_ids)
+        results: dict[int, list[DeleteGroupsResponseDeletableGroupResult]] = {}
+
+        def deleted(
+            partition: int, result: list[DeleteGroupsResponseDeletableGroupResult] | RequestError
+        ) -> None:
+            if isinstance(result, RequestError):
+                result = [
+                    DeleteGroupsResponseDeletableGroupResult(one, result.code)
+                    for one in by_partition[partition]
+                ]
+            results[partition] = result
+            if len(results) == len(by_partition):
+                then([one for each in by_partition for one in results[each]])
+
+        for partition, ids in by_partition.items():
+            try:
+                self._write(ids[0], _deletion(ids), partial(deleted, partition))
+            except RequestError as error:
+                deleted(partition, error)
+        if not by_partition:
+            then([])
 
     def describe_group(self, version: int, group_id: str) -> DescribeGroupsResponseDescribedGroup:
         """Describe a group as it is committed."""
@@ -301,41 +317,45 @@ class GroupCoordinatorService:
         is_valid = settings.session_timeout_ms_min <= timeout_ms <= settings.session_timeout_ms_max
         return None if is_valid else ErrorCode.INVALID_SESSION_TIMEOUT
 
-    async def _write(
+    def _write(
         self,
         group_id: str,
         decide: WriteOperation[Response],
+        then: Then[Response],
         mapping: ErrorMapping = append_error_to_response_error,
         transaction: TransactionWrite = OUTSIDE,
-    ) -> Response:
+    ) -> None:
+        def written(result: Response | RequestError | None) -> None:
+            assert result is not None
+            then(_mapped(result, mapping) if isinstance(result, RequestError) else result)
+
         try:
-            response = await self._context(group_id).write(decide, transaction)
+            self._context(group_id).write(decide, written, transaction)
         except RequestError as error:
             raise _mapped(error, mapping) from error
-        assert response is not None
-        return response
 
-    async def _promised(
-        self, group_id: str, promise: Promise, decide: WriteOperation[None]
-    ) -> Answer:
-        """Return the answer of a promise; an operation that fails before that ends it."""
+    def _write_promised(
+        self,
+        group_id: str,
+        promise: Promise,
+        decide: WriteOperation[None],
+        refuse: Callable[[RequestError], None],
+    ) -> None:
+        """Do an operation that may keep its promise later; one that fails before ends it.
+
+        A response may leave before its records are committed: their fate matters no more then.
+        """
+
+        def written(result: RequestError | None) -> None:
+            if result is not None:
+                promise.is_kept = True
+                refuse(_mapped(result, append_error_to_response_error))
+
         context = self._context(group_id)
-        answered = context.promises.make(promise)
         try:
-            written = context.write(decide)
-            # An answer may leave before its records are committed; their fate matters no more then.
-            written.add_done_callback(_look_at)
-            await asyncio.wait((answered, written), return_when=asyncio.FIRST_COMPLETED)
-            if not answered.done():
-                await written
-            return await answered
+            context.write(decide, written)
         except RequestError as error:
-            if answered.done():
-                return answered.result()
-            promise.is_kept = True
-            raise _mapped(error, append_error_to_response_error) from error
-        finally:
-            context.promises.forget(promise)
+            written(error)
 
     def _by_partition(self, group_ids: Sequence[str]) -> Mapping[int, list[str]]:
         found: dict[int, list[str]] = {}
@@ -343,21 +363,23 @@ class GroupCoordinatorService:
             found.setdefault(self.partition_for(group_id), []).append(group_id)
         return found
 
-    async def _delete_groups(
-        self, group_ids: list[str]
-    ) -> list[DeleteGroupsResponseDeletableGroupResult]:
-        try:
-            return await self._write(
-                group_ids[0], lambda shard, now_ms: shard.delete_groups(group_ids, now_ms)
-            )
-        except RequestError as error:
-            return [DeleteGroupsResponseDeletableGroupResult(one, error.code) for one in group_ids]
+
+class _Once(Generic[Response]):
+    """Hands on the first result of several."""
+
+    def __init__(self, then: Then[Response]) -> None:
+        self._then: Then[Response] | None = then
+
+    def __call__(self, result: Response | RequestError) -> None:
+        then, self._then = self._then, None
+        if then is not None:
+            then(result)
 
 
-def _look_at(future: asyncio.Future[Any]) -> None:
-    """Take note of a future's error, which is no error of the program."""
-    if not future.cancelled():
-        future.exception()
+def _deletion(
+    group_ids: list[str],
+) -> WriteOperation[list[DeleteGroupsResponseDeletableGroupResult]]:
+    return lambda shard, now_ms: shard.delete_groups(group_ids, now_ms)
 
 
 def _mapped(error: RequestError, mapping: ErrorMapping) -> RequestError:

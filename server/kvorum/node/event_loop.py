@@ -1,4 +1,7 @@
-"""The environment of a driver: time, turns, and threads for blocking work."""
+"""Time, turns, and threads for blocking work, as what runs in an event loop needs them.
+
+What is written against `Runtime` runs in asyncio's loop and in a simulated one.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from kvorum.node.clock import Clock
-from kvorum.node.raft.peer_exchange import PeerResult
-from kvorum.raft.effects import Send
 
 
 class Timer(Protocol):
@@ -40,18 +41,6 @@ class Runtime(Clock, Protocol):
     def when_idle(self, callback: Callable[[], None]) -> None:
         """Call back once no blocking work is under way: at once if there is none."""
         ...
-
-
-class Links(Protocol):
-    """Connections to other replicas."""
-
-    def send(self, send: Send) -> None:
-        """Send a request; its result is reported once, with its number."""
-        ...
-
-
-Connect = Callable[[Callable[[int, PeerResult], None]], Links]
-"""Creates the links of a replica, given the callback for results of requests."""
 
 
 class AsyncioRuntime:
