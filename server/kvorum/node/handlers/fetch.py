@@ -4,7 +4,7 @@
 2. A partition that is unknown, forbidden or not hosted here is refused.
 3. The others are read. The first one with records returns a batch of any size; what the others
    return fits into the rest of the response.
-4. Unless there is enough, or something to tell at once, the response waits for `max_wait_ms`.
+4. Unless there is enough, or something to report at once, the response waits for `max_wait_ms`.
 5. A consumer's response counts for its quota; what a follower gets counts for the throttled
    replicas (KIP-73).
 
