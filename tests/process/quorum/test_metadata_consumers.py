@@ -203,13 +203,13 @@ def test_a_broker_without_a_quorum_sends_nobody_back_who_is_ahead_of_it(
     kind: type[ConfluentReader | KafkaPythonReader],
     reset: str,
 ) -> None:
-    end_offset = create_everywhere(brokers, "before")
+    create_everywhere(brokers, "before")
     leader = quorum.wait_for_leader()
     others = [member for member in quorum.members.values() if member is not leader]
     for member in [*others, leader]:
         quorum.pause(member)
     # Another broker would have these records; this one does not, and cannot ask.
-    ahead = end_offset + 1
+    ahead = brokers[0].end_offset + 1
     with closing(kind(brokers[0].address, ahead, reset=reset)) as reader:
         until = time.monotonic() + 4 * int(TIMES["controller.quorum.fetch.timeout.ms"]) / 1000
         while time.monotonic() < until:
