@@ -11,9 +11,8 @@ from typing import Self
 
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.node import Key, Kind, Node
-from tests.support.node_process import run_kvorum, write_properties
-from tests.support.ports import free_ports
+from tests.support.node import COMBINED, NO_VOTERS, Key, Kind, Node
+from tests.support.node_process import run_kvorum
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -52,10 +51,15 @@ class ControllerQuorum:
         self.kind: Kind = kind
         self._format_options = format_options
         self.cluster_id = run_kvorum("storage", "random-uuid").strip()
-        self._tools = tools
+        self._tools = tools if kind == "kafka" else None
         self.controllers = {
-            node_id: Node(kind, node_id, port, folder / str(node_id), java)
-            for node_id, port in enumerate(free_ports(count), 1)
+            node_id: Node(
+                folder / str(node_id),
+                {"process.roles": "controller"},
+                node_id=node_id,
+                java=java if kind == "kafka" else None,
+            )
+            for node_id in range(1, count + 1)
         }
 
     def __enter__(self) -> Self:
@@ -78,17 +82,7 @@ class ControllerQuorum:
     def write_settings(self, quorum: Mapping[str, str], *node_ids: int) -> None:
         """Write the server.properties of some controllers, of all if none is named."""
         for node_id in node_ids or self.controllers:
-            controller = self.controllers[node_id]
-            settings = {
-                "process.roles": "controller",
-                "node.id": str(controller.node_id),
-                "listeners": f"CONTROLLER://{controller.address}",
-                "advertised.listeners": f"CONTROLLER://{controller.address}",
-                "controller.listener.names": "CONTROLLER",
-                "log.dirs": str(controller.data),
-                **quorum,
-            }
-            write_properties(controller.properties, settings)
+            self.controllers[node_id].configure(quorum)
 
     def write_dynamic_settings(self) -> None:
         """Have the voters found out from whoever answers."""
@@ -103,23 +97,18 @@ class ControllerQuorum:
         )
         for node_id in self.controllers:
             first = ("--initial-controllers", listed)
-            self.format(node_id, *(first if node_id in ids else ("--no-initial-controllers",)))
+            self.format(node_id, *(first if node_id in ids else NO_VOTERS))
 
     def format(self, node_id: int, *options: str) -> None:
         """Format one controller's directory."""
-        properties = str(self.controllers[node_id].properties)
-        arguments = ("format", "-t", self.cluster_id, "-c", properties, *options)
-        arguments += tuple(self._format_options)
-        if self.kind == "kvorum":
-            run_kvorum("storage", *arguments)
-        else:
-            done = self._tools.run("kafka-storage", *arguments)
-            assert done.exit_code == 0, done.stdout + done.stderr
+        self.controllers[node_id].format(
+            (*options, *self._format_options), cluster_id=self.cluster_id, tools=self._tools
+        )
 
     def start(self, *node_ids: int) -> None:
         """Start some controllers, all of them if none is named."""
         for node_id in node_ids or self.controllers:
-            self.controllers[node_id].start()
+            self.controllers[node_id].launch()
 
     def wipe(self, node_id: int) -> None:
         """Lose a stopped controller's disk."""
@@ -196,20 +185,10 @@ class ControllerQuorum:
 
 def write_settings_with_a_broker(quorum: ControllerQuorum) -> str:
     """Make the first node a broker as well, and return where it listens as one."""
-    (port,) = free_ports(1)
-    broker, controller = f"127.0.0.1:{port}", quorum.controllers[1].address
-    listeners = f"PLAINTEXT://{broker},CONTROLLER://{controller}"
     quorum.write_dynamic_settings()
-    quorum.write_settings(
-        {
-            "controller.quorum.bootstrap.servers": quorum.addresses,
-            "process.roles": "broker,controller",
-            "listeners": listeners,
-            "advertised.listeners": listeners,
-        },
-        1,
-    )
-    return broker
+    bootstrap = {"controller.quorum.bootstrap.servers": quorum.addresses}
+    quorum.write_settings({**bootstrap, "process.roles": COMBINED}, 1)
+    return quorum.controllers[1].broker
 
 
 def registered_controllers(address: str) -> set[int]:

@@ -8,9 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from tests.support.kafka.java import Java
-from tests.support.node import Node
-from tests.support.node_process import run_kvorum, write_properties
-from tests.support.ports import free_ports
+from tests.support.node import NO_VOTERS, STANDALONE, Node
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -32,15 +30,12 @@ from kvorum.wire.messages.describe_quorum import (
 OURS, REAL = 1, 2
 
 
-LOG = Path("__cluster_metadata-0", "00000000000000000000.log")
-
-
 def both_kinds(folder: Path, java: Java) -> dict[int, Node]:
     """Return a controller of ours and a real one, neither formatted nor started."""
-    ours, real = free_ports(2)
+    settings = {"process.roles": "controller"}
     return {
-        OURS: Node("kvorum", OURS, ours, folder / str(OURS), java),
-        REAL: Node("kafka", REAL, real, folder / str(REAL), java),
+        OURS: Node(folder / str(OURS), settings, node_id=OURS),
+        REAL: Node(folder / str(REAL), settings, node_id=REAL, java=java),
     }
 
 
@@ -81,7 +76,7 @@ def until(voters: dict[int, Node], state: str, holds: Callable[[Described], bool
 
     def look() -> Described | None:
         for voter in voters.values():
-            found = described(voter.port)
+            found = described(voter.controller_port)
             if found is not None and found.error_code == ErrorCode.NONE and holds(found):
                 return found
         return None
@@ -115,6 +110,15 @@ ERROR = re.compile(" ERROR | FATAL ")
 Controllers = dict[int, Node]
 
 
+_SETTINGS = {
+    "process.roles": "controller",
+    # Snapshots after a few records, so that the wish goes through snapshots as well.
+    "metadata.log.max.record.bytes.between.snapshots": "2000",
+    # A broker that a test plays sends no more heartbeats than the first.
+    "broker.session.timeout.ms": "600000",
+}
+
+
 def formed(
     folder: Path,
     java: Java,
@@ -122,39 +126,22 @@ def formed(
     ours: Collection[int],
     real: Collection[int],
     first: int,
-    cluster_id: str | None = None,
 ) -> Controllers:
     """Format controllers: `first` is a quorum of its own, the others are observers."""
-    ports = free_ports(len(ours) + len(real))
     made = {
         node_id: Node(
-            "kvorum" if node_id in ours else "kafka", node_id, port, folder / str(node_id), java
+            folder / str(node_id),
+            _SETTINGS,
+            node_id=node_id,
+            java=None if node_id in ours else java,
         )
-        for node_id, port in zip((*ours, *real), ports, strict=True)
+        for node_id in (*ours, *real)
     }
     servers = ",".join(one.address for one in made.values())
-    cluster_id = cluster_id or run_kvorum("storage", "random-uuid").strip()
     for node_id, one in made.items():
-        write_properties(one.properties, _settings(one, servers))
-        start = "--standalone" if node_id == first else "--no-initial-controllers"
-        properties = str(one.properties)
-        run_kvorum("storage", "format", "--cluster-id", cluster_id, "--config", properties, start)
+        one.configure({"controller.quorum.bootstrap.servers": servers})
+        one.format(STANDALONE if node_id == first else NO_VOTERS)
     return made
-
-
-def _settings(one: Node, servers: str) -> dict[str, str]:
-    return {
-        "process.roles": "controller",
-        "node.id": str(one.node_id),
-        "controller.listener.names": "CONTROLLER",
-        "listeners": f"CONTROLLER://{one.address}",
-        "log.dirs": str(one.data),
-        "controller.quorum.bootstrap.servers": servers,
-        # Snapshots after a few records, so that the wish goes through snapshots as well.
-        "metadata.log.max.record.bytes.between.snapshots": "2000",
-        # A broker that a test plays sends no more heartbeats than the first.
-        "broker.session.timeout.ms": "600000",
-    }
 
 
 def end(controllers: Controllers) -> None:
@@ -165,7 +152,7 @@ def end(controllers: Controllers) -> None:
 
 def start(controllers: Mapping[int, Node], *node_ids: int) -> None:
     for node_id in node_ids:
-        controllers[node_id].start()
+        controllers[node_id].launch()
 
 
 def are_observing(controllers: Controllers, *node_ids: int) -> None:
@@ -214,7 +201,6 @@ def faults(log: str) -> list[str]:
 
 def whole_log(one: Node) -> bytes:
     """Return the log of a stopped controller, with the snapshot that it begins with."""
-    folder = one.data / "__cluster_metadata-0"
-    segments = sorted(folder.glob("*.log"))
-    snapshots = folder.glob(f"{segments[0].stem}-*.checkpoint")
+    segments = sorted(one.metadata_log.glob("*.log"))
+    snapshots = one.metadata_log.glob(f"{segments[0].stem}-*.checkpoint")
     return b"".join(file.read_bytes() for file in (*snapshots, *segments))

@@ -13,7 +13,7 @@ from tests.interop.differential.comparing import is_array, is_object
 from tests.interop.differential.messages import message_of
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -192,12 +192,10 @@ def clients(
     """Connections to a broker of ours and to a real one, once both have been closed alike."""
     folder = tmp_path_factory.mktemp("brokers")
     with (
-        KvorumNode(folder / "ours", SETTINGS) as ours,
-        RealKafka(
-            java=java, tools=kafka_tools, folder=folder / "real", overrides=SETTINGS
-        ) as theirs,
-        RawClient(ours.bootstrap_servers) as to_ours,
-        RawClient(theirs.bootstrap_servers) as to_theirs,
+        Node(folder / "ours", SETTINGS).format() as ours,
+        Node(folder / "real", SETTINGS, java=java).format(tools=kafka_tools) as theirs,
+        RawClient(ours.address) as to_ours,
+        RawClient(theirs.address) as to_theirs,
     ):
         for client in (to_ours, to_theirs):
             _close(client)

@@ -21,7 +21,7 @@ from tests.interop.protocol.broker_bodies import bodies
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.topics import topic_id, wait_until_led
 from tests.support.waiting import PATIENCE_S, wait_for
@@ -171,13 +171,11 @@ def brokers(
 ) -> Iterator[tuple[Broker, Broker]]:
     """Ours and a real one, for all requests."""
     folder = tmp_path_factory.mktemp("broker-limits")
-    for name in ("ours", "real"):
-        (folder / name).mkdir()
     with (
-        RealKafka(java=java, tools=kafka_tools, folder=folder / "real", overrides=SETTINGS) as real,
-        KvorumNode(folder / "ours", overrides=SETTINGS) as ours,
+        Node(folder / "real", SETTINGS, java=java).format(tools=kafka_tools) as real,
+        Node(folder / "ours", SETTINGS).format() as ours,
     ):
-        yield Broker(ours.bootstrap_servers), Broker(real.bootstrap_servers)
+        yield Broker(ours.address), Broker(real.address)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.topics import topic_id, wait_until_led
 
@@ -216,12 +216,12 @@ def servers(
     # So few that some requests find no room for a session.
     slots = {"max.incremental.fetch.session.cache.slots": "64"}
     with (
-        RealKafka(java=java, tools=kafka_tools, folder=folder / "real", overrides=slots) as real,
-        KvorumNode(folder / "ours", slots) as ours,
-        RawClient(real.bootstrap_servers) as theirs,
-        RawClient(ours.bootstrap_servers) as mine,
+        Node(folder / "real", slots, java=java).format(tools=kafka_tools) as real,
+        Node(folder / "ours", slots).format() as ours,
+        RawClient(real.address) as theirs,
+        RawClient(ours.address) as mine,
     ):
-        both = Server(theirs, real.bootstrap_servers), Server(mine, ours.bootstrap_servers)
+        both = Server(theirs, real.address), Server(mine, ours.address)
         for topic in TOPICS:
             create(both, topic)
         yield both

@@ -13,7 +13,7 @@ from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.threads import Threads
 from tests.support.waiting import wait_for
 
@@ -44,10 +44,10 @@ def nodes(
     """The addresses of a real node and of ours, each with the topic and its records."""
     folder = tmp_path_factory.mktemp("groups-by-tools")
     with (
-        RealKafka(java=java, tools=kafka_tools, folder=folder / "real", overrides=SETTINGS) as real,
-        KvorumNode(folder / "ours", SETTINGS) as ours,
+        Node(folder / "real", SETTINGS, java=java).format(tools=kafka_tools) as real,
+        Node(folder / "ours", SETTINGS).format() as ours,
     ):
-        for servers in (real.bootstrap_servers, ours.bootstrap_servers):
+        for servers in (real.address, ours.address):
             with ConfluentDriver(servers) as driver:
                 assert driver.create_topics([TopicWish(TOPIC)])[TOPIC].code == 0
             produced = kafka_tools.run(
@@ -57,7 +57,7 @@ def nodes(
             )
             assert produced.exit_code == 0
             assert consume(servers, kafka_tools).stdout.splitlines() == LINES
-        yield real.bootstrap_servers, ours.bootstrap_servers
+        yield real.address, ours.address
 
 
 @pytest.fixture

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.mixed_quorum import LOG, OURS, REAL, both_kinds, described, last_words
+from tests.interop.mixed_quorum import OURS, REAL, both_kinds, described, last_words
 from tests.support.kafka.java import Java
 from tests.support.node import Node
-from tests.support.node_process import run_kvorum, write_properties
 from tests.support.waiting import wait_for
 
 from kvorum.wire.records import read_batches
@@ -20,32 +19,18 @@ def voters(tmp_path: Path, java: Java) -> Iterator[dict[int, Node]]:
     """Both voters, formatted and not started."""
     made = both_kinds(tmp_path, java)
     quorum = ",".join(f"{voter.node_id}@{voter.address}" for voter in made.values())
-    cluster_id = run_kvorum("storage", "random-uuid").strip()
     for voter in made.values():
-        write_settings(voter, quorum)
-        config = ["--config", str(voter.properties)]
-        run_kvorum("storage", "format", "--cluster-id", cluster_id, *config)
+        voter.configure({"controller.quorum.voters": quorum})
+        voter.format(())
     yield made
     for voter in made.values():
         voter.kill()
 
 
-def write_settings(voter: Node, quorum: str) -> None:
-    settings = {
-        "process.roles": "controller",
-        "node.id": str(voter.node_id),
-        "controller.quorum.voters": quorum,
-        "controller.listener.names": "CONTROLLER",
-        "listeners": f"CONTROLLER://{voter.address}",
-        "log.dirs": str(voter.data),
-    }
-    write_properties(voter.properties, settings)
-
-
 def leader_with_a_follower(voters: dict[int, Node]) -> Node | None:
     """Return who leads, once the other has all that is committed."""
     for voter in voters.values():
-        found = described(voter.port)
+        found = described(voter.controller_port)
         if found is not None and found.error_code == 0 and found.high_watermark > 0:
             ends = [state.log_end_offset for state in found.current_voters]
             if min(ends) >= found.high_watermark:
@@ -67,7 +52,7 @@ def test_leadership_goes_back_and_forth_and_the_logs_are_the_same(
     voters: dict[int, Node],
 ) -> None:
     for voter in voters.values():
-        voter.start()
+        voter.launch()
     has_led: set[int] = set()
     for _ in range(ROUNDS_MAX):
         leader = leader_of(voters)
@@ -75,13 +60,13 @@ def test_leadership_goes_back_and_forth_and_the_logs_are_the_same(
         if has_led == {OURS, REAL}:
             break
         leader.stop()
-        leader.start()
+        leader.launch()
     assert has_led == {OURS, REAL}
     last = leader_of(voters)
     follower = voters[REAL if last.node_id == OURS else OURS]
     follower.stop()
     last.stop()
-    logs = [(voter.data / LOG).read_bytes() for voter in voters.values()]
+    logs = [voter.first_segment.read_bytes() for voter in voters.values()]
     shared = min(map(len, logs))
     assert logs[0][:shared] == logs[1][:shared]
     epochs = [batch.partition_leader_epoch for batch in read_batches(logs[0][:shared])]

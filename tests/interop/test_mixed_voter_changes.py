@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import pytest
 from tests.interop.mixed_quorum import (
-    LOG,
     OURS,
     REAL,
     Described,
@@ -19,8 +18,7 @@ from tests.interop.mixed_quorum import (
     voter_ids,
 )
 from tests.support.kafka.java import Java
-from tests.support.node import Node
-from tests.support.node_process import run_kvorum, write_properties
+from tests.support.node import CLUSTER_ID, NO_VOTERS, STANDALONE, Node
 from tests.support.waiting import wait_for
 
 from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
@@ -49,29 +47,18 @@ def voters(tmp_path: Path, java: Java) -> Iterator[dict[int, Node]]:
         voter.kill()
 
 
-def write_settings(voter: Node, **quorum: str) -> None:
-    settings = {
-        "process.roles": "controller",
-        "node.id": str(voter.node_id),
-        "controller.listener.names": "CONTROLLER",
-        "listeners": f"CONTROLLER://{voter.address}",
-        "log.dirs": str(voter.data),
-    }
-    settings |= {f"controller.quorum.{name}": value for name, value in quorum.items()}
-    write_properties(voter.properties, settings)
-
-
-def form(voters: dict[int, Node], *, first: int) -> str:
+def form(voters: dict[int, Node], *, first: int) -> None:
     """Format `first` as a quorum of its own, the other to join by itself; start both."""
-    cluster_id = run_kvorum("storage", "random-uuid").strip()
     servers = ",".join(voter.address for voter in voters.values())
     for voter in voters.values():
-        write_settings(voter, **{"bootstrap.servers": servers, "auto.join.enable": "true"})
-        start = "--standalone" if voter.node_id == first else "--no-initial-controllers"
-        arguments = ("--cluster-id", cluster_id, "--config", str(voter.properties), start)
-        run_kvorum("storage", "format", *arguments)
-        voter.start()
-    return cluster_id
+        voter.configure(
+            {
+                "controller.quorum.bootstrap.servers": servers,
+                "controller.quorum.auto.join.enable": "true",
+            }
+        )
+        voter.format(STANDALONE if voter.node_id == first else NO_VOTERS)
+        voter.launch()
 
 
 def form_static(voters: dict[int, Node], *, leader: int) -> None:
@@ -79,14 +66,17 @@ def form_static(voters: dict[int, Node], *, leader: int) -> None:
 
     Restarting the other until it loses would not do: of two voters either may win each time.
     """
-    cluster_id = run_kvorum("storage", "random-uuid").strip()
     quorum = ",".join(f"{voter.node_id}@{voter.address}" for voter in voters.values())
     for voter in voters.values():
         wait_ms = 1000 if voter.node_id == leader else NEVER_MS
-        write_settings(voter, **{"voters": quorum, "election.timeout.ms": str(wait_ms)})
-        arguments = ("--cluster-id", cluster_id, "--config", str(voter.properties))
-        run_kvorum("storage", "format", *arguments)
-        voter.start()
+        voter.configure(
+            {
+                "controller.quorum.voters": quorum,
+                "controller.quorum.election.timeout.ms": str(wait_ms),
+            }
+        )
+        voter.format(())
+        voter.launch()
 
 
 def ask(voter: Node, request: Message, kind: type[_Response]) -> _Response:
@@ -94,7 +84,7 @@ def ask(voter: Node, request: Message, kind: type[_Response]) -> _Response:
 
     async def exchange() -> _Response:
         connection = await ClientConnection.open(
-            host="127.0.0.1", port=voter.port, client_id="test", timeout_ms=10_000
+            host="127.0.0.1", port=voter.controller_port, client_id="test", timeout_ms=10_000
         )
         try:
             return await connection.request(request, kind, timeout_ms=10_000)
@@ -115,7 +105,7 @@ def is_complete(found: Described) -> bool:
 
 
 def assert_logs_agree(voters: dict[int, Node]) -> None:
-    logs = [(voter.data / LOG).read_bytes() for voter in voters.values()]
+    logs = [voter.first_segment.read_bytes() for voter in voters.values()]
     shared = min(map(len, logs))
     assert shared > 0
     assert logs[0][:shared] == logs[1][:shared]
@@ -125,7 +115,7 @@ def assert_logs_agree(voters: dict[int, Node]) -> None:
 def test_one_joins_the_other_and_stays_when_that_is_removed(
     voters: dict[int, Node], first: int
 ) -> None:
-    cluster_id = form(voters, first=first)
+    form(voters, first=first)
     found = until_complete(voters)
     assert found.leader_id == first
     key = next(
@@ -134,7 +124,7 @@ def test_one_joins_the_other_and_stays_when_that_is_removed(
         if state.replica_id == first
     )
     # It must not join again, so it stops as soon as it has answered. The join may not be over yet.
-    request = RemoveRaftVoterRequest(cluster_id, *key)
+    request = RemoveRaftVoterRequest(CLUSTER_ID, *key)
 
     def answered() -> RemoveRaftVoterResponse | None:
         answer = ask(voters[first], request, RemoveRaftVoterResponse)

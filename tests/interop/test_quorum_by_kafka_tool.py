@@ -10,8 +10,8 @@ from tests.interop.quorum_story import Story, Tool
 from tests.interop.quorum_tools import run_ours, run_real
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import listens
 from tests.support.node import Kind
+from tests.support.ports import listens
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.slow

@@ -48,7 +48,7 @@ def want(controllers: Controllers, replicas: Sequence[int] | None) -> None:
 
     def is_written() -> bool:
         for one in controllers.values():
-            found = described(one.port)
+            found = described(one.controller_port)
             if found is not None and found.error_code == ErrorCode.NONE:
                 code, message = alter(controllers[found.leader_id].address, replicas)
                 assert code in {ErrorCode.NONE, ErrorCode.INVALID_REPLICA_ASSIGNMENT}, message

@@ -13,7 +13,7 @@ from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.stream_rows import stream_over
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import listens
+from tests.support.ports import listens
 from tests.support.waiting import wait_for
 
 from kvorum.spark.errors import QuorumError

@@ -17,7 +17,7 @@ from tests.interop.controller_quorum import (
 from tests.interop.quorum_tools import run_ours, run_real, without_progress
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import listens
+from tests.support.ports import listens
 from tests.support.quorum.reassigning import alter
 from tests.support.waiting import wait_for
 

@@ -13,8 +13,7 @@ from confluent_kafka import Consumer, Producer
 from tests.interop.controller_quorum import ControllerQuorum
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import listens
-from tests.support.ports import free_ports
+from tests.support.ports import free_ports, listens
 from tests.support.threads import Threads
 from tests.support.topics import create
 from tests.support.waiting import PATIENCE_S, wait_for

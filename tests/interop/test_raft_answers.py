@@ -12,7 +12,7 @@ from tests.interop.protocol.requests import Fields
 from tests.interop.raft_answers import answer, quorum_of
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.waiting import wait_for
 
 from kvorum.node.handlers.registry import controller_apis
@@ -42,10 +42,9 @@ def addresses(
 ) -> Iterator[tuple[str, str]]:
     """The controller listeners of ours and of the real node."""
     folder = tmp_path_factory.mktemp("raft-answers")
-    (folder / "ours").mkdir()
-    real_kafka = RealKafka(java=java, tools=kafka_tools, folder=folder / "real")
-    with KvorumNode(folder / "ours") as ours, real_kafka as real:
-        yield ours.controller_servers, real.controller_servers
+    real_kafka = Node(folder / "real", java=java).format(tools=kafka_tools)
+    with Node(folder / "ours").format() as ours, real_kafka as real:
+        yield ours.controller, real.controller
 
 
 def answers(address: str, fields: Fields, *, key: int, version: int) -> Json:

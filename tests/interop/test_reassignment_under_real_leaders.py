@@ -26,7 +26,6 @@ from tests.interop.mixed_quorum import (
     voter_ids,
     whole_log,
 )
-from tests.support.combined_node import CLUSTER_ID
 from tests.support.kafka.java import Java
 from tests.support.metrics_scrape import reassignment_figures
 from tests.support.node import Node
@@ -56,7 +55,7 @@ STEP = re.compile(r"Reassigning the quorum in place of its leader .*step=\"(\w+ 
 @pytest.fixture
 def controllers(tmp_path: Path, java: Java) -> Iterator[Controllers]:
     """Controllers of both kinds, formatted; node 2, a real one, is a quorum of its own."""
-    made = formed(tmp_path, java, ours=OURS, real=REAL, first=2, cluster_id=CLUSTER_ID)
+    made = formed(tmp_path, java, ours=OURS, real=REAL, first=2)
     yield made
     end(made)
 
@@ -170,7 +169,7 @@ def kill_the_leader_of_each_step(controllers: Controllers, targets: str) -> list
             killed.append(found.leader_id)
             leader = controllers[found.leader_id]
             leader.kill()
-            leader.start()
+            leader.launch()
             return False
         return ",".join(map(str, sorted(voters))) == targets
 

@@ -1,6 +1,6 @@
 """A played broker: what it says to its controller, so that partitions have a place."""
 
-from tests.support.combined_node import CLUSTER_ID
+from tests.support.node import CLUSTER_ID
 from tests.support.quorum.controller_processes import Quorum
 from tests.support.raw_client import RawClient
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from tests.support.combined_node import CLUSTER_ID
+from tests.support.node import CLUSTER_ID
 from tests.support.quorum.controller_processes import Member, Quorum
 
 from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest

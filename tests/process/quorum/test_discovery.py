@@ -11,7 +11,7 @@ from typing import Self
 
 import pytest
 from tests.process.quorum.unharmed_quorum import commit_topic
-from tests.support.combined_node import CLUSTER_ID
+from tests.support.node import CLUSTER_ID
 from tests.support.node_process import kvorum_server, run_kvorum, write_properties
 from tests.support.played_broker import register_broker
 from tests.support.ports import free_ports

@@ -19,8 +19,8 @@ from tests.support.clients.metadata_readers import (
     Read,
     records_on_disk,
 )
-from tests.support.combined_node import CLUSTER_ID, LOG_DIRECTORY
 from tests.support.metadata_consumer import LATEST, offset_for
+from tests.support.node import CLUSTER_ID, LOG_DIRECTORY
 from tests.support.node_process import NodeProcess, kvorum_server, run_kvorum, write_properties
 from tests.support.ports import free_ports
 from tests.support.quorum.controller_processes import TIMES, Quorum

@@ -7,7 +7,7 @@ import pytest
 from tests.process.quorum.peer_requests import Setting, now_in
 from tests.process.quorum.unharmed_quorum import assert_unharmed
 from tests.process.spoilt_requests import Spoilt, name_of, spoil
-from tests.support.combined_node import OTHER_CLUSTER_ID
+from tests.support.node import OTHER_CLUSTER_ID
 from tests.support.played_broker import register_broker
 from tests.support.quorum.controller_processes import Member, Quorum
 from tests.support.raw_client import RawClient

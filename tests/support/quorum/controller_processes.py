@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from tests.support.combined_node import CLUSTER_ID, LOG_DIRECTORY
+from tests.support.node import CLUSTER_ID, LOG_DIRECTORY
 from tests.support.node_process import (
     Ended,
     NodeProcess,
