@@ -11,12 +11,12 @@ from types import MappingProxyType
 
 from confluent_kafka import KafkaException
 from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.controller_quorum import ControllerQuorum
 from tests.support.clients.driver import ClusterView, PartitionView
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
 from tests.support.node import NO_VOTERS, Kind, Node
 from tests.support.ports import listens
+from tests.support.quorum.quorum import quorum_of
 from tests.support.waiting import wait_for
 
 from kvorum.wire.records import RecordBatch, read_batches
@@ -78,22 +78,16 @@ class BrokerCluster:
     ) -> None:
         self.tools = tools
         self._format_options = () if older is None else ("--release-version", older.release_version)
-        self.quorum = ControllerQuorum(
-            kind,
-            folder / "controllers",
-            count=controllers,
-            java=java,
-            tools=tools,
-            format_options=self._format_options,
+        self.quorum = quorum_of(
+            kind, folder / "controllers", controllers, _QUORUM_SETTINGS, java=java, tools=tools
         )
-        self._bootstrap = {"controller.quorum.bootstrap.servers": self.quorum.addresses}
         runtime = java if older is None else older.java
         self.brokers: dict[int, Node] = {}
         for node_id in range(11, 11 + brokers):
             place = folder / str(node_id)
             own = {
                 **_BROKER_SETTINGS,
-                **self._bootstrap,
+                "controller.quorum.bootstrap.servers": self.quorum.bootstrap_servers,
                 "log.dirs": f"{place / 'one'},{place / 'two'}",
                 **{key: value.format(node_id=node_id) for key, value in settings.items()},
             }
@@ -117,22 +111,17 @@ class BrokerCluster:
                     broker.kill()
 
     def _start(self) -> None:
-        self.quorum.write_settings({**self._bootstrap, **_QUORUM_SETTINGS})
-        self.quorum.form(self.quorum.controllers)
+        self.quorum.form(self.quorum.members, *self._format_options)
         self.quorum.start()
         for broker in self.brokers.values():
-            broker.format(
-                (*NO_VOTERS, *self._format_options),
-                cluster_id=self.quorum.cluster_id,
-                tools=self.tools,
-            )
+            broker.format((*NO_VOTERS, *self._format_options), tools=self.tools)
             broker.launch()
-        for node in (*self.quorum.controllers.values(), *self.brokers.values()):
+        for node in (*self.quorum.members.values(), *self.brokers.values()):
             node.process.come_up()
 
     def metadata_directories(self) -> dict[int, Path]:
         """Return where each node keeps the metadata log, by node id."""
-        nodes = {**self.quorum.controllers, **self.brokers}
+        nodes = {**self.quorum.members, **self.brokers}
         return {node_id: node.metadata_log for node_id, node in nodes.items()}
 
     def metadata_batches(self) -> list[RecordBatch]:
@@ -150,10 +139,7 @@ class BrokerCluster:
 
     def leader_of_quorum(self) -> int:
         """Return who leads the controllers, once somebody does."""
-        found = wait_for(
-            self.quorum.described, "a controller leads", otherwise=self.quorum.last_words
-        )
-        return found.leader_id
+        return self.quorum.leader().node_id
 
     def wait_for_brokers(self, *node_ids: int) -> ClusterView:
         """Wait until exactly these brokers are unfenced, by what every one of them says."""

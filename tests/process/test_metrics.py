@@ -15,7 +15,7 @@ from tests.support.metrics_scrape import Page, Probe, probe, scrape
 from tests.support.node import Node
 from tests.support.node_process import RUNS, NodeProcess
 from tests.support.played_broker import BROKER_ID, register_broker
-from tests.support.quorum.controller_processes import Member, Quorum
+from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.raw_client import RawClient
 from tests.support.separate_pair import Pair, make_pair
 from tests.support.topics import create, create_request
@@ -58,24 +58,24 @@ def wait_until_unready(process: NodeProcess, reason: str) -> Probe:
 
 
 @pytest.fixture
-def quorum(tmp_path: Path) -> Iterator[Quorum]:
+def quorum(tmp_path: Path) -> Iterator[ProxiedQuorum]:
     """Three controllers, and a broker that is registered with them."""
-    with Quorum(tmp_path, 3, is_dynamic=True, settings=LISTENER) as three:
+    with ProxiedQuorum(tmp_path, 3, is_dynamic=True, settings=LISTENER) as three:
         register_broker(three)
         three.wait_until_settled()
         yield three
 
 
-def pages(quorum: Quorum) -> dict[int, Page]:
+def pages(quorum: ProxiedQuorum) -> dict[int, Page]:
     """Scrape every controller that runs."""
     return {
         member.node_id: scrape(address_of(member.process))
         for member in quorum.members.values()
-        if member.is_running
+        if member.process.is_launched
     }
 
 
-def check_agreement(quorum: Quorum, leader: Member) -> dict[int, Page]:
+def check_agreement(quorum: ProxiedQuorum, leader: Node) -> dict[int, Page]:
     """Check what all controllers have to say alike, and what only the leader says."""
     found = pages(quorum)
     for node_id, page in found.items():
@@ -101,15 +101,15 @@ def check_agreement(quorum: Quorum, leader: Member) -> dict[int, Page]:
     return found
 
 
-def test_a_failover_is_to_be_seen(quorum: Quorum) -> None:
+def test_a_failover_is_to_be_seen(quorum: ProxiedQuorum) -> None:
     for member in quorum.members.values():
         wait_until_ready(member.process)
-    old = quorum.wait_for_leader()
+    old = quorum.leader()
     before = check_agreement(quorum, old)
     assert before[old.node_id].value(f"{RAFT}number_of_offline_voters") == 0
-    quorum.kill(old)
-    new = quorum.wait_for_leader()
-    survivors = [member for member in quorum.members.values() if member.is_running]
+    quorum.kill(old.node_id)
+    new = quorum.leader()
+    survivors = [member for member in quorum.members.values() if member.process.is_launched]
     for member in survivors:
         wait_until_ready(member.process)
     quorum.wait_for(
@@ -126,11 +126,11 @@ def test_a_failover_is_to_be_seen(quorum: Quorum) -> None:
     assert not math.isnan(after[new.node_id].value(f"{RAFT}commit_latency_avg"))
 
 
-def test_without_a_majority_a_controller_lives_but_is_not_ready(quorum: Quorum) -> None:
-    leader = quorum.wait_for_leader()
+def test_without_a_majority_a_controller_lives_but_is_not_ready(quorum: ProxiedQuorum) -> None:
+    leader = quorum.leader()
     others = [member for member in quorum.members.values() if member is not leader]
-    quorum.kill(leader)
-    quorum.kill(others[0])
+    quorum.kill(leader.node_id)
+    quorum.kill(others[0].node_id)
     address = address_of(others[1].process)
     answer = wait_until_unready(others[1].process, "no leader of the quorum is known")
     assert answer.said["state"] not in {"leader", "follower"}
@@ -139,12 +139,12 @@ def test_without_a_majority_a_controller_lives_but_is_not_ready(quorum: Quorum) 
     assert (page.value("kvorum_is_alive"), page.value("kvorum_is_ready")) == (1, 0)
 
 
-def test_the_log_of_a_controller_tells_the_story_once(quorum: Quorum) -> None:
-    leader = quorum.wait_for_leader()
+def test_the_log_of_a_controller_tells_the_story_once(quorum: ProxiedQuorum) -> None:
+    leader = quorum.leader()
     follower = next(one for one in quorum.members.values() if one is not leader)
-    quorum.kill(follower)
+    quorum.kill(follower.node_id)
     leader.process.wait_for_line(f"A peer is lost peer={follower.node_id}")
-    quorum.start(follower)
+    quorum.start(follower.node_id)
     follower.process.wait_for_line("All committed metadata is known here")
     lines = "\n".join(leader.process.lines())
     assert lines.count("Became the active controller") == 1
