@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 from tests.interop.clients.confluent import TOPIC, ask_about_access
-from tests.support.kafka.java import Java
+from tests.interop.conftest import BothNodes
 from tests.support.kafka.tools import ToolResult, ToolRunner
 from tests.support.node import Node
 from tests.support.waiting import are_alike, asked_until
@@ -133,15 +133,9 @@ CLIENT_NUMBER: Final = re.compile(r"(clientId=adminclient-)\d+")
 
 
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Node, Node]]:
+def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
     """A node of ours and a real one, with the same authorizer."""
-    folder = tmp_path_factory.mktemp("access")
-    with (
-        Node(folder / "ours", SETTINGS).format() as ours,
-        Node(folder / "real", SETTINGS, java=java).format(tools=kafka_tools) as theirs,
-    ):
+    with both_nodes(SETTINGS) as (theirs, ours):
         yield ours, theirs
 
 

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+from tests.interop.conftest import BothNodes
 from tests.interop.protocol.building import build, comparable
 from tests.interop.protocol.requests import KNOWN_USER, REQUESTS, Fields
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -53,13 +51,9 @@ LISTS_APIS = frozenset({ApiKey.API_VERSIONS})
 
 
 @pytest.fixture(scope="module")
-def addresses(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Mapping[str, Addresses]]:
+def addresses(both_nodes: BothNodes) -> Iterator[Mapping[str, Addresses]]:
     """Ours and the real node's, by listener; both are new but for `orders` and one user."""
-    folder = tmp_path_factory.mktemp("answers")
-    real_kafka = Node(folder / "real", java=java).format(tools=kafka_tools)
-    with Node(folder / "ours").format() as ours, real_kafka as real:
+    with both_nodes() as (real, ours):
         topic = CreateTopicsRequestCreatableTopic("orders", 2, 1)
         credential = AlterUserScramCredentialsRequestScramCredentialUpsertion(
             name=KNOWN_USER, mechanism=1, iterations=4096, salt=b"salt", salted_password=b"secret"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from tests.support.kafka.java import Java
+from tests.interop.conftest import BothNodes
 from tests.support.kafka.tools import ToolResult, ToolRunner
 from tests.support.node import Node
 
@@ -45,15 +45,9 @@ ENTITIES: tuple[tuple[str, str], ...] = (
 
 
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Node, Node]]:
+def nodes(both_nodes: BothNodes, kafka_tools: ToolRunner) -> Iterator[tuple[Node, Node]]:
     """A kvorum node and a real one, with the same settings and the same changes."""
-    folder = tmp_path_factory.mktemp("described")
-    with (
-        Node(folder / "ours", SETTINGS).format() as ours,
-        Node(folder / "theirs", SETTINGS, java=java).format(tools=kafka_tools) as theirs,
-    ):
+    with both_nodes(SETTINGS) as (theirs, ours):
         for node in (ours, theirs):
             prepare(kafka_tools, node)
         yield ours, theirs

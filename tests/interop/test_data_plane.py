@@ -13,11 +13,10 @@ from typing import Any, Final
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.conftest import BothNodes
 from tests.interop.data_plane_script import TOPICS, Script, Step
 from tests.support.clients.driver import TopicWish
 from tests.support.header_variants import header_variants
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import produce
@@ -66,14 +65,8 @@ STAMPED: Final = "stamped"
 
 
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Node, Node]]:
-    folder = tmp_path_factory.mktemp("data-plane")
-    with (
-        Node(folder / "real", java=java).format(tools=kafka_tools) as real,
-        Node(folder / "ours").format() as ours,
-    ):
+def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
+    with both_nodes() as (real, ours):
         for node in (real, ours):
             with ConfluentDriver(node.address) as driver:
                 wishes = [TopicWish(name, configs=dict(TOPICS[name])) for name in TOPICS]

@@ -10,10 +10,8 @@ from typing import Final, NamedTuple
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.conftest import BothNodes
 from tests.support.clients.driver import TopicWish
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.topics import topic_id, wait_until_led
 
@@ -209,15 +207,11 @@ class Script:
 
 
 @pytest.fixture(scope="module")
-def servers(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Server, Server]]:
-    folder = tmp_path_factory.mktemp("fetch-sessions")
+def servers(both_nodes: BothNodes) -> Iterator[tuple[Server, Server]]:
     # So few that some requests find no room for a session.
     slots = {"max.incremental.fetch.session.cache.slots": "64"}
     with (
-        Node(folder / "real", slots, java=java).format(tools=kafka_tools) as real,
-        Node(folder / "ours", slots).format() as ours,
+        both_nodes(slots) as (real, ours),
         RawClient(real.address) as theirs,
         RawClient(ours.address) as mine,
     ):

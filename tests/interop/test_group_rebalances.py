@@ -7,10 +7,9 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 import pytest
+from tests.interop.conftest import BothNodes
 from tests.interop.group_script import SUBSCRIPTION
 from tests.interop.group_servers import SETTINGS, Server, batches, coordinates
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
@@ -273,14 +272,8 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Node, Node]]:
-    folder = tmp_path_factory.mktemp("rebalances")
-    with (
-        Node(folder / "real", QUICK, java=java).format(tools=kafka_tools) as real,
-        Node(folder / "ours", QUICK).format() as ours,
-    ):
+def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
+    with both_nodes(QUICK) as (real, ours):
         for node in (real, ours):
             with RawClient(node.address) as client:
                 node.process.wait_until(lambda: coordinates(client), "groups are coordinated")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.conftest import BothNodes
 from tests.interop.group_script import TOPICS, Script
 from tests.interop.group_servers import (
     PARTITIONS,
@@ -19,8 +20,6 @@ from tests.interop.group_servers import (
     topic_ids,
 )
 from tests.support.clients.driver import TopicWish
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Node
 from tests.support.raw_client import RawClient
 
@@ -37,14 +36,8 @@ SEED: Final = int(os.environ.get("KVORUM_GROUP_SEED", "1"))
 
 
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Node, Node]]:
-    folder = tmp_path_factory.mktemp("groups")
-    with (
-        Node(folder / "real", SETTINGS, java=java).format(tools=kafka_tools) as real,
-        Node(folder / "ours", SETTINGS).format() as ours,
-    ):
+def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
+    with both_nodes(SETTINGS) as (real, ours):
         for node in (real, ours):
             with ConfluentDriver(node.address) as driver:
                 wishes = [TopicWish(name, partitions=PARTITIONS) for name in TOPICS]

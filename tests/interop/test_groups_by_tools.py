@@ -10,10 +10,10 @@ from typing import Final
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.conftest import BothNodes
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.node import Node
 from tests.support.threads import Threads
 from tests.support.waiting import wait_for
 
@@ -38,15 +38,9 @@ RESETS: Final = (
 
 
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, str]]:
+def nodes(both_nodes: BothNodes, kafka_tools: ToolRunner) -> Iterator[tuple[str, str]]:
     """The addresses of a real node and of ours, each with the topic and its records."""
-    folder = tmp_path_factory.mktemp("groups-by-tools")
-    with (
-        Node(folder / "real", SETTINGS, java=java).format(tools=kafka_tools) as real,
-        Node(folder / "ours", SETTINGS).format() as ours,
-    ):
+    with both_nodes(SETTINGS) as (real, ours):
         for servers in (real.address, ours.address):
             with ConfluentDriver(servers) as driver:
                 assert driver.create_topics([TopicWish(TOPIC)])[TOPIC].code == 0

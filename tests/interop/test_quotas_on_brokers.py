@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.conftest import BothNodes
 from tests.support.clients.driver import TopicWish
-from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Node
 from tests.support.raw_client import RawClient
@@ -37,14 +37,8 @@ MARKERS: Final = count(1)
 
 
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Node, Node]]:
-    folder = tmp_path_factory.mktemp("quotas")
-    with (
-        Node(folder / "real", WINDOWS, java=java).format(tools=kafka_tools) as real,
-        Node(folder / "ours", WINDOWS).format() as ours,
-    ):
+def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
+    with both_nodes(WINDOWS) as (real, ours):
         for node in (real, ours):
             with ConfluentDriver(node.address) as driver:
                 assert driver.create_topics([TopicWish(TOPIC)])[TOPIC].code == 0

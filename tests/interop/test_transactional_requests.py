@@ -9,15 +9,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.conftest import BothNodes
 from tests.support.clients.driver import TopicWish
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Node
 from tests.support.raw_client import RawClient
 
@@ -292,11 +290,8 @@ def prepare(node: Node) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_requests_have_the_same_answers(
-    tmp_path: Path, java: Java, kafka_tools: ToolRunner
-) -> None:
-    real = Node(tmp_path / "real", SETTINGS, java=java).format(tools=kafka_tools)
-    with real as theirs, Node(tmp_path / "ours", SETTINGS).format() as ours:
+def test_the_same_requests_have_the_same_answers(both_nodes: BothNodes) -> None:
+    with both_nodes(SETTINGS) as (theirs, ours):
         for node in (theirs, ours):
             prepare(node)
         with (
