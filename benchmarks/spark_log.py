@@ -20,7 +20,7 @@ from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import RealKafka
+from tests.support.node import Node
 
 from kvorum.spark import KvorumLogSource
 
@@ -36,12 +36,9 @@ def rows(folder: Path, java: Java, session: SparkSession, records: int) -> list[
     session.dataSource.register(KvorumLogSource)
     with (
         ToolRunner(java) as tools,
-        RealKafka(java=java, tools=tools, folder=folder) as broker,
+        Node(folder, java=java).format(tools=tools) as broker,
     ):
-        return [
-            _row(session, broker.bootstrap_servers, broker.files.data, codec, records)
-            for codec in CODECS
-        ]
+        return [_row(session, broker.address, broker.data, codec, records) for codec in CODECS]
 
 
 def _row(session: SparkSession, servers: str, data: Path, codec: str, records: int) -> Row:

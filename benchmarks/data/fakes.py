@@ -26,8 +26,7 @@ from benchmarks.node_start import START_SECONDS_MAX, kvorum_node
 from benchmarks.report import Row
 from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.support.kafka.java import Java
-from tests.support.lone_node import listens
-from tests.support.ports import free_ports
+from tests.support.ports import free_ports, listens
 
 ROUNDS: Final = 3
 LARGE: Final = Load(300_000, 1024, ("batch.size=65536",))

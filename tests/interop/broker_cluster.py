@@ -11,14 +11,12 @@ from types import MappingProxyType
 
 from confluent_kafka import KafkaException
 from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.controller_quorum import ControllerQuorum
 from tests.support.clients.driver import ClusterView, PartitionView
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import listens
-from tests.support.node import Kind, Node
-from tests.support.node_process import write_properties
-from tests.support.ports import free_ports
+from tests.support.node import NO_VOTERS, Kind, Node
+from tests.support.ports import listens
+from tests.support.quorum.quorum import quorum_of
 from tests.support.waiting import wait_for
 
 from kvorum.wire.records import RecordBatch, read_batches
@@ -29,8 +27,6 @@ _FAULT = re.compile(r"^\[[^\]]*\] (?:FATAL|ERROR) .*", re.MULTILINE)
 # Small brokers that notice soon who lags behind.
 _BROKER_SETTINGS = {
     "process.roles": "broker",
-    "controller.listener.names": "CONTROLLER",
-    "auto.create.topics.enable": "false",
     "broker.heartbeat.interval.ms": "500",
     "replica.lag.time.max.ms": "3000",
     "replica.fetch.wait.max.ms": "250",
@@ -41,8 +37,6 @@ _BROKER_SETTINGS = {
     "transaction.state.log.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
     "log.cleaner.dedupe.buffer.size": "2000000",
-    "num.network.threads": "2",
-    "num.io.threads": "2",
     "metadata.log.max.record.bytes.between.snapshots": "2000",
 }
 _QUORUM_SETTINGS = {
@@ -53,24 +47,9 @@ _QUORUM_SETTINGS = {
 }
 
 
-class Broker(Node):
-    """One broker, with two log directories."""
-
-    @property
-    def faults(self) -> list[str]:
-        """The lines of its log that tell of something wrong."""
-        return _FAULT.findall(self.log_text)
-
-    def write_settings(self, settings: Mapping[str, str]) -> None:
-        """Write the properties; `{node_id}` in a value is the broker's."""
-        own = {
-            **_BROKER_SETTINGS,
-            "node.id": str(self.node_id),
-            "listeners": f"PLAINTEXT://{self.address}",
-            "log.dirs": f"{self.folder / 'one'},{self.folder / 'two'}",
-            **{key: value.format(node_id=self.node_id) for key, value in settings.items()},
-        }
-        write_properties(self.properties, own)
+def faults(node: Node) -> list[str]:
+    """Return the lines of its log that tell of something wrong."""
+    return _FAULT.findall(node.log_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,27 +77,22 @@ class BrokerCluster:
         older: OlderBrokers | None = None,
     ) -> None:
         self.tools = tools
-        self._settings = settings
         self._format_options = () if older is None else ("--release-version", older.release_version)
-        self.quorum = ControllerQuorum(
-            kind,
-            folder / "controllers",
-            count=controllers,
-            java=java,
-            tools=tools,
-            format_options=self._format_options,
+        self.quorum = quorum_of(
+            kind, folder / "controllers", controllers, _QUORUM_SETTINGS, java=java, tools=tools
         )
         runtime = java if older is None else older.java
-        self.brokers = {
-            node_id: Broker(
-                "kvorum" if node_id in ours else "kafka",
-                node_id,
-                port,
-                folder / str(node_id),
-                runtime,
-            )
-            for node_id, port in enumerate(free_ports(brokers), 11)
-        }
+        self.brokers: dict[int, Node] = {}
+        for node_id in range(11, 11 + brokers):
+            place = folder / str(node_id)
+            own = {
+                **_BROKER_SETTINGS,
+                "controller.quorum.bootstrap.servers": self.quorum.bootstrap_servers,
+                "log.dirs": f"{place / 'one'},{place / 'two'}",
+                **{key: value.format(node_id=node_id) for key, value in settings.items()},
+            }
+            runs_on = None if node_id in ours else runtime
+            self.brokers[node_id] = Node(place, own, node_id=node_id, java=runs_on)
 
     @property
     def servers(self) -> str:
@@ -137,25 +111,18 @@ class BrokerCluster:
                     broker.kill()
 
     def _start(self) -> None:
-        bootstrap = {"controller.quorum.bootstrap.servers": self.quorum.addresses}
-        self.quorum.write_settings({**bootstrap, **_QUORUM_SETTINGS})
-        self.quorum.form(self.quorum.controllers)
+        self.quorum.form(self.quorum.members, *self._format_options)
         self.quorum.start()
         for broker in self.brokers.values():
-            broker.write_settings({**bootstrap, **self._settings})
-            identity = ("-t", self.quorum.cluster_id, "-c", str(broker.properties))
-            options = ("--no-initial-controllers", *self._format_options)
-            done = self.tools.run("kafka-storage", "format", *identity, *options)
-            assert done.exit_code == 0, done.stdout + done.stderr
-            broker.start()
-        for node in (*self.quorum.controllers.values(), *self.brokers.values()):
+            broker.format((*NO_VOTERS, *self._format_options), tools=self.tools)
+            broker.launch()
+        for node in (*self.quorum.members.values(), *self.brokers.values()):
             node.process.come_up()
 
     def metadata_directories(self) -> dict[int, Path]:
         """Return where each node keeps the metadata log, by node id."""
-        folders = {node_id: one.data for node_id, one in self.quorum.controllers.items()}
-        folders |= {node_id: one.folder / "one" for node_id, one in self.brokers.items()}
-        return {node_id: each / "__cluster_metadata-0" for node_id, each in folders.items()}
+        nodes = {**self.quorum.members, **self.brokers}
+        return {node_id: node.metadata_log for node_id, node in nodes.items()}
 
     def metadata_batches(self) -> list[RecordBatch]:
         """Return the batches of records in the log of the controller that leads."""
@@ -172,10 +139,7 @@ class BrokerCluster:
 
     def leader_of_quorum(self) -> int:
         """Return who leads the controllers, once somebody does."""
-        found = wait_for(
-            self.quorum.described, "a controller leads", otherwise=self.quorum.last_words
-        )
-        return found.leader_id
+        return self.quorum.leader().node_id
 
     def wait_for_brokers(self, *node_ids: int) -> ClusterView:
         """Wait until exactly these brokers are unfenced, by what every one of them says."""
@@ -215,7 +179,7 @@ class BrokerCluster:
                 return found
         return {}
 
-    def partitions_at(self, broker: Broker, topic: str) -> dict[int, PartitionView]:
+    def partitions_at(self, broker: Node, topic: str) -> dict[int, PartitionView]:
         """Return a topic's partitions as one broker shows them; none while it cannot."""
         try:
             with ConfluentDriver(broker.address) as driver:

@@ -1,8 +1,43 @@
-"""The warnings that tests with third-party clients do not take for failures."""
+"""Nodes side by side, and the warnings that tests with third-party clients do not mind."""
 
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
 
 import pytest
+from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
+from tests.support.node import Node
+
+
+class BothNodes(Protocol):
+    """Runs a real node and one of ours, in this order, with the same settings."""
+
+    def __call__(
+        self, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> AbstractContextManager[tuple[Node, Node]]: ...
+
+
+@pytest.fixture(scope="module")
+def both_nodes(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> BothNodes:
+    """Return a function whose context is a real node and one of ours, running side by side."""
+
+    @contextmanager
+    def running(
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> Generator[tuple[Node, Node]]:
+        folder = tmp_path_factory.mktemp("both")
+        with (
+            Node(folder / "real", settings, java=java).format(tools=kafka_tools) as real,
+            Node(folder / "ours", settings).format() as ours,
+        ):
+            yield real, ours
+
+    return running
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

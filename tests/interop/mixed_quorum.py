@@ -2,97 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 
 from tests.support.kafka.java import Java
-from tests.support.node import Node
-from tests.support.node_process import run_kvorum, write_properties
-from tests.support.ports import free_ports
+from tests.support.node import NO_VOTERS, STANDALONE, Node
+from tests.support.quorum.quorum import Quorum, controllers, voter_ids
 from tests.support.raw_client import RawClient
-from tests.support.waiting import wait_for
 
-from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsRequestDescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-)
 
 OURS, REAL = 1, 2
-
-
-LOG = Path("__cluster_metadata-0", "00000000000000000000.log")
-
-
-def both_kinds(folder: Path, java: Java) -> dict[int, Node]:
-    """Return a controller of ours and a real one, neither formatted nor started."""
-    ours, real = free_ports(2)
-    return {
-        OURS: Node("kvorum", OURS, ours, folder / str(OURS), java),
-        REAL: Node("kafka", REAL, real, folder / str(REAL), java),
-    }
-
-
-def described(port: int) -> DescribeQuorumResponsePartitionData | None:
-    """Ask a controller about the quorum; None where nobody answers."""
-    topic = DescribeQuorumRequestTopicData(
-        "__cluster_metadata", [DescribeQuorumRequestPartitionData()]
-    )
-
-    async def ask() -> DescribeQuorumResponsePartitionData:
-        connection = await ClientConnection.open(
-            host="127.0.0.1", port=port, client_id="test", timeout_ms=5000
-        )
-        try:
-            response = await connection.request(
-                DescribeQuorumRequest([topic]), DescribeQuorumResponse, timeout_ms=5000
-            )
-            return response.topics[0].partitions[0]
-        finally:
-            await connection.close()
-
-    try:
-        return asyncio.run(ask())
-    except ClientConnectionError:
-        return None
-
-
-def last_words(voters: dict[int, Node]) -> str:
-    """Return the end of what each has said: what a failure shows."""
-    return "\n".join(voter.process.last_words() for voter in voters.values())
-
-
-Described = DescribeQuorumResponsePartitionData
-
-
-def until(voters: dict[int, Node], state: str, holds: Callable[[Described], bool]) -> Described:
-    """Return what a leader says of the quorum once that `holds`."""
-
-    def look() -> Described | None:
-        for voter in voters.values():
-            found = described(voter.port)
-            if found is not None and found.error_code == ErrorCode.NONE and holds(found):
-                return found
-        return None
-
-    return wait_for(look, state, otherwise=lambda: last_words(voters))
-
-
-def voter_ids(found: Described) -> set[int]:
-    return {state.replica_id for state in found.current_voters}
-
-
 CLUSTER_WIDE = (4, "")
 KEY = "kvorum.quorum.target.voters"
 # The parts of a real node that records go through: what they log as an error concerns the wish.
@@ -112,66 +38,38 @@ STOPPING = re.compile(
     r"Terminating process due to signal.*?(?=Registered signal handlers|\Z)", re.DOTALL
 )
 ERROR = re.compile(" ERROR | FATAL ")
-Controllers = dict[int, Node]
+_SETTINGS = {
+    "process.roles": "controller",
+    # Snapshots after a few records, so that the wish goes through snapshots as well.
+    "metadata.log.max.record.bytes.between.snapshots": "2000",
+    # A broker that a test plays sends no more heartbeats than the first.
+    "broker.session.timeout.ms": "600000",
+}
+
+
+def both_kinds(folder: Path, java: Java) -> Quorum:
+    """Return a controller of ours and a real one, neither formatted nor started."""
+    return Quorum([*controllers(folder, [OURS]), *controllers(folder, [REAL], java=java)])
 
 
 def formed(
-    folder: Path,
-    java: Java,
-    *,
-    ours: Collection[int],
-    real: Collection[int],
-    first: int,
-    cluster_id: str | None = None,
-) -> Controllers:
+    folder: Path, java: Java, *, ours: Collection[int], real: Collection[int], first: int
+) -> Quorum:
     """Format controllers: `first` is a quorum of its own, the others are observers."""
-    ports = free_ports(len(ours) + len(real))
-    made = {
-        node_id: Node(
-            "kvorum" if node_id in ours else "kafka", node_id, port, folder / str(node_id), java
-        )
-        for node_id, port in zip((*ours, *real), ports, strict=True)
-    }
-    servers = ",".join(one.address for one in made.values())
-    cluster_id = cluster_id or run_kvorum("storage", "random-uuid").strip()
-    for node_id, one in made.items():
-        write_properties(one.properties, _settings(one, servers))
-        start = "--standalone" if node_id == first else "--no-initial-controllers"
-        properties = str(one.properties)
-        run_kvorum("storage", "format", "--cluster-id", cluster_id, "--config", properties, start)
+    made = Quorum(
+        [
+            *controllers(folder, ours, _SETTINGS),
+            *controllers(folder, real, _SETTINGS, java=java),
+        ]
+    )
+    for node_id in made.members:
+        made.format(node_id, *(STANDALONE if node_id == first else NO_VOTERS))
     return made
 
 
-def _settings(one: Node, servers: str) -> dict[str, str]:
-    return {
-        "process.roles": "controller",
-        "node.id": str(one.node_id),
-        "controller.listener.names": "CONTROLLER",
-        "listeners": f"CONTROLLER://{one.address}",
-        "log.dirs": str(one.data),
-        "controller.quorum.bootstrap.servers": servers,
-        # Snapshots after a few records, so that the wish goes through snapshots as well.
-        "metadata.log.max.record.bytes.between.snapshots": "2000",
-        # A broker that a test plays sends no more heartbeats than the first.
-        "broker.session.timeout.ms": "600000",
-    }
-
-
-def end(controllers: Controllers) -> None:
-    """Kill whoever still runs."""
-    for one in controllers.values():
-        one.kill()
-
-
-def start(controllers: Mapping[int, Node], *node_ids: int) -> None:
-    for node_id in node_ids:
-        controllers[node_id].start()
-
-
-def are_observing(controllers: Controllers, *node_ids: int) -> None:
+def are_observing(quorum: Quorum, *node_ids: int) -> None:
     """Wait until these replicas fetch from the leader."""
-    until(
-        controllers,
+    quorum.until(
         f"{node_ids} fetch from the leader",
         lambda found: (
             {*node_ids} <= {one.replica_id for one in (*found.observers, *found.current_voters)}
@@ -189,13 +87,13 @@ def is_wanted(address: str) -> bool:
     return any(config.name == KEY for config in result.configs)
 
 
-def is_reached(controllers: Controllers, replicas: Collection[int]) -> None:
+def is_reached(quorum: Quorum, replicas: Collection[int]) -> None:
     """Wait until these are the voters and the wish is cleared."""
-    until(
-        controllers,
+    quorum.until(
         f"{replicas} are the voters and the wish is cleared",
         lambda found: (
-            voter_ids(found) == {*replicas} and not is_wanted(controllers[found.leader_id].address)
+            voter_ids(found) == {*replicas}
+            and not is_wanted(quorum.members[found.leader_id].address)
         ),
     )
 
@@ -214,7 +112,6 @@ def faults(log: str) -> list[str]:
 
 def whole_log(one: Node) -> bytes:
     """Return the log of a stopped controller, with the snapshot that it begins with."""
-    folder = one.data / "__cluster_metadata-0"
-    segments = sorted(folder.glob("*.log"))
-    snapshots = folder.glob(f"{segments[0].stem}-*.checkpoint")
+    segments = sorted(one.metadata_log.glob("*.log"))
+    snapshots = one.metadata_log.glob(f"{segments[0].stem}-*.checkpoint")
     return b"".join(file.read_bytes() for file in (*snapshots, *segments))

@@ -15,10 +15,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tests.interop.controller_quorum import NO_DIRECTORY, ControllerQuorum
 from tests.interop.quorum_tools import comparable, without_progress
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.node import Key
+from tests.support.node import CLUSTER_ID, Key
+from tests.support.quorum.quorum import NO_DIRECTORY, Quorum
 
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData
 from kvorum.wire.uuid_text import uuid_to_text
@@ -33,7 +33,7 @@ _REPLICA_ID = re.compile(r"\b(id|controller|voter) ?=? ?(-?\d+)\b")
 class Story:
     """One quorum, the tool that changes it, and what the tool said; the other tool looks on."""
 
-    quorum: ControllerQuorum
+    quorum: Quorum
     tool: Tool
     other_tool: Tool
     brokers: str = ""
@@ -42,7 +42,7 @@ class Story:
 
     def add(self, node_id: int, *options: str) -> None:
         """Add a controller by its configuration file."""
-        file = str(self.quorum.controllers[node_id].properties)
+        file = str(self.quorum.members[node_id].properties)
         self._change("--command-config", file, arguments=("add-controller", *options))
 
     def remove(self, key: Key, *options: str) -> None:
@@ -118,9 +118,7 @@ def _anonymous(text: str) -> str:
 class _Names:
     """What the replicas of a quorum are called at one moment."""
 
-    def __init__(
-        self, quorum: ControllerQuorum, found: DescribeQuorumResponsePartitionData
-    ) -> None:
+    def __init__(self, quorum: Quorum, found: DescribeQuorumResponsePartitionData) -> None:
         self._quorum = quorum
         self._leader_id = found.leader_id
         keys = [
@@ -141,7 +139,7 @@ class _Names:
             name, value = (part.strip() for part in line.split(":", 1))
             match name:
                 case "ClusterId":
-                    assert value == self._quorum.cluster_id
+                    assert value == CLUSTER_ID
                     value = "CLUSTER"
                 case "LeaderId":
                     assert value == str(self._leader_id)
@@ -167,13 +165,13 @@ class _Names:
 
     def _replica(self, replica: dict[str, object]) -> str:
         key = (int(str(replica["id"])), str(replica.get("directoryId", NO_DIRECTORY)))
-        at_home = [f"CONTROLLER://{self._quorum.controllers[key[0]].address}"]
+        at_home = [f"CONTROLLER://{self._quorum.members[key[0]].address}"]
         places = replica.get("endpoints", "endpoints unknown")
         where = "its endpoints" if places == at_home else str(places)
         return f"{self._names[key]}: {self._age(key)}, {where}"
 
     def _is_present(self, key: Key) -> bool:
-        return self._quorum.controllers[key[0]].key == key
+        return self._quorum.members[key[0]].key == key
 
     def _age(self, key: Key) -> str:
         if key[1] == NO_DIRECTORY:

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.quota_writer import QuotaWriter
+from tests.support.quorum.quorum import Quorum
 from tests.support.spark.small_logs import LOG_FOLDER
 from tests.support.spark.streaming_reads import MicroBatches
 from tests.support.waiting import wait_for
@@ -39,8 +39,8 @@ def rows_of(stream: MicroBatches) -> list[Row]:
     return [(row["offset"], row["epoch"], row["json"]) for row in stream.rows]
 
 
-def writing(quorum: ControllerQuorum) -> QuotaWriter:
-    return QuotaWriter(lambda: [one.address for one in quorum.controllers.values()])
+def writing(quorum: Quorum) -> QuotaWriter:
+    return QuotaWriter(lambda: [one.address for one in quorum.members.values()])
 
 
 def read_on(stream: MicroBatches, writer: QuotaWriter, more: int = MORE) -> None:
@@ -64,17 +64,15 @@ def read_on(stream: MicroBatches, writer: QuotaWriter, more: int = MORE) -> None
     wait_for(is_read, f"{awaited} is read")
 
 
-def check(
-    rows: list[Row], quorum: ControllerQuorum, writer: QuotaWriter, *, epochs_min: int
-) -> None:
+def check(rows: list[Row], quorum: Quorum, writer: QuotaWriter, *, epochs_min: int) -> None:
     """Compare rows with the log of a controller that has caught up, and with what was acknowledged.
 
     The controller that was killed last may still lack the end.
     """
-    for controller in quorum.controllers.values():
+    for controller in quorum.members.values():
         controller.stop()
     last = max(offset for offset, _, _ in rows)
-    stored = max((log_rows(one.data, last) for one in quorum.controllers.values()), key=len)
+    stored = max((log_rows(one.data, last) for one in quorum.members.values()), key=len)
     assert Counter(rows) == Counter(stored)
     assert [offset for offset, _, _ in sorted(rows)] == list(range(last + 1))
     assert len({epoch for _, epoch, _ in rows}) >= epochs_min

@@ -9,11 +9,9 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
+from tests.interop.conftest import BothNodes
 from tests.interop.differential.comparing import is_array, is_object
 from tests.interop.differential.messages import message_of
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -186,18 +184,12 @@ UNORDERED: Final = frozenset({"topics", "responses"})
 
 
 @pytest.fixture(scope="module")
-def clients(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[RawClient, RawClient]]:
+def clients(both_nodes: BothNodes) -> Iterator[tuple[RawClient, RawClient]]:
     """Connections to a broker of ours and to a real one, once both have been closed alike."""
-    folder = tmp_path_factory.mktemp("brokers")
     with (
-        KvorumNode(folder / "ours", SETTINGS) as ours,
-        RealKafka(
-            java=java, tools=kafka_tools, folder=folder / "real", overrides=SETTINGS
-        ) as theirs,
-        RawClient(ours.bootstrap_servers) as to_ours,
-        RawClient(theirs.bootstrap_servers) as to_theirs,
+        both_nodes(SETTINGS) as (theirs, ours),
+        RawClient(ours.address) as to_ours,
+        RawClient(theirs.address) as to_theirs,
     ):
         for client in (to_ours, to_theirs):
             _close(client)

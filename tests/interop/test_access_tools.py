@@ -12,9 +12,9 @@ from typing import Final
 
 import pytest
 from tests.interop.clients.confluent import TOPIC, ask_about_access
-from tests.support.kafka.java import Java
+from tests.interop.conftest import BothNodes
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.waiting import are_alike, asked_until
 
 pytestmark = pytest.mark.sample
@@ -133,24 +133,14 @@ CLIENT_NUMBER: Final = re.compile(r"(clientId=adminclient-)\d+")
 
 
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[KvorumNode, RealKafka]]:
+def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
     """A node of ours and a real one, with the same authorizer."""
-    folder = tmp_path_factory.mktemp("access")
-    with (
-        KvorumNode(folder / "ours", SETTINGS) as ours,
-        RealKafka(
-            java=java, tools=kafka_tools, folder=folder / "real", overrides=SETTINGS
-        ) as theirs,
-    ):
+    with both_nodes(SETTINGS) as (theirs, ours):
         yield ours, theirs
 
 
-def _run(
-    tools: ToolRunner, node: KvorumNode | RealKafka, step: tuple[str, ...], empty: Path
-) -> ToolResult:
-    addresses = {"broker": node.bootstrap_servers, "controller": node.controller_servers}
+def _run(tools: ToolRunner, node: Node, step: tuple[str, ...], empty: Path) -> ToolResult:
+    addresses = {"broker": node.address, "controller": node.controller}
     tool, *arguments = (word.format(empty=empty, **addresses) for word in step)
     result = tools.run(tool, *arguments)
     return ToolResult(
@@ -173,7 +163,7 @@ def _neutral(text: str, addresses: dict[str, str]) -> str:
 @pytest.fixture(scope="module")
 def results(
     kafka_tools: ToolRunner,
-    nodes: tuple[KvorumNode, RealKafka],
+    nodes: tuple[Node, Node],
     client_answers: tuple[list[str], list[str]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, tuple[ToolResult, ToolResult]]:
@@ -217,9 +207,9 @@ def test_some_of_it_is_refused(results: dict[str, tuple[ToolResult, ToolResult]]
 
 
 @pytest.fixture(scope="module")
-def client_answers(nodes: tuple[KvorumNode, RealKafka]) -> tuple[list[str], list[str]]:
+def client_answers(nodes: tuple[Node, Node]) -> tuple[list[str], list[str]]:
     """What confluent-kafka is told by ours and by the real node, before the cluster is closed."""
-    ours, theirs = (ask_about_access(node.bootstrap_servers) for node in nodes)
+    ours, theirs = (ask_about_access(node.address) for node in nodes)
     return ours, theirs
 
 

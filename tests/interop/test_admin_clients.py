@@ -13,7 +13,7 @@ from tests.interop.clients.aio import AioKafkaDriver
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import AdminDriver, PartitionView, TopicWish
 from tests.support.clients.kafka_python import KafkaPythonDriver
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 
 CLIENTS: dict[str, Callable[[str], AbstractContextManager[AdminDriver]]] = {
     "confluent": ConfluentDriver,
@@ -30,17 +30,17 @@ def client(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def ours(client: str, kvorum_node: KvorumNode) -> Iterator[AdminDriver]:
+def ours(client: str, kvorum_node: Node) -> Iterator[AdminDriver]:
     """The client, connected to a kvorum node."""
-    with CLIENTS[client](kvorum_node.bootstrap_servers) as driver:
+    with CLIENTS[client](kvorum_node.address) as driver:
         _make_existing_topics(driver, client)
         yield driver
 
 
 @pytest.fixture(scope="module")
-def theirs(client: str, real_kafka: RealKafka) -> Iterator[AdminDriver]:
+def theirs(client: str, real_kafka: Node) -> Iterator[AdminDriver]:
     """The client, connected to a real node."""
-    with CLIENTS[client](real_kafka.bootstrap_servers) as driver:
+    with CLIENTS[client](real_kafka.address) as driver:
         _make_existing_topics(driver, client)
         yield driver
 
@@ -67,7 +67,7 @@ def test_a_bad_request_gets_what_a_real_node_answers(
     assert request.send(ours, client) == answer
 
 
-def test_the_life_of_a_topic(client: str, ours: AdminDriver, kvorum_node: KvorumNode) -> None:
+def test_the_life_of_a_topic(client: str, ours: AdminDriver, kvorum_node: Node) -> None:
     name = f"{client}-lives"
     wish = TopicWish(name, 2, configs=SETTLED_CONFIGS)
     assert ours.create_topics([wish], validate_only=True)[name].code == 0
@@ -94,7 +94,7 @@ def test_the_life_of_a_topic(client: str, ours: AdminDriver, kvorum_node: Kvorum
 
 
 def test_a_topics_configuration_reads_as_on_a_real_node(
-    client: str, ours: AdminDriver, theirs: AdminDriver, kvorum_node: KvorumNode
+    client: str, ours: AdminDriver, theirs: AdminDriver, kvorum_node: Node
 ) -> None:
     name = f"{client}-configured"
     for driver in (ours, theirs):
@@ -107,15 +107,13 @@ def test_a_topics_configuration_reads_as_on_a_real_node(
     assert ours.describe_topic(name) == theirs.describe_topic(name)
 
 
-def test_the_cluster_is_described(ours: AdminDriver, kvorum_node: KvorumNode) -> None:
+def test_the_cluster_is_described(ours: AdminDriver, kvorum_node: Node) -> None:
     cluster = ours.describe_cluster()
     assert cluster.cluster_id == kvorum_node.cluster_id
-    assert cluster.brokers == {1: kvorum_node.bootstrap_servers}
+    assert cluster.brokers == {1: kvorum_node.address}
 
 
-def test_many_topics_in_one_request(
-    client: str, ours: AdminDriver, kvorum_node: KvorumNode
-) -> None:
+def test_many_topics_in_one_request(client: str, ours: AdminDriver, kvorum_node: Node) -> None:
     names = [f"{client}-many-{number}" for number in range(50)]
     bad = f"{client} bad"
     made = ours.create_topics([TopicWish(name) for name in [*names, bad]])

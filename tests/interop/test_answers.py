@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+from tests.interop.conftest import BothNodes
 from tests.interop.protocol.building import build, comparable
 from tests.interop.protocol.requests import KNOWN_USER, REQUESTS, Fields
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -53,19 +51,14 @@ LISTS_APIS = frozenset({ApiKey.API_VERSIONS})
 
 
 @pytest.fixture(scope="module")
-def addresses(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Mapping[str, Addresses]]:
+def addresses(both_nodes: BothNodes) -> Iterator[Mapping[str, Addresses]]:
     """Ours and the real node's, by listener; both are new but for `orders` and one user."""
-    folder = tmp_path_factory.mktemp("answers")
-    real_kafka = RealKafka(java=java, tools=kafka_tools, folder=folder / "real")
-    (folder / "ours").mkdir()
-    with KvorumNode(folder / "ours") as ours, real_kafka as real:
+    with both_nodes() as (real, ours):
         topic = CreateTopicsRequestCreatableTopic("orders", 2, 1)
         credential = AlterUserScramCredentialsRequestScramCredentialUpsertion(
             name=KNOWN_USER, mechanism=1, iterations=4096, salt=b"salt", salted_password=b"secret"
         )
-        for address in (ours.bootstrap_servers, real.bootstrap_servers):
+        for address in (ours.address, real.address):
             with RawClient(address) as client:
                 client.ask(CreateTopicsRequest([topic], 30_000), CreateTopicsResponse, 7)
                 client.ask(
@@ -73,10 +66,10 @@ def addresses(
                     AlterUserScramCredentialsResponse,
                     0,
                 )
-        await_leadership(real.bootstrap_servers)
+        await_leadership(real.address)
         yield {
-            "broker": (ours.bootstrap_servers, real.bootstrap_servers),
-            "controller": (ours.controller_servers, real.controller_servers),
+            "broker": (ours.address, real.address),
+            "controller": (ours.controller, real.controller),
         }
 
 

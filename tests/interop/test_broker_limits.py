@@ -13,15 +13,13 @@ from typing import Any, Final, cast
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.conftest import BothNodes
 from tests.interop.differential.failures import is_failure, is_met_otherwise
 from tests.interop.differential.limits import changed_bodies
 from tests.interop.differential.messages import message_of
 from tests.interop.differential.sides import NO_ANSWER
 from tests.interop.protocol.broker_bodies import bodies
 from tests.support.clients.driver import TopicWish
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.raw_client import RawClient
 from tests.support.topics import topic_id, wait_until_led
 from tests.support.waiting import PATIENCE_S, wait_for
@@ -166,18 +164,10 @@ def _at(body: Mapping[str, Any], path: tuple[str | int, ...]) -> object:
 
 
 @pytest.fixture(scope="module")
-def brokers(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Broker, Broker]]:
+def brokers(both_nodes: BothNodes) -> Iterator[tuple[Broker, Broker]]:
     """Ours and a real one, for all requests."""
-    folder = tmp_path_factory.mktemp("broker-limits")
-    for name in ("ours", "real"):
-        (folder / name).mkdir()
-    with (
-        RealKafka(java=java, tools=kafka_tools, folder=folder / "real", overrides=SETTINGS) as real,
-        KvorumNode(folder / "ours", overrides=SETTINGS) as ours,
-    ):
-        yield Broker(ours.bootstrap_servers), Broker(real.bootstrap_servers)
+    with both_nodes(SETTINGS) as (real, ours):
+        yield Broker(ours.address), Broker(real.address)
 
 
 @pytest.mark.slow

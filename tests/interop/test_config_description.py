@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from tests.support.kafka.java import Java
+from tests.interop.conftest import BothNodes
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 
 pytestmark = pytest.mark.sample
 
@@ -46,36 +44,17 @@ ENTITIES: tuple[tuple[str, str], ...] = (
 )
 
 
-class Node(NamedTuple):
-    """One of the two, and what is its own in what it says."""
-
-    server: str
-    own: dict[str, str]
-
-
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Node, Node]]:
+def nodes(both_nodes: BothNodes, kafka_tools: ToolRunner) -> Iterator[tuple[Node, Node]]:
     """A kvorum node and a real one, with the same settings and the same changes."""
-    folders = tmp_path_factory.mktemp("ours"), tmp_path_factory.mktemp("theirs")
-    with (
-        KvorumNode(folders[0], SETTINGS) as ours,
-        RealKafka(java=java, tools=kafka_tools, folder=folders[1], overrides=SETTINGS) as theirs,
-    ):
-        both = (described(ours, folders[0]), described(theirs, folders[1]))
-        for node in both:
+    with both_nodes(SETTINGS) as (theirs, ours):
+        for node in (ours, theirs):
             prepare(kafka_tools, node)
-        yield both
-
-
-def described(node: KvorumNode | RealKafka, folder: Path) -> Node:
-    own = {node.bootstrap_servers: "BROKER", node.controller_servers: "CONTROLLER"}
-    return Node(node.bootstrap_servers, {**own, str(folder): "FOLDER"})
+        yield ours, theirs
 
 
 def prepare(tools: ToolRunner, node: Node) -> None:
-    server = ("--bootstrap-server", node.server)
+    server = ("--bootstrap-server", node.address)
     made = tools.run("kafka-topics", *server, "--create", "--topic", TOPIC)
     assert made.exit_code == 0, made
     for kind, name, change in CHANGES:
@@ -92,11 +71,12 @@ def entity(kind: str, name: str) -> tuple[str, ...]:
 
 def told(tools: ToolRunner, node: Node, *arguments: str) -> list[str]:
     done: ToolResult = tools.run(
-        "kafka-configs", "--bootstrap-server", node.server, "--describe", *arguments
+        "kafka-configs", "--bootstrap-server", node.address, "--describe", *arguments
     )
     assert done.exit_code == 0, done
     text = done.stdout
-    for own, name in node.own.items():
+    names = {node.address: "BROKER", node.controller: "CONTROLLER", str(node.folder): "FOLDER"}
+    for own, name in names.items():
         text = text.replace(own, name)
     return sorted(line for line in text.splitlines() if not re.match(r"\[\d{4}-", line))
 

@@ -13,12 +13,11 @@ from typing import Any, Final
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.conftest import BothNodes
 from tests.interop.data_plane_script import TOPICS, Script, Step
 from tests.support.clients.driver import TopicWish
 from tests.support.header_variants import header_variants
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import produce
 from tests.support.topics import wait_until_led
@@ -66,19 +65,13 @@ STAMPED: Final = "stamped"
 
 
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[RealKafka, KvorumNode]]:
-    folder = tmp_path_factory.mktemp("data-plane")
-    with (
-        RealKafka(java=java, tools=kafka_tools, folder=folder / "real") as real,
-        KvorumNode(folder / "ours") as ours,
-    ):
+def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
+    with both_nodes() as (real, ours):
         for node in (real, ours):
-            with ConfluentDriver(node.bootstrap_servers) as driver:
+            with ConfluentDriver(node.address) as driver:
                 wishes = [TopicWish(name, configs=dict(TOPICS[name])) for name in TOPICS]
                 assert {done.code for done in driver.create_topics(wishes).values()} == {0}
-            with RawClient(node.bootstrap_servers) as client:
+            with RawClient(node.address) as client:
                 wait_until_led(client, *TOPICS)
         yield real, ours
 
@@ -183,14 +176,14 @@ def whole_batches(records: Any, topic: str) -> list[object]:
 
 
 def test_header_fields_at_their_limits_are_answered_as_by_kafka(
-    nodes: tuple[RealKafka, KvorumNode],
+    nodes: tuple[Node, Node],
 ) -> None:
     differing: dict[str, tuple[object, object]] = {}
     codes: set[int] = set()
     with ExitStack() as stack:
-        theirs, mine = (stack.enter_context(RawClient(node.bootstrap_servers)) for node in nodes)
+        theirs, mine = (stack.enter_context(RawClient(node.address)) for node in nodes)
         for node in nodes:
-            driver = stack.enter_context(ConfluentDriver(node.bootstrap_servers))
+            driver = stack.enter_context(ConfluentDriver(node.address))
             assert driver.create_topics([TopicWish("limits")])["limits"].code == 0
         for client in (theirs, mine):
             wait_until_led(client, "limits")
@@ -210,11 +203,11 @@ def test_header_fields_at_their_limits_are_answered_as_by_kafka(
 
 
 @pytest.mark.slow
-def test_answers_and_files_are_those_of_kafka(nodes: tuple[RealKafka, KvorumNode]) -> None:
+def test_answers_and_files_are_those_of_kafka(nodes: tuple[Node, Node]) -> None:
     real, ours = nodes
     script = Script(Random(SEED), int(time.time() * 1000))
     differences: list[str] = []
-    with RawClient(real.bootstrap_servers) as theirs, RawClient(ours.bootstrap_servers) as mine:
+    with RawClient(real.address) as theirs, RawClient(ours.address) as mine:
         ids = [ids_of(client) for client in (theirs, mine)]
         for number, step in enumerate(script.steps(STEPS)):
             kind = RESPONSES[type(step.request)]
@@ -231,9 +224,9 @@ def test_answers_and_files_are_those_of_kafka(nodes: tuple[RealKafka, KvorumNode
                 )
     assert differences == [], "\n".join(differences[:5]) + f"\n{len(differences)} differences"
     real.stop()
-    assert ours.stop() == 0
+    ours.stop()
     for topic in TOPICS:
-        compare_files(real.files.data / f"{topic}-0", ours.files.data / f"{topic}-0", topic)
+        compare_files(real.data / f"{topic}-0", ours.data / f"{topic}-0", topic)
 
 
 def ids_of(client: RawClient) -> dict[str, bytes]:

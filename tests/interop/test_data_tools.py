@@ -13,7 +13,7 @@ from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import KvorumNode
+from tests.support.node import Node
 from tests.support.waiting import PATIENCE_S
 
 COUNT: Final = 1000
@@ -21,16 +21,16 @@ PARTITIONS: Final = 3
 
 
 @pytest.fixture(scope="module")
-def node(kvorum_node: KvorumNode) -> KvorumNode:
+def node(kvorum_node: Node) -> Node:
     """A running node."""
     return kvorum_node
 
 
 @pytest.fixture
-def topic(node: KvorumNode, request: pytest.FixtureRequest) -> str:
+def topic(node: Node, request: pytest.FixtureRequest) -> str:
     """A new topic."""
     name = "".join(one if one.isalnum() else "-" for one in request.node.name)
-    with ConfluentDriver(node.bootstrap_servers) as driver:
+    with ConfluentDriver(node.address) as driver:
         wish = TopicWish(name, partitions=PARTITIONS)
         assert driver.create_topics([wish])[name].code == 0
     return name
@@ -62,8 +62,8 @@ class Tools:
 
 
 @pytest.fixture
-def tools(node: KvorumNode, java: Java, kafka_tools: ToolRunner) -> Tools:
-    return Tools(java, kafka_tools, node.bootstrap_servers)
+def tools(node: Node, java: Java, kafka_tools: ToolRunner) -> Tools:
+    return Tools(java, kafka_tools, node.address)
 
 
 def named(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
@@ -143,16 +143,16 @@ def test_records_are_deleted_and_offsets_listed(tools: Tools, topic: str, tmp_pa
 
 
 def test_the_directories_and_files_are_those_of_the_records(
-    tools: Tools, topic: str, node: KvorumNode, kafka_tools: ToolRunner
+    tools: Tools, topic: str, node: Node, kafka_tools: ToolRunner
 ) -> None:
     sent = verifiably_produce(tools, topic)
     described = tools.run("kafka-log-dirs", "--describe", "--topic-list", topic)
     (broker,) = json.loads(described.splitlines()[-1])["brokers"]
     (directory,) = broker["logDirs"]
-    assert (directory["error"], directory["logDir"]) == (None, str(node.files.data))
+    assert (directory["error"], directory["logDir"]) == (None, str(node.data))
     sizes = {one["partition"]: one["size"] for one in directory["partitions"]}
     for number in range(PARTITIONS):
-        segment = node.files.data / f"{topic}-{number}" / f"{0:020}.log"
+        segment = node.data / f"{topic}-{number}" / f"{0:020}.log"
         assert sizes[f"{topic}-{number}"] == segment.stat().st_size
         dumped = kafka_tools.run("kafka-dump-log", "--files", str(segment), "--print-data-log")
         found = re.findall(r"\| offset: (\d+) .* payload: (\d+)$", dumped.stdout, re.MULTILINE)

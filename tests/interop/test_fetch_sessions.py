@@ -10,10 +10,8 @@ from typing import Final, NamedTuple
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.conftest import BothNodes
 from tests.support.clients.driver import TopicWish
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.raw_client import RawClient
 from tests.support.topics import topic_id, wait_until_led
 
@@ -209,19 +207,15 @@ class Script:
 
 
 @pytest.fixture(scope="module")
-def servers(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Server, Server]]:
-    folder = tmp_path_factory.mktemp("fetch-sessions")
+def servers(both_nodes: BothNodes) -> Iterator[tuple[Server, Server]]:
     # So few that some requests find no room for a session.
     slots = {"max.incremental.fetch.session.cache.slots": "64"}
     with (
-        RealKafka(java=java, tools=kafka_tools, folder=folder / "real", overrides=slots) as real,
-        KvorumNode(folder / "ours", slots) as ours,
-        RawClient(real.bootstrap_servers) as theirs,
-        RawClient(ours.bootstrap_servers) as mine,
+        both_nodes(slots) as (real, ours),
+        RawClient(real.address) as theirs,
+        RawClient(ours.address) as mine,
     ):
-        both = Server(theirs, real.bootstrap_servers), Server(mine, ours.bootstrap_servers)
+        both = Server(theirs, real.address), Server(mine, ours.address)
         for topic in TOPICS:
             create(both, topic)
         yield both

@@ -1,6 +1,5 @@
 """Real Kafka reads the files that a kvorum node writes, and the other way round."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,11 +7,10 @@ from tests.support.clients.driver import TopicWish
 from tests.support.clients.kafka_python import KafkaPythonDriver
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.waiting import asked_until
 
 TOPICS = {"files-one", "files.two", "files-three"}
-LOG_DIRECTORY = "__cluster_metadata-0"
 
 
 def _make_topics(bootstrap_servers: str) -> None:
@@ -25,25 +23,24 @@ def _make_topics(bootstrap_servers: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def stopped_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KvorumNode]:
+def stopped_node(tmp_path_factory: pytest.TempPathFactory) -> Node:
     """A kvorum node that made topics and was stopped twice, so that two epochs are in its log."""
-    with KvorumNode(tmp_path_factory.mktemp("stopped-node")) as node:
-        _make_topics(node.bootstrap_servers)
-        assert node.stop() == 0
-        node.start()
-        assert node.stop() == 0
-        yield node
+    node = Node(tmp_path_factory.mktemp("stopped-node")).format()
+    with node:
+        _make_topics(node.address)
+    with node:
+        pass
+    return node
 
 
-def _log_files(node: KvorumNode, *endings: str) -> list[Path]:
-    folder = node.files.data / LOG_DIRECTORY
-    found = sorted(file for ending in endings for file in folder.glob(f"*{ending}"))
+def _log_files(node: Node, *endings: str) -> list[Path]:
+    found = sorted(file for ending in endings for file in node.metadata_log.glob(f"*{ending}"))
     assert found
     return found
 
 
 def test_kafka_dump_log_finds_nothing_wrong_with_segments_and_snapshots(
-    stopped_node: KvorumNode, kafka_tools: ToolRunner
+    stopped_node: Node, kafka_tools: ToolRunner
 ) -> None:
     for file in _log_files(stopped_node, ".log", ".checkpoint"):
         decoder = ["--cluster-metadata-decoder", "--files", str(file)]
@@ -55,7 +52,7 @@ def test_kafka_dump_log_finds_nothing_wrong_with_segments_and_snapshots(
 
 
 def test_kafka_dump_log_finds_the_indexes_in_step_with_their_segments(
-    stopped_node: KvorumNode, kafka_tools: ToolRunner
+    stopped_node: Node, kafka_tools: ToolRunner
 ) -> None:
     for file in _log_files(stopped_node, ".index", ".timeindex"):
         dumped = kafka_tools.run("kafka-dump-log", "--files", str(file))
@@ -64,9 +61,7 @@ def test_kafka_dump_log_finds_the_indexes_in_step_with_their_segments(
             assert complaint not in dumped.stdout, file
 
 
-def test_kafka_metadata_shell_shows_the_topics(
-    stopped_node: KvorumNode, kafka_tools: ToolRunner
-) -> None:
+def test_kafka_metadata_shell_shows_the_topics(stopped_node: Node, kafka_tools: ToolRunner) -> None:
     (segment,) = _log_files(stopped_node, ".log")
     command = ["--snapshot", str(segment), "ls", "/image/topics/byName"]
     # Of a segment the shell shows what it has read when it has read a first part of it.
@@ -80,23 +75,18 @@ def test_kafka_metadata_shell_shows_the_topics(
 
 
 def test_kafka_storage_info_finds_the_directory_in_order(
-    stopped_node: KvorumNode, kafka_tools: ToolRunner
+    stopped_node: Node, kafka_tools: ToolRunner
 ) -> None:
-    info = kafka_tools.run("kafka-storage", "info", "-c", str(stopped_node.files.properties))
+    info = kafka_tools.run("kafka-storage", "info", "-c", str(stopped_node.properties))
     assert (info.exit_code, info.stderr) == (0, "")
-    assert info.stdout.startswith(f"Found log directory:\n  {stopped_node.files.data}\n")
+    assert info.stdout.startswith(f"Found log directory:\n  {stopped_node.data}\n")
     assert f"cluster.id={stopped_node.cluster_id}" in info.stdout
     assert "node.id=1" in info.stdout
 
 
-def test_a_real_node_goes_on_with_what_ours_wrote(
-    stopped_node: KvorumNode, java: Java, kafka_tools: ToolRunner
-) -> None:
-    folder = stopped_node.files.properties.parent
-    with (
-        RealKafka(java=java, tools=kafka_tools, folder=folder, formatted=True) as theirs,
-        KafkaPythonDriver(theirs.bootstrap_servers) as driver,
-    ):
+def test_a_real_node_goes_on_with_what_ours_wrote(stopped_node: Node, java: Java) -> None:
+    theirs = Node(stopped_node.folder, java=java)
+    with theirs, KafkaPythonDriver(theirs.address) as driver:
         assert driver.topics() == TOPICS
         assert driver.topic_config("files-one")["retention.ms"] == "3600000"
 
@@ -104,13 +94,8 @@ def test_a_real_node_goes_on_with_what_ours_wrote(
 def test_ours_goes_on_with_what_a_real_node_wrote(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner
 ) -> None:
-    with RealKafka(java=java, tools=kafka_tools, folder=tmp_path) as theirs:
-        _make_topics(theirs.bootstrap_servers)
-    ours = KvorumNode(tmp_path)
-    ours.start()
-    try:
-        with KafkaPythonDriver(ours.bootstrap_servers) as driver:
-            assert driver.topics() == TOPICS
-            assert driver.topic_config("files-one")["retention.ms"] == "3600000"
-    finally:
-        assert ours.stop() == 0
+    with Node(tmp_path, java=java).format(tools=kafka_tools) as theirs:
+        _make_topics(theirs.address)
+    with Node(tmp_path) as ours, KafkaPythonDriver(ours.address) as driver:
+        assert driver.topics() == TOPICS
+        assert driver.topic_config("files-one")["retention.ms"] == "3600000"

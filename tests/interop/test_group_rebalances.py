@@ -7,11 +7,10 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 import pytest
+from tests.interop.conftest import BothNodes
 from tests.interop.group_script import SUBSCRIPTION
 from tests.interop.group_servers import SETTINGS, Server, batches, coordinates
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -273,34 +272,28 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[RealKafka, KvorumNode]]:
-    folder = tmp_path_factory.mktemp("rebalances")
-    with (
-        RealKafka(java=java, tools=kafka_tools, folder=folder / "real", overrides=QUICK) as real,
-        KvorumNode(folder / "ours", QUICK) as ours,
-    ):
+def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
+    with both_nodes(QUICK) as (real, ours):
         for node in (real, ours):
-            with RawClient(node.bootstrap_servers) as client:
+            with RawClient(node.address) as client:
                 node.process.wait_until(lambda: coordinates(client), "groups are coordinated")
         yield real, ours
 
 
 def test_members_wait_for_each_other_as_on_a_real_broker(
-    nodes: tuple[RealKafka, KvorumNode],
+    nodes: tuple[Node, Node],
 ) -> None:
     stories: list[Story] = []
     for node in nodes:
         with ExitStack() as stack:
-            story = Story(node.bootstrap_servers, stack)
+            story = Story(node.address, stack)
             story.tell_all()
             stories.append(story)
     theirs, ours = stories
     assert ours.told == theirs.told
     real, mine = nodes
     real.stop()
-    assert mine.stop() == 0
+    mine.stop()
     partition = f"__consumer_offsets-{coordinator_partition(GROUP, 3)}"
-    expected = batches(real.files.data / partition, theirs.server)
-    assert batches(mine.files.data / partition, ours.server) == expected
+    expected = batches(real.data / partition, theirs.server)
+    assert batches(mine.data / partition, ours.server) == expected

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.conftest import BothNodes
 from tests.interop.group_script import TOPICS, Script
 from tests.interop.group_servers import (
     PARTITIONS,
@@ -19,9 +20,7 @@ from tests.interop.group_servers import (
     topic_ids,
 )
 from tests.support.clients.driver import TopicWish
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
@@ -37,19 +36,13 @@ SEED: Final = int(os.environ.get("KVORUM_GROUP_SEED", "1"))
 
 
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[RealKafka, KvorumNode]]:
-    folder = tmp_path_factory.mktemp("groups")
-    with (
-        RealKafka(java=java, tools=kafka_tools, folder=folder / "real", overrides=SETTINGS) as real,
-        KvorumNode(folder / "ours", SETTINGS) as ours,
-    ):
+def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
+    with both_nodes(SETTINGS) as (real, ours):
         for node in (real, ours):
-            with ConfluentDriver(node.bootstrap_servers) as driver:
+            with ConfluentDriver(node.address) as driver:
                 wishes = [TopicWish(name, partitions=PARTITIONS) for name in TOPICS]
                 assert {done.code for done in driver.create_topics(wishes).values()} == {0}
-            with RawClient(node.bootstrap_servers) as client:
+            with RawClient(node.address) as client:
                 node.process.wait_until(lambda: coordinates(client), "every group is coordinated")
                 node.process.wait_until(lambda: knows_topics(client), "the topics are known")
         yield real, ours
@@ -93,10 +86,10 @@ def in_order(response: Any, server: Server) -> Any:
 
 
 @pytest.mark.slow
-def test_answers_and_records_are_those_of_kafka(nodes: tuple[RealKafka, KvorumNode]) -> None:
+def test_answers_and_records_are_those_of_kafka(nodes: tuple[Node, Node]) -> None:
     real, ours = nodes
     script = Script(Random(SEED))
-    with RawClient(real.bootstrap_servers) as one, RawClient(ours.bootstrap_servers) as other:
+    with RawClient(real.address) as one, RawClient(ours.address) as other:
         theirs, mine = (Server(client, topic_ids(client)) for client in (one, other))
         for number, step in enumerate(script.steps(STEPS)):
             answers = [in_order(server.ask(step), server) for server in (theirs, mine)]
@@ -109,8 +102,8 @@ def test_answers_and_records_are_those_of_kafka(nodes: tuple[RealKafka, KvorumNo
                 answers[0].member_id = theirs.common(answers[0].member_id)
             script.saw(step, answers[0])
     real.stop()
-    assert ours.stop() == 0
+    ours.stop()
     for partition in range(PARTITIONS):
-        expected_log = batches(real.files.data / f"__consumer_offsets-{partition}", theirs)
-        assert batches(ours.files.data / f"__consumer_offsets-{partition}", mine) == expected_log
+        expected_log = batches(real.data / f"__consumer_offsets-{partition}", theirs)
+        assert batches(ours.data / f"__consumer_offsets-{partition}", mine) == expected_log
         assert expected_log

@@ -15,7 +15,7 @@ from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.clients.java_records import JavaClients, JavaMember
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
-from tests.support.lone_node import KvorumNode
+from tests.support.node import Node
 from tests.support.threads import Threads
 from tests.support.waiting import PATIENCE_S, wait_for
 
@@ -26,9 +26,9 @@ confluent: Any = importlib.import_module("confluent_kafka")
 
 
 @pytest.fixture(scope="module")
-def servers(kvorum_node: KvorumNode) -> str:
+def servers(kvorum_node: Node) -> str:
     """The bootstrap servers of a node."""
-    return kvorum_node.bootstrap_servers
+    return kvorum_node.address
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from typing import Final
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.conftest import BothNodes
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.threads import Threads
 from tests.support.waiting import wait_for
 
@@ -38,16 +38,10 @@ RESETS: Final = (
 
 
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, str]]:
+def nodes(both_nodes: BothNodes, kafka_tools: ToolRunner) -> Iterator[tuple[str, str]]:
     """The addresses of a real node and of ours, each with the topic and its records."""
-    folder = tmp_path_factory.mktemp("groups-by-tools")
-    with (
-        RealKafka(java=java, tools=kafka_tools, folder=folder / "real", overrides=SETTINGS) as real,
-        KvorumNode(folder / "ours", SETTINGS) as ours,
-    ):
-        for servers in (real.bootstrap_servers, ours.bootstrap_servers):
+    with both_nodes(SETTINGS) as (real, ours):
+        for servers in (real.address, ours.address):
             with ConfluentDriver(servers) as driver:
                 assert driver.create_topics([TopicWish(TOPIC)])[TOPIC].code == 0
             produced = kafka_tools.run(
@@ -57,7 +51,7 @@ def nodes(
             )
             assert produced.exit_code == 0
             assert consume(servers, kafka_tools).stdout.splitlines() == LINES
-        yield real.bootstrap_servers, ours.bootstrap_servers
+        yield real.address, ours.address
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import QUICK, Node
 from tests.support.waiting import PATIENCE_S
 
 TOPIC: Final = "handed-over"
@@ -74,26 +74,18 @@ def use(servers: str, first: int) -> None:
 def test_groups_go_from_a_real_node_to_ours_and_back(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner
 ) -> None:
-    real = RealKafka(java=java, tools=kafka_tools, folder=tmp_path, overrides=SETTINGS)
-    with real:
-        create(real.bootstrap_servers)
-        use(real.bootstrap_servers, 0)
-    ours = KvorumNode(tmp_path, SETTINGS)
-    ours.start()
-    try:
-        assert read(ours.bootstrap_servers, "one") == []
-        use(ours.bootstrap_servers, BATCH)
-    finally:
-        assert ours.stop() == 0
-    again = RealKafka(
-        java=java, tools=kafka_tools, folder=tmp_path, overrides=SETTINGS, formatted=True
-    )
-    with again:
-        assert read(again.bootstrap_servers, "two") == []
-        use(again.bootstrap_servers, 2 * BATCH)
+    with Node(tmp_path, SETTINGS, java=java).format(tools=kafka_tools) as real:
+        create(real.address)
+        use(real.address, 0)
+    with Node(tmp_path, SETTINGS) as ours:
+        assert read(ours.address, "one") == []
+        use(ours.address, BATCH)
+    with Node(tmp_path, SETTINGS, java=java) as again:
+        assert read(again.address, "two") == []
+        use(again.address, 2 * BATCH)
         described = kafka_tools.run(
             "kafka-consumer-groups",
-            *("--bootstrap-server", again.bootstrap_servers, "--describe", "--group", "grp-é"),
+            *("--bootstrap-server", again.address, "--describe", "--group", "grp-é"),
         )
         assert described.stdout.count(TOPIC) == PARTITIONS
     (log,) = (tmp_path / "data").glob("__consumer_offsets-47/*.log")
@@ -103,23 +95,11 @@ def test_groups_go_from_a_real_node_to_ours_and_back(
 
 @pytest.mark.slow
 def test_what_a_group_has_committed_outlives_every_kill(tmp_path: Path) -> None:
-    node = KvorumNode(
-        tmp_path,
-        {
-            **SETTINGS,
-            "broker.session.timeout.ms": "300",
-            "broker.heartbeat.interval.ms": "100",
-        },
-    )
-    node.format()
+    node = Node(tmp_path, {**SETTINGS, **QUICK}).format()
     for number in range(KILLS):
-        node.start()
-        try:
+        with node.process:
             if number == 0:
-                create(node.bootstrap_servers)
-            use(node.bootstrap_servers, number * BATCH)
-        finally:
-            node.process.kill()
-    node.start()
-    assert [read(node.bootstrap_servers, group) for group in GROUPS] == [[], [], []]
-    assert node.stop() == 0
+                create(node.address)
+            use(node.address, number * BATCH)
+    with node:
+        assert [read(node.address, group) for group in GROUPS] == [[], [], []]

@@ -1,7 +1,7 @@
 """The runner of Kafka's tools tells how they ended and what they printed, as a shell would."""
 
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import RealKafka
+from tests.support.node import Node
 
 
 def test_output_and_exit_code_of_a_tool_that_succeeds(kafka_tools: ToolRunner) -> None:
@@ -30,8 +30,8 @@ def test_a_class_that_is_not_there_fails(kafka_tools: ToolRunner) -> None:
     assert "ClassNotFoundException" in result.stderr
 
 
-def test_a_tool_talks_to_a_real_node(kafka_tools: ToolRunner, real_kafka: RealKafka) -> None:
-    bootstrap = ["--bootstrap-server", real_kafka.bootstrap_servers]
+def test_a_tool_talks_to_a_real_node(kafka_tools: ToolRunner, real_kafka: Node) -> None:
+    bootstrap = ["--bootstrap-server", real_kafka.address]
     made = kafka_tools.run("kafka-topics", *bootstrap, "--create", "--topic", "runner-sees")
     assert made.stdout == "Created topic runner-sees.\n"
     assert made.exit_code == 0

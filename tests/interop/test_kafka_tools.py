@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.interop.tool_steps import STEPS, Step
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.waiting import are_alike, asked_until
 
 # What differs between two clusters that are the same: ids, offsets, times and counts of records.
@@ -35,20 +35,20 @@ def _neutral(text: str, addresses: dict[str, str], data: Path) -> str:
     return re.sub(r"[ \t]+", " ", text)
 
 
-def _run(tools: ToolRunner, node: KvorumNode | RealKafka, step: Step) -> ToolResult:
-    addresses = {"broker": node.bootstrap_servers, "controller": node.controller_servers}
+def _run(tools: ToolRunner, node: Node, step: Step) -> ToolResult:
+    addresses = {"broker": node.address, "controller": node.controller}
     arguments = [argument.format_map(addresses) for argument in step.arguments]
     result = tools.run(step.tool, *arguments)
     return ToolResult(
         result.exit_code,
-        _neutral(result.stdout, addresses, node.files.data),
-        _neutral(result.stderr, addresses, node.files.data),
+        _neutral(result.stdout, addresses, node.data),
+        _neutral(result.stderr, addresses, node.data),
     )
 
 
 @pytest.fixture(scope="module")
 def results(
-    kafka_tools: ToolRunner, kvorum_node: KvorumNode, real_kafka: RealKafka
+    kafka_tools: ToolRunner, kvorum_node: Node, real_kafka: Node
 ) -> dict[str, tuple[ToolResult, ToolResult]]:
     """What the tools said, by step, about a kvorum node and about a real one.
 
@@ -79,14 +79,12 @@ API_LINE = re.compile(r"^\t(\w+)\((\d+)\): (.*?),?$", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def api_lines(
-    kafka_tools: ToolRunner, kvorum_node: KvorumNode, real_kafka: RealKafka
+    kafka_tools: ToolRunner, kvorum_node: Node, real_kafka: Node
 ) -> tuple[dict[str, str], dict[str, str]]:
     """What kafka-broker-api-versions lists, by API: for our node, and for a real one."""
     listed: list[dict[str, str]] = []
     for node in (kvorum_node, real_kafka):
-        result = kafka_tools.run(
-            "kafka-broker-api-versions", "--bootstrap-server", node.bootstrap_servers
-        )
+        result = kafka_tools.run("kafka-broker-api-versions", "--bootstrap-server", node.address)
         assert result.exit_code == 0, result.stderr
         listed.append({name: rest for name, _, rest in API_LINE.findall(result.stdout)})
     return listed[0], listed[1]

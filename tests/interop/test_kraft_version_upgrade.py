@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.interop.controller_quorum import NO_DIRECTORY, ControllerQuorum
 from tests.interop.quorum_story import Story
 from tests.interop.quorum_tools import run_ours, run_real
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.node import Key, Kind
-from tests.support.waiting import wait_for
+from tests.support.node import NO_VOTERS, Key, Kind
+from tests.support.quorum.quorum import NO_DIRECTORY, Quorum, quorum_of
 
 pytestmark = pytest.mark.slow
 KINDS: tuple[Kind, ...] = ("kvorum", "kafka")
@@ -24,7 +23,7 @@ FINALIZED = (
 )
 
 
-def tell(quorum: ControllerQuorum, tools: ToolRunner) -> list[str]:
+def tell(quorum: Quorum, tools: ToolRunner) -> list[str]:
     """Return what Kafka's tools say before, while and after a quorum is upgraded."""
 
     def real(arguments: Sequence[str]) -> ToolResult:
@@ -35,7 +34,7 @@ def tell(quorum: ControllerQuorum, tools: ToolRunner) -> list[str]:
     story.describe(by_id, set())
     story.features("describe", tools=tools)
     story.add(NEWCOMER)
-    story.remove(quorum.controllers[3].key)
+    story.remove(quorum.members[3].key)
     wait_until_voters_have_told_their_versions(quorum, tools)
     story.features(*TO_DYNAMIC, "--dry-run", tools=tools)
     story.features("upgrade", "--feature", "kraft.version=2", tools=tools)
@@ -51,12 +50,12 @@ def tell(quorum: ControllerQuorum, tools: ToolRunner) -> list[str]:
     story.describe(quorum.keys(*VOTERS), quorum.keys(NEWCOMER))
     story.add(NEWCOMER)
     story.describe(quorum.keys(*VOTERS, NEWCOMER), set())
-    story.remove(quorum.controllers[NEWCOMER].key)
+    story.remove(quorum.members[NEWCOMER].key)
     story.describe(quorum.keys(*VOTERS), quorum.keys(NEWCOMER))
     return story.lines
 
 
-def wait_until_voters_have_told_their_versions(quorum: ControllerQuorum, tools: ToolRunner) -> None:
+def wait_until_voters_have_told_their_versions(quorum: Quorum, tools: ToolRunner) -> None:
     """Try the upgrade, without doing it, until it would work.
 
     The voters of a static quorum tell their leader what they support within a few fetch timeouts.
@@ -66,16 +65,14 @@ def wait_until_voters_have_told_their_versions(quorum: ControllerQuorum, tools: 
         asked = ("--bootstrap-controller", quorum.addresses, *TO_DYNAMIC, "--dry-run")
         return tools.run("kafka-features", *asked).exit_code == 0
 
-    wait_for(look, "kraft.version can be 1", otherwise=quorum.last_words)
+    quorum.wait_for(look, "kraft.version can be 1")
 
 
-def write_settings(quorum: ControllerQuorum) -> None:
+def write_settings(quorum: Quorum) -> None:
     """Name the voters in every file but the newcomer's: it asks who they are."""
-    first = [quorum.controllers[node_id] for node_id in VOTERS]
-    voters = ",".join(f"{one.node_id}@{one.address}" for one in first)
-    quorum.write_settings({"controller.quorum.voters": voters}, *VOTERS)
-    servers = ",".join(one.address for one in first)
-    quorum.write_settings({"controller.quorum.bootstrap.servers": servers}, NEWCOMER)
+    quorum.configure(quorum.static_voters(*VOTERS), *VOTERS)
+    servers = ",".join(quorum.members[node_id].address for node_id in VOTERS)
+    quorum.configure({"controller.quorum.bootstrap.servers": servers}, NEWCOMER)
 
 
 def test_a_quorum_of_ours_is_upgraded_as_a_real_one(
@@ -84,11 +81,11 @@ def test_a_quorum_of_ours_is_upgraded_as_a_real_one(
     told: dict[Kind, list[str]] = {}
     for kind in KINDS:
         folder = tmp_path_factory.mktemp(f"static-quorum-of-{kind}")
-        with ControllerQuorum(kind, folder, count=4, java=java, tools=kafka_tools) as quorum:
+        with quorum_of(kind, folder, 4, java=java, tools=kafka_tools) as quorum:
             write_settings(quorum)
             for node_id in VOTERS:
                 quorum.format(node_id)
-            quorum.format(NEWCOMER, "--no-initial-controllers")
+            quorum.format(NEWCOMER, *NO_VOTERS)
             quorum.start(*VOTERS)
             told[kind] = tell(quorum, kafka_tools)
     assert told["kvorum"] == told["kafka"]

@@ -12,7 +12,7 @@ from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce
 from tests.support.topics import wait_until_led
@@ -125,25 +125,26 @@ def real_kafka(
     folder: Path,
     logs: dict[str, Log],
     state: Callable[[Path, dict[str, Log]], None],
-) -> Generator[RealKafka]:
-    with RealKafka(java=java, tools=tools, folder=folder) as node:
-        create(node.bootstrap_servers, logs)
-    plant(node.files.data, logs)
-    state(node.files.data, logs)
-    with RealKafka(java=java, tools=tools, folder=folder, formatted=True) as node:
+) -> Generator[Node]:
+    node = Node(folder, java=java).format(tools=tools)
+    with node:
+        create(node.address, logs)
+    plant(node.data, logs)
+    state(node.data, logs)
+    with node:
         yield node
 
 
 @contextmanager
 def our_node(
     folder: Path, logs: dict[str, Log], state: Callable[[Path, dict[str, Log]], None]
-) -> Generator[KvorumNode]:
-    with KvorumNode(folder) as node:
-        create(node.bootstrap_servers, logs)
-        assert node.stop() == 0
-        plant(node.files.data, logs)
-        state(node.files.data, logs)
-        node.start()
+) -> Generator[Node]:
+    node = Node(folder).format()
+    with node:
+        create(node.address, logs)
+    plant(node.data, logs)
+    state(node.data, logs)
+    with node:
         yield node
 
 
@@ -163,15 +164,15 @@ class Story(NamedTuple):
     files: dict[str, dict[str, bytes]]
 
 
-def story(node: RealKafka | KvorumNode, logs: dict[str, Log]) -> Story:
-    with RawClient(node.bootstrap_servers) as client:
+def story(node: Node, logs: dict[str, Log]) -> Story:
+    with RawClient(node.address) as client:
         wait_until_led(client, *logs)
         read = {
             topic: found_in(client, topic, end_of(log[max(log)])) for topic, log in logs.items()
         }
         more = {topic: produce(client, topic, batch(b"more")).base_offset for topic in logs}
     node.stop()
-    return Story(read, more, {topic: files_of(node.files.data, topic) for topic in logs})
+    return Story(read, more, {topic: files_of(node.data, topic) for topic in logs})
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import RealKafka
+from tests.support.node import Node
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.spark.log_source.options import parse_options
@@ -55,13 +55,13 @@ class Received(NamedTuple):
 def test_rows_of_a_running_broker_are_what_consumers_receive(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner
 ) -> None:
-    with RealKafka(java=java, tools=kafka_tools, folder=tmp_path, overrides=ONE_REPLICA) as broker:
-        servers = broker.bootstrap_servers
+    with Node(tmp_path, ONE_REPLICA, java=java).format(tools=kafka_tools) as broker:
+        servers = broker.address
         create_topics(servers)
         for codec in CODECS:
             send_packed(servers, codec)
         unfinished = send_transactions(servers)
-        rows = list(rows_below(broker.files.data))
+        rows = list(rows_below(broker.data))
         topics = [*CODECS, TRANSACTIONS]
         everything = receive(servers, topics, "read_uncommitted")
         committed = receive(servers, topics, "read_committed")

@@ -22,7 +22,7 @@ from tests.support.clients.metadata_readers import (
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode
+from tests.support.node import Node
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 
@@ -44,19 +44,19 @@ _ESCAPED = re.compile(r"\\x([0-9A-F]{2})")
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KvorumNode]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node whose metadata may be read, with some topics."""
-    with KvorumNode(tmp_path_factory.mktemp("readable"), SETTINGS) as node:
-        with ConfluentDriver(node.bootstrap_servers) as driver:
+    with Node(tmp_path_factory.mktemp("readable"), SETTINGS).format() as node:
+        with ConfluentDriver(node.address) as driver:
             wishes = [TopicWish(f"topic-{number}", 3) for number in range(5)]
             assert {outcome.code for outcome in driver.create_topics(wishes).values()} == {0}
         yield node
 
 
 @pytest.fixture(scope="module")
-def on_disk(node: KvorumNode) -> list[Read]:
+def on_disk(node: Node) -> list[Read]:
     """The records of its log, which nobody writes to any more."""
-    return records_on_disk(node.files.data / "__cluster_metadata-0")
+    return records_on_disk(node.metadata_log)
 
 
 def bytes_of(text: str) -> bytes:
@@ -64,11 +64,11 @@ def bytes_of(text: str) -> bytes:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text).encode("latin-1")
 
 
-def consume(tools: ToolRunner, node: KvorumNode, count: int, *arguments: str) -> list[Read]:
+def consume(tools: ToolRunner, node: Node, count: int, *arguments: str) -> list[Read]:
     """Return what kafka-console-consumer prints, up to so many records."""
     done = tools.run(
         "kafka-console-consumer",
-        *("--bootstrap-server", node.bootstrap_servers, *PARTITION, *SHOWN, *arguments),
+        *("--bootstrap-server", node.address, *PARTITION, *SHOWN, *arguments),
         *("--max-messages", str(count), "--timeout-ms", "30000"),
     )
     assert done.exit_code == 0, done.stdout + done.stderr
@@ -78,7 +78,7 @@ def consume(tools: ToolRunner, node: KvorumNode, count: int, *arguments: str) ->
 
 
 def test_kafka_console_consumer_prints_the_bytes_of_the_log(
-    kafka_tools: ToolRunner, node: KvorumNode, on_disk: list[Read]
+    kafka_tools: ToolRunner, node: Node, on_disk: list[Read]
 ) -> None:
     assert len(on_disk) > 20
     assert consume(kafka_tools, node, len(on_disk), "--offset", "earliest") == on_disk
@@ -87,16 +87,16 @@ def test_kafka_console_consumer_prints_the_bytes_of_the_log(
 
 
 def test_it_reads_as_a_committed_reader_too(
-    kafka_tools: ToolRunner, node: KvorumNode, on_disk: list[Read]
+    kafka_tools: ToolRunner, node: Node, on_disk: list[Read]
 ) -> None:
     committed = ("--offset", "earliest", "--isolation-level", "read_committed")
     assert consume(kafka_tools, node, len(on_disk), *committed) == on_disk
 
 
 def test_kafkas_tools_show_the_topic_and_its_offsets(
-    kafka_tools: ToolRunner, node: KvorumNode, on_disk: list[Read]
+    kafka_tools: ToolRunner, node: Node, on_disk: list[Read]
 ) -> None:
-    servers = ("--bootstrap-server", node.bootstrap_servers)
+    servers = ("--bootstrap-server", node.address)
     listed = kafka_tools.run("kafka-topics", *servers, "--list")
     assert CLUSTER_METADATA_TOPIC in listed.stdout.split()
     described = kafka_tools.run(
@@ -115,16 +115,16 @@ def test_kafkas_tools_show_the_topic_and_its_offsets(
 
 @pytest.mark.parametrize("kind", READERS)
 def test_other_clients_read_the_bytes_of_the_log(
-    kind: type[ConfluentReader | KafkaPythonReader], node: KvorumNode, on_disk: list[Read]
+    kind: type[ConfluentReader | KafkaPythonReader], node: Node, on_disk: list[Read]
 ) -> None:
-    assert read_all(kind, node.bootstrap_servers, on_disk[-1].offset) == on_disk
+    assert read_all(kind, node.address, on_disk[-1].offset) == on_disk
 
 
 @pytest.mark.slow
 def test_sparks_connector_reads_the_bytes_of_the_log(
-    node: KvorumNode, on_disk: list[Read], kafka_jars: JarsOf, tmp_path: Path
+    node: Node, on_disk: list[Read], kafka_jars: JarsOf, tmp_path: Path
 ) -> None:
-    places = (node.bootstrap_servers, kafka_jars(SPARK_CONNECTOR), tmp_path / "checkpoints")
+    places = (node.address, kafka_jars(SPARK_CONNECTOR), tmp_path / "checkpoints")
     printed = run_spark_program("spark_reader", *places)
     for kind, rows in json.loads(printed).items():
         found = [Read(offset, stamp, bytes.fromhex(value)) for offset, stamp, value in rows]

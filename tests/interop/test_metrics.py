@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pytest
 from tests.support.kafka.java import JAVA_SOURCES, Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import HEAP_MB, KvorumNode, files_of_lone_node
 from tests.support.metrics_scrape import Page, scrape
+from tests.support.node import CLUSTER_ID, COMBINED_HEAP_MB, Node
 from tests.support.played_broker import (
     HEARTBEAT_VERSION,
     REGISTRATION_VERSION,
@@ -57,7 +57,6 @@ SETTLING_MS = 1_000
 READY = "ready"
 TOPIC = "lone"
 """The topic whose first partition is on the node's own broker."""
-CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 PLAYED = (100, 101, 102)
 """The last of them is never unfenced."""
 OFTEN = {"metadata.log.max.snapshot.interval.ms": "1000"}
@@ -103,12 +102,12 @@ def read(line: str) -> Attribute:
     return Attribute(domain, tuple((key, value) for key, _, value in pairs), name, kind, text)
 
 
-def live_through(controller: str, broker: str, cluster_id: str) -> None:
+def live_through(node: Node) -> None:
     """Have played brokers come and go, leaders be elected in all ways, and records sent."""
-    with RawClient(controller) as client:
+    with RawClient(node.controller) as client:
         epochs = {
             broker_id: client.ask(
-                registration(cluster_id=cluster_id, broker_id=broker_id),
+                registration(cluster_id=CLUSTER_ID, broker_id=broker_id),
                 BrokerRegistrationResponse,
                 REGISTRATION_VERSION,
             ).broker_epoch
@@ -130,7 +129,7 @@ def live_through(controller: str, broker: str, cluster_id: str) -> None:
         beat(first, want_fence=True)
         beat(second, want_fence=False)
         assert never in epochs
-    with RawClient(broker) as client:
+    with RawClient(node.broker) as client:
         wait_for(lambda: leads(client), f"the broker leads {TOPIC}")
         send_records(client)
 
@@ -183,19 +182,17 @@ def beans(
 ) -> list[Attribute]:
     """Every attribute of a real combined node that has lived through a little."""
     folder = tmp_path_factory.mktemp("metrics")
-    files = files_of_lone_node(folder, OFTEN)
-    identity = ["--cluster-id", CLUSTER_ID, "--standalone", "--config", str(files.properties)]
-    assert kafka_tools.run("kafka-storage", "format", *identity).exit_code == 0
+    node = Node(folder, OFTEN, java=java).format(tools=kafka_tools)
     classes = java.compile(SOURCE)
-    arguments = [str(files.properties), str(SETTLING_MS)]
-    command = java.command("MetricNames", *arguments, heap_mb=HEAP_MB, classes=classes)
+    arguments = [str(node.properties), str(SETTLING_MS)]
+    command = java.command("MetricNames", *arguments, heap_mb=COMBINED_HEAP_MB, classes=classes)
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline().strip() == READY
-            live_through(files.controller, files.broker, CLUSTER_ID)
+            live_through(node)
             said, _ = process.communicate("\n", timeout=PATIENCE_S)
         finally:
             process.kill()
@@ -213,8 +210,8 @@ def page(beans: list[Attribute], tmp_path_factory: pytest.TempPathFactory) -> Pa
     (port,) = free_ports(1)
     address = f"127.0.0.1:{port}"
     folder = tmp_path_factory.mktemp("our-metrics")
-    with KvorumNode(folder, {**OFTEN, "kvorum.metrics.listener": address}) as node:
-        live_through(node.controller_servers, node.bootstrap_servers, node.cluster_id)
+    with Node(folder, {**OFTEN, "kvorum.metrics.listener": address}).format() as node:
+        live_through(node)
 
         def counts_everything() -> Page | None:
             found = scrape(address)

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.mixed_quorum import LOG, OURS, REAL, both_kinds, described, last_words
+from tests.interop.mixed_quorum import OURS, REAL, both_kinds
 from tests.support.kafka.java import Java
 from tests.support.node import Node
-from tests.support.node_process import run_kvorum, write_properties
-from tests.support.waiting import wait_for
+from tests.support.quorum.quorum import Described, Quorum
 
 from kvorum.wire.records import read_batches
 
@@ -16,58 +15,28 @@ ROUNDS_MAX = 6
 
 
 @pytest.fixture
-def voters(tmp_path: Path, java: Java) -> Iterator[dict[int, Node]]:
+def voters(tmp_path: Path, java: Java) -> Iterator[Quorum]:
     """Both voters, formatted and not started."""
-    made = both_kinds(tmp_path, java)
-    quorum = ",".join(f"{voter.node_id}@{voter.address}" for voter in made.values())
-    cluster_id = run_kvorum("storage", "random-uuid").strip()
-    for voter in made.values():
-        write_settings(voter, quorum)
-        config = ["--config", str(voter.properties)]
-        run_kvorum("storage", "format", "--cluster-id", cluster_id, *config)
-    yield made
-    for voter in made.values():
-        voter.kill()
+    with both_kinds(tmp_path, java) as made:
+        made.configure(made.static_voters(OURS, REAL))
+        made.form(None)
+        yield made
 
 
-def write_settings(voter: Node, quorum: str) -> None:
-    settings = {
-        "process.roles": "controller",
-        "node.id": str(voter.node_id),
-        "controller.quorum.voters": quorum,
-        "controller.listener.names": "CONTROLLER",
-        "listeners": f"CONTROLLER://{voter.address}",
-        "log.dirs": str(voter.data),
-    }
-    write_properties(voter.properties, settings)
-
-
-def leader_with_a_follower(voters: dict[int, Node]) -> Node | None:
-    """Return who leads, once the other has all that is committed."""
-    for voter in voters.values():
-        found = described(voter.port)
-        if found is not None and found.error_code == 0 and found.high_watermark > 0:
-            ends = [state.log_end_offset for state in found.current_voters]
-            if min(ends) >= found.high_watermark:
-                return voters[found.leader_id]
-    return None
-
-
-def leader_of(voters: dict[int, Node]) -> Node:
+def leader_of(voters: Quorum) -> Node:
     """Wait until one leads and the other has all that is committed; return who leads."""
-    return wait_for(
-        lambda: leader_with_a_follower(voters),
-        "one leads and the other follows",
-        otherwise=lambda: last_words(voters),
-    )
+    found = voters.until("one leads and the other follows", has_a_follower)
+    return voters.members[found.leader_id]
+
+
+def has_a_follower(found: Described) -> bool:
+    ends = [state.log_end_offset for state in found.current_voters]
+    return min(ends) >= found.high_watermark > 0
 
 
 @pytest.mark.slow
-def test_leadership_goes_back_and_forth_and_the_logs_are_the_same(
-    voters: dict[int, Node],
-) -> None:
-    for voter in voters.values():
-        voter.start()
+def test_leadership_goes_back_and_forth_and_the_logs_are_the_same(voters: Quorum) -> None:
+    voters.start()
     has_led: set[int] = set()
     for _ in range(ROUNDS_MAX):
         leader = leader_of(voters)
@@ -75,13 +44,13 @@ def test_leadership_goes_back_and_forth_and_the_logs_are_the_same(
         if has_led == {OURS, REAL}:
             break
         leader.stop()
-        leader.start()
+        voters.start(leader.node_id)
     assert has_led == {OURS, REAL}
     last = leader_of(voters)
-    follower = voters[REAL if last.node_id == OURS else OURS]
+    follower = voters.members[REAL if last.node_id == OURS else OURS]
     follower.stop()
     last.stop()
-    logs = [(voter.data / LOG).read_bytes() for voter in voters.values()]
+    logs = [voter.first_segment.read_bytes() for voter in voters.members.values()]
     shared = min(map(len, logs))
     assert logs[0][:shared] == logs[1][:shared]
     epochs = [batch.partition_leader_epoch for batch in read_batches(logs[0][:shared])]

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
-from tests.interop.mixed_quorum import (
-    LOG,
-    OURS,
-    REAL,
-    Described,
-    both_kinds,
-    last_words,
-    until,
-    voter_ids,
-)
+from tests.interop.mixed_quorum import OURS, REAL, both_kinds
 from tests.support.kafka.java import Java
-from tests.support.node import Node
-from tests.support.node_process import run_kvorum, write_properties
+from tests.support.node import CLUSTER_ID, NO_VOTERS, STANDALONE, Node
+from tests.support.quorum.quorum import Described, Quorum, voter_ids
+from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
-from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.messages.update_features import (
@@ -31,81 +20,43 @@ from kvorum.wire.messages.update_features import (
     UpdateFeaturesRequestFeatureUpdateKey,
     UpdateFeaturesResponse,
 )
-from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import ZERO_UUID
 
 pytestmark = pytest.mark.slow
 NOT_YET = ("because not all of the voters support it", "has not registered")
 NEVER_MS = 600_000
-_Response = TypeVar("_Response", bound=Message)
 
 
 @pytest.fixture
-def voters(tmp_path: Path, java: Java) -> Iterator[dict[int, Node]]:
+def voters(tmp_path: Path, java: Java) -> Iterator[Quorum]:
     """One controller of ours and a real one, neither formatted nor started."""
-    made = both_kinds(tmp_path, java)
-    yield made
-    for voter in made.values():
-        voter.kill()
+    with both_kinds(tmp_path, java) as made:
+        yield made
 
 
-def write_settings(voter: Node, **quorum: str) -> None:
-    settings = {
-        "process.roles": "controller",
-        "node.id": str(voter.node_id),
-        "controller.listener.names": "CONTROLLER",
-        "listeners": f"CONTROLLER://{voter.address}",
-        "log.dirs": str(voter.data),
-    }
-    settings |= {f"controller.quorum.{name}": value for name, value in quorum.items()}
-    write_properties(voter.properties, settings)
-
-
-def form(voters: dict[int, Node], *, first: int) -> str:
+def form(voters: Quorum, *, first: int) -> None:
     """Format `first` as a quorum of its own, the other to join by itself; start both."""
-    cluster_id = run_kvorum("storage", "random-uuid").strip()
-    servers = ",".join(voter.address for voter in voters.values())
-    for voter in voters.values():
-        write_settings(voter, **{"bootstrap.servers": servers, "auto.join.enable": "true"})
-        start = "--standalone" if voter.node_id == first else "--no-initial-controllers"
-        arguments = ("--cluster-id", cluster_id, "--config", str(voter.properties), start)
-        run_kvorum("storage", "format", *arguments)
-        voter.start()
-    return cluster_id
+    voters.configure({"controller.quorum.auto.join.enable": "true"})
+    for node_id in voters.members:
+        voters.format(node_id, *(STANDALONE if node_id == first else NO_VOTERS))
+    voters.start()
 
 
-def form_static(voters: dict[int, Node], *, leader: int) -> None:
+def form_static(voters: Quorum, *, leader: int) -> None:
     """Format and start both as static voters, of which only `leader` stands for election in time.
 
     Restarting the other until it loses would not do: of two voters either may win each time.
     """
-    cluster_id = run_kvorum("storage", "random-uuid").strip()
-    quorum = ",".join(f"{voter.node_id}@{voter.address}" for voter in voters.values())
-    for voter in voters.values():
-        wait_ms = 1000 if voter.node_id == leader else NEVER_MS
-        write_settings(voter, **{"voters": quorum, "election.timeout.ms": str(wait_ms)})
-        arguments = ("--cluster-id", cluster_id, "--config", str(voter.properties))
-        run_kvorum("storage", "format", *arguments)
-        voter.start()
+    for node_id in voters.members:
+        wait_ms = 1000 if node_id == leader else NEVER_MS
+        wait = {"controller.quorum.election.timeout.ms": str(wait_ms)}
+        voters.configure({**voters.static_voters(OURS, REAL), **wait}, node_id)
+    voters.form(None)
+    voters.start()
 
 
-def ask(voter: Node, request: Message, kind: type[_Response]) -> _Response:
-    """Put a request to a controller."""
-
-    async def exchange() -> _Response:
-        connection = await ClientConnection.open(
-            host="127.0.0.1", port=voter.port, client_id="test", timeout_ms=10_000
-        )
-        try:
-            return await connection.request(request, kind, timeout_ms=10_000)
-        finally:
-            await connection.close()
-
-    return asyncio.run(exchange())
-
-
-def until_complete(voters: dict[int, Node]) -> Described:
-    return until(voters, "both vote and have all that is committed", is_complete)
+def until_complete(voters: Quorum) -> Described:
+    return voters.until("both vote and have all that is committed", is_complete)
 
 
 def is_complete(found: Described) -> bool:
@@ -114,18 +65,16 @@ def is_complete(found: Described) -> bool:
     return voter_ids(found) == {OURS, REAL} and min(ends) >= found.high_watermark > 0
 
 
-def assert_logs_agree(voters: dict[int, Node]) -> None:
-    logs = [(voter.data / LOG).read_bytes() for voter in voters.values()]
+def assert_logs_agree(voters: Quorum) -> None:
+    logs = [voter.first_segment.read_bytes() for voter in voters.members.values()]
     shared = min(map(len, logs))
     assert shared > 0
     assert logs[0][:shared] == logs[1][:shared]
 
 
 @pytest.mark.parametrize("first", [OURS, REAL], ids=["ours-first", "real-first"])
-def test_one_joins_the_other_and_stays_when_that_is_removed(
-    voters: dict[int, Node], first: int
-) -> None:
-    cluster_id = form(voters, first=first)
+def test_one_joins_the_other_and_stays_when_that_is_removed(voters: Quorum, first: int) -> None:
+    form(voters, first=first)
     found = until_complete(voters)
     assert found.leader_id == first
     key = next(
@@ -134,37 +83,35 @@ def test_one_joins_the_other_and_stays_when_that_is_removed(
         if state.replica_id == first
     )
     # It must not join again, so it stops as soon as it has answered. The join may not be over yet.
-    request = RemoveRaftVoterRequest(cluster_id, *key)
+    request = RemoveRaftVoterRequest(CLUSTER_ID, *key)
 
     def answered() -> RemoveRaftVoterResponse | None:
-        answer = ask(voters[first], request, RemoveRaftVoterResponse)
+        with RawClient(voters.members[first].address) as client:
+            answer = client.ask(request, RemoveRaftVoterResponse, 0)
         return None if answer.error_code == ErrorCode.REQUEST_TIMED_OUT else answer
 
-    removed = wait_for(
-        answered, f"{first} answers its removal", otherwise=lambda: last_words(voters)
-    )
+    removed = voters.wait_for(answered, f"{first} answers its removal")
     assert (removed.error_code, removed.error_message) == (ErrorCode.NONE, None)
-    voters[first].stop()
+    voters.members[first].stop()
     other = OURS if first == REAL else REAL
-    until(
-        voters,
+    voters.until(
         f"{other} leads alone",
         lambda found: voter_ids(found) == {other} and found.leader_id == other,
     )
-    voters[other].stop()
+    voters.members[other].stop()
     assert_logs_agree(voters)
 
 
 @pytest.mark.parametrize("wanted", [OURS, REAL], ids=["ours-leads", "real-leads"])
-def test_static_voters_of_both_kinds_are_upgraded(voters: dict[int, Node], wanted: int) -> None:
+def test_static_voters_of_both_kinds_are_upgraded(voters: Quorum, wanted: int) -> None:
     form_static(voters, leader=wanted)
     found = until_complete(voters)
     assert found.leader_id == wanted
     assert {state.replica_directory_id for state in found.current_voters} == {ZERO_UUID}
-    upgrade(voters[wanted])
+    upgrade(voters.members[wanted])
     found = until_complete(voters)
     assert ZERO_UUID not in {state.replica_directory_id for state in found.current_voters}
-    for voter in voters.values():
+    for voter in voters.members.values():
         voter.stop()
     assert_logs_agree(voters)
 
@@ -177,10 +124,8 @@ def upgrade(leader: Node) -> None:
     request = UpdateFeaturesRequest(timeout_ms=5000, feature_updates=[key])
 
     def is_raised() -> bool:
-        try:
-            answer = ask(leader, request, UpdateFeaturesResponse)
-        except ClientConnectionError as error:
-            raise AssertionError("the leader does not answer") from error
+        with RawClient(leader.address) as client:
+            answer = client.ask(request, UpdateFeaturesResponse, 1)
         if answer.error_code == ErrorCode.NONE:
             return True
         assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum, write_settings_with_a_broker
 from tests.interop.quorum_story import Story, Tool
 from tests.interop.quorum_tools import run_ours, run_real
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import listens
-from tests.support.node import Kind
-from tests.support.waiting import wait_for
+from tests.support.node import COMBINED, NO_VOTERS, STANDALONE, Kind
+from tests.support.ports import listens
+from tests.support.quorum.quorum import Quorum, quorum_of
 
 pytestmark = pytest.mark.slow
 KINDS: tuple[Kind, ...] = ("kvorum", "kafka")
@@ -43,13 +42,13 @@ def ask_for_what_cannot_be(story: Story) -> None:
 
 def shrink_to_three(story: Story) -> set[int]:
     """Remove the leader, then the first of the followers; return who is left."""
-    everybody = set(story.quorum.controllers)
+    everybody = set(story.quorum.members)
     left = set(everybody)
     leader = story.describe(story.quorum.keys(*left), set())
     for _ in range(2):
         out = leader if left == everybody else min(left - {leader})
-        story.remove(story.quorum.controllers[out].key, "--dry-run")
-        story.remove(story.quorum.controllers[out].key)
+        story.remove(story.quorum.members[out].key, "--dry-run")
+        story.remove(story.quorum.members[out].key)
         left.remove(out)
         leader = story.describe(story.quorum.keys(*left), story.quorum.keys(*(everybody - left)))
     return left
@@ -58,13 +57,12 @@ def shrink_to_three(story: Story) -> set[int]:
 def replace_a_disk(story: Story, voters: set[int]) -> None:
     """Have a follower come back with an empty disk: it is somebody else, and has to be added."""
     quorum = story.quorum
-    others = set(quorum.controllers) - voters
+    others = set(quorum.members) - voters
     leader = story.describe(quorum.keys(*voters), quorum.keys(*others))
     struck = max(voters - {leader})
-    before, former = quorum.keys(*voters), quorum.controllers[struck].key
-    quorum.controllers[struck].stop()
+    before, former = quorum.keys(*voters), quorum.members[struck].key
+    quorum.members[struck].stop()
     quorum.wipe(struck)
-    quorum.format(struck, "--no-initial-controllers")
     quorum.start(struck)
     story.describe(before, quorum.keys(struck, *others))
     story.add(struck)
@@ -83,17 +81,17 @@ def go_back(story: Story, voters: set[int]) -> None:
     while surplus := voters - wanted:
         leader = quorum.settled(quorum.keys(*voters)).leader_id
         out = min(surplus, key=lambda one: one == leader)
-        story.remove(quorum.controllers[out].key)
+        story.remove(quorum.members[out].key)
         voters.remove(out)
     # A new leader has never heard of directories that are gone.
     leader = quorum.settled(quorum.keys(*voters)).leader_id
-    quorum.controllers[leader].stop()
+    quorum.members[leader].stop()
     quorum.settled(quorum.keys(*voters))
     quorum.start(leader)
-    quorum.settled(quorum.keys(*voters), quorum.keys(*quorum.controllers) - quorum.keys(*voters))
+    quorum.settled(quorum.keys(*voters), quorum.keys(*quorum.members) - quorum.keys(*voters))
 
 
-def tell(quorum: ControllerQuorum, tool: Tool, other_tool: Tool) -> list[str]:
+def tell(quorum: Quorum, tool: Tool, other_tool: Tool) -> list[str]:
     """Return what one tool said while the quorum lived through everything."""
     story = Story(quorum, tool, other_tool)
     grow_to_five(story)
@@ -116,8 +114,7 @@ def stories(
     told: dict[tuple[Kind, str], list[str]] = {}
     for kind in KINDS:
         folder = tmp_path_factory.mktemp(f"quorum-of-{kind}")
-        with ControllerQuorum(kind, folder, count=5, java=java, tools=kafka_tools) as quorum:
-            quorum.write_dynamic_settings()
+        with quorum_of(kind, folder, 5, java=java, tools=kafka_tools) as quorum:
             quorum.form([1, 2, 3])
             quorum.start()
             told[kind, "kafka-metadata-quorum"] = tell(quorum, real, run_ours)
@@ -145,7 +142,7 @@ def test_both_tools_tell_of_a_quorum_alike(
     assert stories[kind, "kvorum quorum"] == stories[kind, "kafka-metadata-quorum"]
 
 
-def tell_of_growing_from_one(quorum: ControllerQuorum, tool: Tool, other_tool: Tool) -> list[str]:
+def tell_of_growing_from_one(quorum: Quorum, tool: Tool, other_tool: Tool) -> list[str]:
     """Return what a tool said while a lone controller got company, and left."""
     story = Story(quorum, tool, other_tool)
     everybody, voters = {1, 2, 3}, {1}
@@ -158,7 +155,7 @@ def tell_of_growing_from_one(quorum: ControllerQuorum, tool: Tool, other_tool: T
         story.add(newcomer)
         voters.add(newcomer)
         story.describe(quorum.keys(*voters), quorum.keys(*(everybody - voters)))
-    story.remove(quorum.controllers[1].key)
+    story.remove(quorum.members[1].key)
     story.describe(quorum.keys(2, 3), quorum.keys(1))
     return story.lines
 
@@ -172,29 +169,28 @@ def test_a_quorum_grows_from_one_as_a_real_one(
     told: dict[Kind, list[str]] = {}
     for kind in KINDS:
         folder = tmp_path_factory.mktemp(f"growing-quorum-of-{kind}")
-        with ControllerQuorum(kind, folder, count=3, java=java, tools=kafka_tools) as quorum:
-            quorum.write_dynamic_settings()
-            quorum.format(1, "--standalone")
-            quorum.format(2, "--no-initial-controllers")
-            quorum.format(3, "--no-initial-controllers")
+        with quorum_of(kind, folder, 3, java=java, tools=kafka_tools) as quorum:
+            quorum.format(1, *STANDALONE)
+            quorum.format(2, *NO_VOTERS)
+            quorum.format(3, *NO_VOTERS)
             told[kind] = tell_of_growing_from_one(quorum, real, run_ours)
     assert told["kvorum"] == told["kafka"]
 
 
-def tell_through_a_broker(quorum: ControllerQuorum, real: Tool, broker: str) -> list[str]:
+def tell_through_a_broker(quorum: Quorum, real: Tool, broker: str) -> list[str]:
     """Return what both tools said while a broker passed their wishes on."""
     quorum.start()
     quorum.settled(quorum.keys(1), quorum.keys(2))
-    wait_for(lambda: listens(broker), "the broker listens", otherwise=quorum.last_words)
+    quorum.wait_for(lambda: listens(broker), "the broker listens")
     story = Story(quorum, real, run_ours, broker)
     story.describe(quorum.keys(1), quorum.keys(2))
     story.add(2)
     story.describe(quorum.keys(1, 2), set())
     story.add(2)
     story = Story(quorum, run_ours, real, broker, story.lines)
-    story.remove(quorum.controllers[2].key)
+    story.remove(quorum.members[2].key)
     story.describe(quorum.keys(1), quorum.keys(2))
-    story.remove(quorum.controllers[2].key)
+    story.remove(quorum.members[2].key)
     return story.lines
 
 
@@ -207,9 +203,9 @@ def test_a_broker_passes_on_what_is_to_change(
     told: dict[Kind, list[str]] = {}
     for kind in KINDS:
         folder = tmp_path_factory.mktemp(f"broker-of-{kind}")
-        with ControllerQuorum(kind, folder, count=2, java=java, tools=kafka_tools) as quorum:
-            broker = write_settings_with_a_broker(quorum)
-            quorum.format(1, "--standalone")
-            quorum.format(2, "--no-initial-controllers")
-            told[kind] = tell_through_a_broker(quorum, real, broker)
+        with quorum_of(kind, folder, 2, java=java, tools=kafka_tools) as quorum:
+            quorum.configure({"process.roles": COMBINED}, 1)
+            quorum.format(1, *STANDALONE)
+            quorum.format(2, *NO_VOTERS)
+            told[kind] = tell_through_a_broker(quorum, real, quorum.members[1].broker)
     assert told["kvorum"] == told["kafka"]

@@ -6,29 +6,23 @@ and restarts, and is added and removed like any other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 from tests.interop.metadata_shell import Shell
 from tests.interop.mixed_quorum import (
     KEY,
-    Controllers,
     are_observing,
     assert_nothing_wrong,
-    described,
-    end,
     formed,
     is_reached,
-    start,
-    until,
     whole_log,
 )
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.quorum.reassigning import alter
-
-from kvorum.wire.error_codes import ErrorCode
+from tests.support.quorum.quorum import Quorum
+from tests.support.quorum.reassigning import want
 
 pytestmark = pytest.mark.slow
 OURS: Collection[int] = (1, 4)
@@ -36,41 +30,25 @@ REAL: Collection[int] = (2, 3)
 
 
 @pytest.fixture
-def controllers(tmp_path: Path, java: Java) -> Iterator[Controllers]:
+def controllers(tmp_path: Path, java: Java) -> Iterator[Quorum]:
     """Controllers of both kinds: node 1 is a quorum of its own, the others are observers."""
-    made = formed(tmp_path, java, ours=OURS, real=REAL, first=1)
-    yield made
-    end(made)
-
-
-def want(controllers: Controllers, replicas: Sequence[int] | None) -> None:
-    """Say at the leader which voters are wanted; the targets have to be registered by then."""
-
-    def is_written() -> bool:
-        for one in controllers.values():
-            found = described(one.port)
-            if found is not None and found.error_code == ErrorCode.NONE:
-                code, message = alter(controllers[found.leader_id].address, replicas)
-                assert code in {ErrorCode.NONE, ErrorCode.INVALID_REPLICA_ASSIGNMENT}, message
-                return code == ErrorCode.NONE
-        return False
-
-    until(controllers, f"the wish for {replicas} is written", lambda _: is_written())
+    with formed(tmp_path, java, ours=OURS, real=REAL, first=1) as made:
+        yield made
 
 
 def test_a_wish_outlives_real_leaders_snapshots_and_restarts(
-    controllers: Controllers, kafka_tools: ToolRunner, tmp_path: Path
+    controllers: Quorum, kafka_tools: ToolRunner, tmp_path: Path
 ) -> None:
-    start(controllers, 1, 2, 3, 4)
+    controllers.start(1, 2, 3, 4)
     are_observing(controllers, 2, 3, 4)
     want(controllers, (1, 2, 3))
     is_reached(controllers, (1, 2, 3))
     # The wish waits for its target, which is down, and stays.
-    controllers[4].stop()
+    controllers.members[4].stop()
     want(controllers, (1, 3, 4))
-    controllers[1].stop()
-    found = until(controllers, "a real one leads", lambda found: found.leader_id in REAL)
-    leader = controllers[found.leader_id]
+    controllers.members[1].stop()
+    found = controllers.until("a real one leads", lambda found: found.leader_id in REAL)
+    leader = controllers.members[found.leader_id]
     described_by_tool = kafka_tools.run(
         "kafka-configs",
         *("--bootstrap-controller", leader.address),
@@ -78,17 +56,16 @@ def test_a_wish_outlives_real_leaders_snapshots_and_restarts(
     )
     assert KEY in described_by_tool.stdout, described_by_tool
     for node_id in REAL:
-        controllers[node_id].stop()
+        controllers.members[node_id].stop()
     shown = Shell(kafka_tools, tmp_path).tree(whole_log(leader))
     assert f"{KEY}:" in shown
-    start(controllers, 2, 3)
-    until(
-        controllers,
+    controllers.start(2, 3)
+    controllers.until(
         "a real one leads again",
         lambda found: found.leader_id in REAL and found.high_watermark > 0,
     )
-    start(controllers, 1, 4)
+    controllers.start(1, 4)
     is_reached(controllers, (1, 3, 4))
     for node_id in REAL:
-        controllers[node_id].stop()
-        assert_nothing_wrong(controllers[node_id])
+        controllers.members[node_id].stop()
+        assert_nothing_wrong(controllers.members[node_id])

@@ -7,14 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.node import Kind
+from tests.support.node import NO_VOTERS, Kind
 from tests.support.node_process import run_kvorum
+from tests.support.quorum.quorum import Described, Quorum, quorum_of
 from tests.support.waiting import wait_for
-
-from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData
 
 pytestmark = pytest.mark.slow
 VOTERS = (1, 2, 3)
@@ -28,21 +26,14 @@ def test_one_of_three_goes_on_and_the_quorum_grows_again(
     kind: Kind, java: Java, kafka_tools: ToolRunner, tmp_path: Path, *, is_static: bool
 ) -> None:
     with lost_quorum(kind, java, kafka_tools, tmp_path, is_static=is_static) as (quorum, end):
-        controller = quorum.controllers[1]
         epoch = recover(quorum)
         if is_static:
-            voters = {"controller.quorum.voters": f"1@{controller.address}"}
-            quorum.write_settings(voters, 1)
+            quorum.configure(quorum.static_voters(1), 1)
         quorum.start(1)
-        one = {(1, key) for _, key in [controller.key]}
-
-        def goes_on() -> DescribeQuorumResponsePartitionData | None:
-            # No high watermark is known before the leader has committed something in its epoch.
-            told = quorum.described()
-            return told if told is not None and told.high_watermark >= end else None
-
-        found = wait_for(
-            goes_on, "what was committed is committed again", otherwise=quorum.last_words
+        one = quorum.keys(1)
+        # No high watermark is known before the leader has committed something in its epoch.
+        found = quorum.until(
+            "what was committed is committed again", lambda found: found.high_watermark >= end
         )
         assert found.leader_id == 1
         assert found.leader_epoch > epoch
@@ -57,43 +48,31 @@ def test_one_of_three_goes_on_and_the_quorum_grows_again(
 @contextmanager
 def lost_quorum(
     kind: Kind, java: Java, tools: ToolRunner, folder: Path, *, is_static: bool
-) -> Generator[tuple[ControllerQuorum, int]]:
+) -> Generator[tuple[Quorum, int]]:
     """Run three voters, and kill all; yield them, and an offset that was committed by then."""
-    with ControllerQuorum(kind, folder, count=5, java=java, tools=tools) as quorum:
-        quorum.write_dynamic_settings()
+    with quorum_of(kind, folder, 5, java=java, tools=tools) as quorum:
         if is_static:
-            first = [quorum.controllers[node_id] for node_id in VOTERS]
-            voters = ",".join(f"{one.node_id}@{one.address}" for one in first)
-            quorum.write_settings({"controller.quorum.voters": voters}, *VOTERS)
+            quorum.configure(quorum.static_voters(*VOTERS), *VOTERS)
             for node_id in VOTERS:
                 quorum.format(node_id)
             for node_id in NEWCOMERS:
-                quorum.format(node_id, "--no-initial-controllers")
+                quorum.format(node_id, *NO_VOTERS)
         else:
             quorum.form(VOTERS)
         quorum.start(*VOTERS)
-        end = wait_for(
-            lambda: committed(quorum),
-            "every voter has metadata that is committed",
-            otherwise=quorum.last_words,
-        )
-        for node_id in VOTERS:
-            quorum.controllers[node_id].kill()
-        yield quorum, end
+        found = quorum.until("every voter has metadata that is committed", all_have_metadata)
+        quorum.kill(*VOTERS)
+        yield quorum, found.high_watermark
 
 
-def committed(quorum: ControllerQuorum) -> int | None:
-    """Return the high watermark, once every voter has it and metadata is written."""
-    found = quorum.described()
-    if found is None or found.high_watermark < 10 or len(found.current_voters) < len(VOTERS):
-        return None
-    has_all = all(state.log_end_offset >= found.high_watermark for state in found.current_voters)
-    return found.high_watermark if has_all else None
+def all_have_metadata(found: Described) -> bool:
+    ends = [state.log_end_offset for state in found.current_voters]
+    return len(ends) == len(VOTERS) and min(ends) >= found.high_watermark >= 10
 
 
-def recover(quorum: ControllerQuorum) -> int:
+def recover(quorum: Quorum) -> int:
     """Recover from the directory of the first voter; return the epoch of its record."""
-    directory = str(quorum.controllers[1].data)
+    directory = str(quorum.members[1].data)
     told = run_kvorum("quorum", "recover", "--directories", directory)
     assert "Dry run: nothing was written." in told
     run_kvorum("quorum", "recover", "--directories", directory, "--execute")
@@ -103,8 +82,8 @@ def recover(quorum: ControllerQuorum) -> int:
     return 1001
 
 
-def upgrade(quorum: ControllerQuorum, tools: ToolRunner) -> None:
-    address = quorum.controllers[1].address
+def upgrade(quorum: Quorum, tools: ToolRunner) -> None:
+    address = quorum.members[1].address
 
     def try_it() -> bool:
         asked = ("--bootstrap-controller", address, *TO_DYNAMIC)
@@ -113,13 +92,13 @@ def upgrade(quorum: ControllerQuorum, tools: ToolRunner) -> None:
     wait_for(try_it, "kraft.version can be 1")
 
 
-def add(quorum: ControllerQuorum, node_id: int, tools: ToolRunner) -> None:
+def add(quorum: Quorum, node_id: int, tools: ToolRunner) -> None:
     """Add a controller with Kafka's own tool, as soon as it has caught up."""
-    properties = str(quorum.controllers[node_id].properties)
-    asked = ("--bootstrap-controller", quorum.controllers[1].address)
+    properties = str(quorum.members[node_id].properties)
+    asked = ("--bootstrap-controller", quorum.members[1].address)
 
     def try_it() -> bool:
         words = (*asked, "--command-config", properties, "add-controller")
         return tools.run("kafka-metadata-quorum", *words).exit_code == 0
 
-    wait_for(try_it, f"{node_id} has become a voter", otherwise=quorum.last_words)
+    quorum.wait_for(try_it, f"{node_id} has become a voter")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.stream_rows import (
     COLUMNS,
     MORE,
@@ -23,6 +22,7 @@ from tests.interop.stream_rows import (
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Kind
+from tests.support.quorum.quorum import Quorum, quorum_of
 from tests.support.spark.streaming_reads import start_patiently
 from tests.support.waiting import wait_for
 
@@ -112,24 +112,23 @@ def has_progress(query: StreamingQuery) -> bool:
 @pytest.fixture(params=["kvorum", "kafka"])
 def quorum(
     request: pytest.FixtureRequest, tmp_path: Path, java: Java, kafka_tools: ToolRunner
-) -> Iterator[ControllerQuorum]:
+) -> Iterator[Quorum]:
     """Three running controllers, of ours or of Kafka's."""
     kind: Kind = request.param
-    with ControllerQuorum(kind, tmp_path / kind, count=3, java=java, tools=kafka_tools) as found:
-        found.write_dynamic_settings()
+    with quorum_of(kind, tmp_path / kind, 3, java=java, tools=kafka_tools) as found:
         found.form([1, 2, 3])
         found.start()
         found.settled(found.keys(1, 2, 3))
         yield found
 
 
-def named(quorum: ControllerQuorum) -> str:
+def named(quorum: Quorum) -> str:
     """Return two of the three addresses: the third is found by the answers of these."""
-    return ",".join(quorum.controllers[node_id].address for node_id in (1, 2))
+    return ",".join(quorum.members[node_id].address for node_id in (1, 2))
 
 
 @pytest.mark.slow
-def test_every_committed_record_is_read_once(quorum: ControllerQuorum) -> None:
+def test_every_committed_record_is_read_once(quorum: Quorum) -> None:
     stream = stream_over({"controllers": named(quorum)})
     with writing(quorum) as writer:
         for number in range(KILLS):
@@ -151,7 +150,7 @@ def test_every_committed_record_is_read_once(quorum: ControllerQuorum) -> None:
 
 @pytest.mark.slow
 def test_every_committed_record_is_a_row_once(
-    quorum: ControllerQuorum, spark: SparkSession, tmp_path: Path
+    quorum: Quorum, spark: SparkSession, tmp_path: Path
 ) -> None:
     stream = Stream(spark, tmp_path, named(quorum))
     with writing(quorum) as writer:
@@ -171,8 +170,8 @@ def test_every_committed_record_is_a_row_once(
     check(stream.rows(), quorum, writer, epochs_min=KILLS + 1)
 
 
-def kill_the_leader(quorum: ControllerQuorum) -> int:
+def kill_the_leader(quorum: Quorum) -> int:
     found = quorum.described()
     assert found is not None
-    quorum.controllers[found.leader_id].kill()
+    quorum.kill(found.leader_id)
     return found.leader_id

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.stream_rows import stream_over
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import listens
-from tests.support.node import Kind
+from tests.support.node import CLUSTER_ID, Kind
+from tests.support.ports import listens
+from tests.support.quorum.quorum import Quorum, quorum_of
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -42,10 +42,9 @@ SASL = {
 @pytest.fixture(params=["kvorum", "kafka"])
 def quorum(
     request: pytest.FixtureRequest, tmp_path: Path, java: Java, kafka_tools: ToolRunner
-) -> Iterator[ControllerQuorum]:
+) -> Iterator[Quorum]:
     kind: Kind = request.param
-    with ControllerQuorum(kind, tmp_path, count=1, java=java, tools=kafka_tools) as found:
-        found.write_settings({"controller.quorum.bootstrap.servers": found.addresses, **SETTINGS})
+    with quorum_of(kind, tmp_path, 1, SETTINGS, java=java, tools=kafka_tools) as found:
         found.form([1])
         found.start()
         found.settled(found.keys(1))
@@ -87,7 +86,7 @@ def comes_to_be(options: Mapping[str, str], said: str) -> None:
     )
 
 
-def test_what_is_not_allowed_is_named(quorum: ControllerQuorum) -> None:
+def test_what_is_not_allowed_is_named(quorum: Quorum) -> None:
     address = quorum.addresses
     options = {"controllers": address, "retryTimeoutMs": "10000"}
     add_entry(address, AclOperation.ALTER, PermissionType.ALLOW)
@@ -98,7 +97,7 @@ def test_what_is_not_allowed_is_named(quorum: ControllerQuorum) -> None:
     assert stream.advance()
     add_entry(address, AclOperation.ALTER, PermissionType.DENY)
     comes_to_be(options, "give option 'cluster.id'")
-    comes_to_be({**options, "cluster.id": quorum.cluster_id}, "some rows")
+    comes_to_be({**options, "cluster.id": CLUSTER_ID}, "some rows")
     # The checkpoint has the id.
     stream.restart()
     assert "ACCESS_CONTROL_ENTRY_RECORD" in {row["type"] for row in stream.advance()}
@@ -108,12 +107,9 @@ def test_what_is_not_allowed_is_named(quorum: ControllerQuorum) -> None:
 def test_a_listener_that_wants_sasl_is_told(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner
 ) -> None:
-    with ControllerQuorum("kafka", tmp_path, count=1, java=java, tools=kafka_tools) as quorum:
-        quorum.write_settings({"controller.quorum.bootstrap.servers": quorum.addresses, **SASL})
+    with quorum_of("kafka", tmp_path, 1, SASL, java=java, tools=kafka_tools) as quorum:
         quorum.form([1])
         quorum.start()
-        wait_for(
-            lambda: listens(quorum.addresses), "the controller listens", otherwise=quorum.last_words
-        )
+        quorum.wait_for(lambda: listens(quorum.addresses), "the controller listens")
         options = {"controllers": quorum.addresses, "retryTimeoutMs": "1000"}
         comes_to_be(options, "listeners do that are not PLAINTEXT")

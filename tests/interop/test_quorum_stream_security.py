@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.stream_rows import stream_over
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import listens
-from tests.support.waiting import wait_for
+from tests.support.node import STANDALONE
+from tests.support.ports import listens
+from tests.support.quorum.quorum import quorum_of
 
 from kvorum.spark.errors import QuorumError
 
@@ -64,13 +64,10 @@ def secured(
     folder: Path, java: Java, tools: ToolRunner, settings: Mapping[str, str], *format_options: str
 ) -> Generator[dict[str, str]]:
     """Run a controller; yield the options of a stream that say where it is."""
-    with ControllerQuorum("kafka", folder, count=1, java=java, tools=tools) as quorum:
-        quorum.write_settings({"controller.quorum.bootstrap.servers": quorum.addresses, **settings})
-        quorum.format(1, "--standalone", *format_options)
+    with quorum_of("kafka", folder, 1, settings, java=java, tools=tools) as quorum:
+        quorum.format(1, *STANDALONE, *format_options)
         quorum.start()
-        wait_for(
-            lambda: listens(quorum.addresses), "the controller listens", otherwise=quorum.last_words
-        )
+        quorum.wait_for(lambda: listens(quorum.addresses), "the controller listens")
         yield {"controllers": quorum.addresses, "retryTimeoutMs": "30000"}
 
 

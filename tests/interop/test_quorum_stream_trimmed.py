@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum
 from tests.interop.quota_writer import QuotaWriter
 from tests.interop.stream_rows import records_of, stream_over, users_in
 from tests.interop.trimmed_metadata_log import SETTINGS, move_start
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
+from tests.support.quorum.quorum import quorum_of
 from tests.support.spark.small_logs import LOG_FOLDER
 from tests.support.spark.streaming_reads import MicroBatches
 from tests.support.waiting import wait_for
@@ -167,9 +167,7 @@ def test_no_record_is_passed_over_in_silence_on_kafkas(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner
 ) -> None:
     """Kafka cleans a log once a minute, and no setting changes that."""
-    with ControllerQuorum("kafka", tmp_path, count=1, java=java, tools=kafka_tools) as quorum:
-        servers = {"controller.quorum.bootstrap.servers": quorum.addresses}
-        quorum.write_settings(servers | SETTINGS)
+    with quorum_of("kafka", tmp_path, 1, SETTINGS, java=java, tools=kafka_tools) as quorum:
         quorum.form([1])
         quorum.start()
         quorum.settled(quorum.keys(1))
@@ -180,11 +178,11 @@ def test_no_record_is_passed_over_in_silence_on_kafkas(
             return None if is_there or len(names) != 1 else int(names[0][:20])
 
         def trim() -> int:
-            return wait_for(cleaned, "the log is cleaned", otherwise=quorum.last_words)
+            return quorum.wait_for(cleaned, "the log is cleaned")
 
         def restart() -> None:
-            quorum.controllers[1].stop()
+            quorum.members[1].stop()
             quorum.start(1)
 
-        controller = Controller(quorum.addresses, quorum.controllers[1].data, trim, restart)
+        controller = Controller(quorum.addresses, quorum.members[1].data, trim, restart)
         read_around_a_trim(controller)

@@ -7,13 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import ControllerQuorum, registered_controllers
 from tests.interop.quorum_tools import run_ours, run_real
 from tests.interop.stream_rows import check, read_on, rows_of, stream_over, writing
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
 from tests.support.node import Kind
-from tests.support.waiting import wait_for
+from tests.support.quorum.quorum import Quorum, quorum_of, registered_controllers
 
 from kvorum.spark.errors import QuorumError
 
@@ -25,35 +24,32 @@ LATER: dict[str, tuple[int, ...]] = {"kvorum": (2, 3, 4), "kafka": (2,)}
 @pytest.fixture(params=["kvorum", "kafka"])
 def quorum(
     request: pytest.FixtureRequest, tmp_path: Path, java: Java, kafka_tools: ToolRunner
-) -> Iterator[ControllerQuorum]:
+) -> Iterator[Quorum]:
     """The first voter, and the later ones as observers; all of them run."""
     kind: Kind = request.param
     later = LATER[kind]
     count = len(later) + 1
-    with ControllerQuorum(kind, tmp_path, count=count, java=java, tools=kafka_tools) as found:
-        found.write_dynamic_settings()
+    with quorum_of(kind, tmp_path, count, java=java, tools=kafka_tools) as found:
         found.form([FIRST])
         found.start()
         found.settled(found.keys(FIRST), found.keys(*later))
         yield found
 
 
-def replace_the_voter(quorum: ControllerQuorum, tools: ToolRunner) -> None:
+def replace_the_voter(quorum: Quorum, tools: ToolRunner) -> None:
     """Have the later controllers take over, by each kind's own command."""
-    later = LATER[quorum.kind]
-    first = quorum.controllers[FIRST]
+    later = LATER[quorum.members[FIRST].kind]
+    first = quorum.members[FIRST]
     where = ("--bootstrap-controller", quorum.addresses)
-    if quorum.kind == "kvorum":
-        wait_for(
-            lambda: {*later} <= registered_controllers(first.address),
-            f"{later} are registered",
-            otherwise=quorum.last_words,
+    if quorum.members[FIRST].kind == "kvorum":
+        quorum.wait_for(
+            lambda: {*later} <= registered_controllers(first.address), f"{later} are registered"
         )
         wanted = ",".join(map(str, later))
         demand_success(run_ours([*where, "reassign", "--voters", wanted, "--wait"]))
         return
     for newcomer in later:
-        file = str(quorum.controllers[newcomer].properties)
+        file = str(quorum.members[newcomer].properties)
         demand_success(run_real(("--command-config", file, *where, "add-controller"), tools))
     node_id, directory_id = first.key
     which = ("--controller-id", str(node_id), "--controller-directory-id", directory_id)
@@ -65,10 +61,10 @@ def demand_success(result: ToolResult) -> None:
 
 
 def test_every_record_is_read_once_while_the_named_controller_is_replaced(
-    quorum: ControllerQuorum, kafka_tools: ToolRunner
+    quorum: Quorum, kafka_tools: ToolRunner
 ) -> None:
-    later = LATER[quorum.kind]
-    options = {"controllers": quorum.controllers[FIRST].address}
+    later = LATER[quorum.members[FIRST].kind]
+    options = {"controllers": quorum.members[FIRST].address}
     stream = stream_over(options)
     with writing(quorum) as writer, ThreadPoolExecutor(1) as pool:
         read_on(stream, writer)
@@ -78,12 +74,12 @@ def test_every_record_is_read_once_while_the_named_controller_is_replaced(
         change.result()
         found = quorum.settled(quorum.keys(*later), quorum.keys(FIRST))
         # Nobody listens any more at the one address that the stream was given.
-        quorum.controllers[FIRST].stop()
+        quorum.members[FIRST].stop()
         read_on(stream, writer)
         left = {*later}
         if len(left) > 2:
             # The next leader is found among the voters that were learnt.
-            quorum.controllers[found.leader_id].kill()
+            quorum.kill(found.leader_id)
             left.remove(found.leader_id)
             read_on(stream, writer)
         writer.wait_for_more(1)
@@ -93,7 +89,7 @@ def test_every_record_is_read_once_while_the_named_controller_is_replaced(
         stream.restart()
         with pytest.raises(QuorumError, match=rf"asked were {options['controllers']}; .*refused"):
             stream.read()
-        options["controllers"] = quorum.controllers[left.pop()].address
+        options["controllers"] = quorum.members[left.pop()].address
         options["retryTimeoutMs"] = "60000"
         stream.restart()
         read_on(stream, writer)

@@ -15,7 +15,7 @@ import pytest
 from tests.interop.quorum_tools import comparable, logged, run_ours, run_real, without_progress
 from tests.support.kafka.java import JAVA_SOURCES, Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli.admin.client import AdminClient
@@ -306,26 +306,26 @@ REFUSALS = (
 )
 
 
-def filled_for(node: KvorumNode | RealKafka, arguments: tuple[str, ...]) -> list[str]:
+def filled_for(node: Node, arguments: tuple[str, ...]) -> list[str]:
     places = {
-        "broker": node.bootstrap_servers,
-        "controller": node.controller_servers,
-        "itself": str(node.files.properties),
+        "broker": node.address,
+        "controller": node.controller,
+        "itself": str(node.properties),
     }
     return [word.format_map(places) for word in arguments]
 
 
 @pytest.fixture(params=["kvorum_node", "real_kafka"])
-def node(request: pytest.FixtureRequest) -> KvorumNode | RealKafka:
+def node(request: pytest.FixtureRequest) -> Node:
     """A node of ours, then a real one."""
-    found: KvorumNode | RealKafka = request.getfixturevalue(request.param)
+    found: Node = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.mark.parametrize("arguments", DESCRIPTIONS, ids=" ".join)
 def test_a_quorum_is_described_alike(
     arguments: tuple[str, ...],
-    node: KvorumNode | RealKafka,
+    node: Node,
     kafka_tools: ToolRunner,
 ) -> None:
     filled = filled_for(node, arguments)
@@ -336,9 +336,9 @@ def test_a_quorum_is_described_alike(
 
 
 def test_a_controller_describes_its_own_fetch_timeout_and_no_other(
-    node: KvorumNode | RealKafka,
+    node: Node,
 ) -> None:
-    settings = admin_settings({CONTROLLERS: node.controller_servers}, warn=logging.warning)
+    settings = admin_settings({CONTROLLERS: node.controller}, warn=logging.warning)
 
     async def found() -> list[int | None]:
         async with AdminClient(settings, warn=logging.warning) as client:
@@ -350,7 +350,7 @@ def test_a_controller_describes_its_own_fetch_timeout_and_no_other(
 @pytest.mark.parametrize("arguments", REFUSALS, ids=" ".join)
 def test_refusals_are_told_alike(
     arguments: tuple[str, ...],
-    node: KvorumNode | RealKafka,
+    node: Node,
     kafka_tools: ToolRunner,
 ) -> None:
     filled = filled_for(node, arguments)
@@ -363,8 +363,8 @@ def test_refusals_are_told_alike(
 @pytest.mark.parametrize("arguments", [*DESCRIPTIONS, *REFUSALS], ids=" ".join)
 def test_a_node_of_ours_is_told_of_as_a_real_one(
     arguments: tuple[str, ...],
-    kvorum_node: KvorumNode,
-    real_kafka: RealKafka,
+    kvorum_node: Node,
+    real_kafka: Node,
     kafka_tools: ToolRunner,
 ) -> None:
     """But for the ids and addresses of the two nodes, and how far their logs have come."""
@@ -379,9 +379,9 @@ def test_a_node_of_ours_is_told_of_as_a_real_one(
     assert told[0] == told[1]
 
 
-def without_ids(text: str, node: KvorumNode | RealKafka) -> str:
-    text = text.replace(node.controller_servers, "CONTROLLER")
-    identities = load_java_properties((node.files.data / "meta.properties").read_bytes())
+def without_ids(text: str, node: Node) -> str:
+    text = text.replace(node.controller, "CONTROLLER")
+    identities = load_java_properties((node.data / "meta.properties").read_bytes())
     text = text.replace(identities["directory.id"], "DIRECTORY")
     text = text.replace(identities["cluster.id"], "CLUSTER")
     return re.sub(r"(?<=LeaderEpoch: )\d+", "N", text)

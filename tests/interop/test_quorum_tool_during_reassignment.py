@@ -9,17 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.controller_quorum import (
-    ControllerQuorum,
-    registered_controllers,
-    write_settings_with_a_broker,
-)
 from tests.interop.quorum_tools import run_ours, run_real, without_progress
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import listens
+from tests.support.node import COMBINED
+from tests.support.ports import listens
+from tests.support.quorum.quorum import Described, quorum_of, registered_controllers
 from tests.support.quorum.reassigning import alter
-from tests.support.waiting import wait_for
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.quorum_reassignment_tag import reassignment_in
@@ -35,27 +31,23 @@ def a_blocked_reassignment(
 ) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     """Options for the broker and the controller of a quorum whose target is stopped."""
     folder: Path = tmp_path_factory.mktemp("blocked")
-    with ControllerQuorum("kvorum", folder, count=2, java=java, tools=kafka_tools) as quorum:
-        broker = write_settings_with_a_broker(quorum)
+    with quorum_of("kvorum", folder, 2, java=java, tools=kafka_tools) as quorum:
+        quorum.configure({"process.roles": COMBINED}, 1)
+        broker = quorum.members[1].broker
         quorum.form([1])
         quorum.start()
         quorum.settled(quorum.keys(1), quorum.keys(2))
-        controller = quorum.controllers[1].address
-        wait_for(
-            lambda: 2 in registered_controllers(controller),
-            "2 is registered",
-            otherwise=quorum.last_words,
-        )
-        quorum.controllers[2].stop()
+        controller = quorum.members[1].controller
+        quorum.wait_for(lambda: 2 in registered_controllers(controller), "2 is registered")
+        quorum.members[2].stop()
         assert alter(controller, (1, 2))[0] == ErrorCode.NONE
 
-        def is_blocked() -> bool | None:
-            found = quorum.described()
-            told = None if found is None else reassignment_in(found)
-            return True if told is not None and "2" in told.block_text else None
+        def is_blocked(found: Described) -> bool:
+            told = reassignment_in(found)
+            return told is not None and "2" in told.block_text
 
-        wait_for(is_blocked, "the reassignment waits for 2", otherwise=quorum.last_words)
-        wait_for(lambda: listens(broker), "the broker listens", otherwise=quorum.last_words)
+        quorum.until("the reassignment waits for 2", is_blocked)
+        quorum.wait_for(lambda: listens(broker), "the broker listens")
         yield ("--bootstrap-server", broker), ("--bootstrap-controller", controller)
 
 

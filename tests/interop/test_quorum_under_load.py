@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from tests.interop.controller_quorum import ControllerQuorum
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import listens
-from tests.support.ports import free_ports
+from tests.support.node import COMBINED
+from tests.support.ports import listens
+from tests.support.quorum.quorum import Quorum, quorum_of
 from tests.support.threads import Threads
 from tests.support.topics import create
 from tests.support.waiting import PATIENCE_S, wait_for
@@ -30,15 +30,15 @@ QUEUED_MAX: Final = 20_000
 
 
 @pytest.fixture
-def quorum(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> Iterator[ControllerQuorum]:
+def quorum(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> Iterator[Quorum]:
     """Three controllers in processes of their own; the first is a broker as well."""
-    with ControllerQuorum("kvorum", tmp_path, count=3, java=java, tools=kafka_tools) as made:
+    with quorum_of("kvorum", tmp_path, 3, java=java, tools=kafka_tools) as made:
         yield made
 
 
 @pytest.mark.slow
 def test_neither_large_nor_small_batches_cost_the_leader_its_epoch(
-    quorum: ControllerQuorum,
+    quorum: Quorum,
 ) -> None:
     servers = start_with_broker(quorum)
     before = leader_and_epoch(quorum)
@@ -51,32 +51,22 @@ def test_neither_large_nor_small_batches_cost_the_leader_its_epoch(
     assert leader_and_epoch(quorum) == before
 
 
-def start_with_broker(quorum: ControllerQuorum) -> str:
+def start_with_broker(quorum: Quorum) -> str:
     """Start the controllers, until the one that is a broker leads; return its address."""
-    quorum.write_dynamic_settings()
-    first = quorum.controllers[BROKER]
-    servers = f"127.0.0.1:{free_ports(1)[0]}"
-    listeners = f"PLAINTEXT://{servers},CONTROLLER://{first.address}"
-    settings = {
-        "process.roles": "broker,controller",
-        "listeners": listeners,
-        "advertised.listeners": listeners,
-        "controller.quorum.bootstrap.servers": quorum.addresses,
-        "offsets.topic.replication.factor": "1",
-    }
-    quorum.write_settings(settings, BROKER)
-    quorum.form(quorum.controllers)
+    quorum.configure({"process.roles": COMBINED}, BROKER)
+    servers = quorum.members[BROKER].broker
+    quorum.form(quorum.members)
     quorum.start()
-    everybody = quorum.keys(*quorum.controllers)
+    everybody = quorum.keys(*quorum.members)
     while (leader_id := quorum.settled(everybody).leader_id) != BROKER:
-        quorum.controllers[leader_id].stop()
+        quorum.members[leader_id].stop()
         quorum.settled(everybody)
         quorum.start(leader_id)
-    wait_for(lambda: listens(servers), "the broker listens", otherwise=quorum.last_words)
+    quorum.wait_for(lambda: listens(servers), "the broker listens")
     return servers
 
 
-def leader_and_epoch(quorum: ControllerQuorum) -> tuple[int, int]:
+def leader_and_epoch(quorum: Quorum) -> tuple[int, int]:
     found = quorum.described()
     assert found is not None
     return found.leader_id, found.leader_epoch

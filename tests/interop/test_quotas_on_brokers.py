@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.conftest import BothNodes
 from tests.support.clients.driver import TopicWish
-from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch_request
 from tests.support.waiting import wait_for
@@ -34,20 +34,13 @@ RATE: Final = 220_000
 CLOSE_MS: Final = 150
 """How far times may differ: requests do not come at the same moments."""
 MARKERS: Final = count(1)
-Node = RealKafka | KvorumNode
 
 
 @pytest.fixture(scope="module")
-def nodes(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Node, Node]]:
-    folder = tmp_path_factory.mktemp("quotas")
-    with (
-        RealKafka(java=java, tools=kafka_tools, folder=folder / "real", overrides=WINDOWS) as real,
-        KvorumNode(folder / "ours", WINDOWS) as ours,
-    ):
+def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
+    with both_nodes(WINDOWS) as (real, ours):
         for node in (real, ours):
-            with ConfluentDriver(node.bootstrap_servers) as driver:
+            with ConfluentDriver(node.address) as driver:
                 assert driver.create_topics([TopicWish(TOPIC)])[TOPIC].code == 0
             with Client(node, "warm") as client:
                 node.process.wait_until(client.produces, "the partition is led")
@@ -60,7 +53,7 @@ class Client(RawClient):
     """A client with an id of its own, which its quotas are set for."""
 
     def __init__(self, node: Node, client_id: str) -> None:
-        super().__init__(node.bootstrap_servers, client_id=client_id)
+        super().__init__(node.address, client_id=client_id)
 
     def produce(self) -> ProduceResponse:
         """Send one batch."""
@@ -90,7 +83,7 @@ def set_quota(tools: ToolRunner, node: Node, change: str, *entity: str) -> None:
 
 def alter(tools: ToolRunner, node: Node, change: str, *entity: str) -> None:
     """Alter an entity, and wait until the broker knows of it."""
-    server = ("--bootstrap-server", node.bootstrap_servers)
+    server = ("--bootstrap-server", node.address)
     done = tools.run("kafka-configs", *server, "--alter", *entity, "--add-config", change)
     assert done.exit_code == 0, done.stdout + done.stderr
     key, _, value = change.partition("=")
@@ -152,7 +145,7 @@ def test_a_users_quota_counts_before_a_client_ids(
         with Client(node, "both") as client:
             waits.append(sum(client.produce().throttle_time_ms for _ in range(3)))
         done = kafka_tools.run(
-            *("kafka-configs", "--bootstrap-server", node.bootstrap_servers),
+            *("kafka-configs", "--bootstrap-server", node.address),
             *("--alter", *entity, "--delete-config", "producer_byte_rate"),
         )
         assert done.exit_code == 0
@@ -168,7 +161,7 @@ def test_the_perf_tool_is_held_to_the_quota(
         set_quota(kafka_tools, node, f"producer_byte_rate={RATE}", *client_entity("perf"))
         done = kafka_tools.run(
             "org.apache.kafka.tools.ProducerPerformance",
-            *("--bootstrap-server", node.bootstrap_servers, "--topic", TOPIC),
+            *("--bootstrap-server", node.address, "--topic", TOPIC),
             *("--num-records", "1200", "--record-size", "1000", "--throughput", "-1"),
             *("--command-property", "client.id=perf", "batch.size=20000"),
         )

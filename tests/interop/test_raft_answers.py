@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
+from tests.interop.conftest import BothNodes
 from tests.interop.protocol.building import build
 from tests.interop.protocol.raft_requests import requests_for, steps_of_giving_way
 from tests.interop.protocol.requests import Fields
 from tests.interop.raft_answers import answer, quorum_of
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
 from tests.support.waiting import wait_for
 
 from kvorum.node.handlers.registry import controller_apis
@@ -37,15 +35,10 @@ KEYS = (
 
 
 @pytest.fixture(scope="module")
-def addresses(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, str]]:
+def addresses(both_nodes: BothNodes) -> Iterator[tuple[str, str]]:
     """The controller listeners of ours and of the real node."""
-    folder = tmp_path_factory.mktemp("raft-answers")
-    (folder / "ours").mkdir()
-    real_kafka = RealKafka(java=java, tools=kafka_tools, folder=folder / "real")
-    with KvorumNode(folder / "ours") as ours, real_kafka as real:
-        yield ours.controller_servers, real.controller_servers
+    with both_nodes() as (real, ours):
+        yield ours.controller, real.controller
 
 
 def answers(address: str, fields: Fields, *, key: int, version: int) -> Json:

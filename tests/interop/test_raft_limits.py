@@ -25,7 +25,7 @@ from tests.interop.protocol.requests import Fields
 from tests.interop.raft_answers import answer, quorum_of
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.node.handlers.registry import controller_apis
@@ -115,12 +115,12 @@ class LoneLeaders:
         self._running.close()
         self._started += 1
         folder = self._folder / str(self._started)
-        (folder / "ours").mkdir(parents=True)
-        ours = KvorumNode(folder / "ours")
-        real = RealKafka(java=self._java, tools=self._tools, folder=folder / "real")
-        self._running.enter_context(ours)
-        self._running.enter_context(real)
-        self.ours, self.real = ours.controller_servers, real.controller_servers
+        ours = Node(folder / "ours").format()
+        real = Node(folder / "real", java=self._java).format(tools=self._tools)
+        # The real one may have ended by itself before it is to stop.
+        self._running.enter_context(ours.process)
+        self._running.enter_context(real.process)
+        self.ours, self.real = ours.controller, real.controller
 
     def stop(self) -> None:
         """Stop both."""

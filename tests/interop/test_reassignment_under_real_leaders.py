@@ -14,25 +14,20 @@ import pytest
 from tests.interop.mixed_quorum import (
     CLUSTER_WIDE,
     KEY,
-    Controllers,
-    Described,
     are_observing,
     assert_nothing_wrong,
-    end,
     formed,
     is_reached,
-    start,
-    until,
-    voter_ids,
     whole_log,
 )
-from tests.support.combined_node import CLUSTER_ID
 from tests.support.kafka.java import Java
 from tests.support.metrics_scrape import reassignment_figures
 from tests.support.node import Node
 from tests.support.node_process import run_kvorum
 from tests.support.played_broker import try_to_register
 from tests.support.ports import free_ports
+from tests.support.quorum.quorum import Described, Quorum
+from tests.support.quorum.reassigning import kill_the_leader_of_each_step
 from tests.support.quorum.topic_writers import Writers
 from tests.support.raw_client import RawClient
 
@@ -54,57 +49,56 @@ STEP = re.compile(r"Reassigning the quorum in place of its leader .*step=\"(\w+ 
 
 
 @pytest.fixture
-def controllers(tmp_path: Path, java: Java) -> Iterator[Controllers]:
+def controllers(tmp_path: Path, java: Java) -> Iterator[Quorum]:
     """Controllers of both kinds, formatted; node 2, a real one, is a quorum of its own."""
-    made = formed(tmp_path, java, ours=OURS, real=REAL, first=2, cluster_id=CLUSTER_ID)
-    yield made
-    end(made)
+    with formed(tmp_path, java, ours=OURS, real=REAL, first=2) as made:
+        yield made
 
 
-def want(controllers: Controllers, value: str) -> None:
+def want(controllers: Quorum, value: str) -> None:
     """Write the wish as a configuration, which every leader accepts."""
     config = IncrementalAlterConfigsRequestAlterableConfig(KEY, config_operation=0, value=value)
     resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_WIDE, [config])
 
     def is_written(found: Described) -> bool:
-        with RawClient(controllers[found.leader_id].address) as client:
+        with RawClient(controllers.members[found.leader_id].address) as client:
             response = client.ask(
                 IncrementalAlterConfigsRequest([resource]), IncrementalAlterConfigsResponse, 1
             )
         return response.responses[0].error_code == ErrorCode.NONE
 
-    until(controllers, "the wish is written", is_written)
+    controllers.until("the wish is written", is_written)
 
 
-def steps_of(controllers: Controllers) -> Counter[str]:
+def steps_of(controllers: Quorum) -> Counter[str]:
     """Return the steps that ours have taken in place of a leader."""
-    return Counter(step for node_id in OURS for step in STEP.findall(controllers[node_id].log_text))
+    return Counter(
+        step for node_id in OURS for step in STEP.findall(controllers.members[node_id].log_text)
+    )
 
 
 def test_a_real_leader_is_led_through_every_step_and_out_of_the_quorum(
-    controllers: Controllers,
+    controllers: Quorum,
 ) -> None:
-    start(controllers, 2)
-    until(controllers, "node 2 leads", lambda found: found.leader_id == 2)
+    controllers.start(2)
+    controllers.until("node 2 leads", lambda found: found.leader_id == 2)
     (metrics_port,) = free_ports(1)
-    with controllers[1].properties.open("a", encoding="utf-8") as properties:
-        properties.write(f"kvorum.metrics.listener=127.0.0.1:{metrics_port}\n")
-    start(controllers, 1, 4, 5)
+    controllers.configure({"kvorum.metrics.listener": f"127.0.0.1:{metrics_port}"}, 1)
+    controllers.start(1, 4, 5)
     are_observing(controllers, 1, 4, 5)
     want(controllers, "1,2,3")
     # What a real leader cannot show, our controllers do: node 3 has not started.
-    until(
-        controllers,
+    controllers.until(
         "the reassignment_figures of ours tell of the target that has not started",
         lambda _: reassignment_figures(metrics_port).get("blocked_reason") == UNKNOWN_TARGET,
     )
     assert reassignment_figures(metrics_port) == {
         "adding_voters": 1, "removing_voters": 0, "blocked_reason": UNKNOWN_TARGET,
     }  # fmt: skip
-    assert "target 3 does not fetch from the leader" in controllers[1].log_text
-    start(controllers, 3)
+    assert "target 3 does not fetch from the leader" in controllers.members[1].log_text
+    controllers.start(3)
     is_reached(controllers, (1, 2, 3))
-    servers = ",".join(controllers[node_id].address for node_id in (1, 2, 3, 4, 5))
+    servers = ",".join(controllers.members[node_id].address for node_id in (1, 2, 3, 4, 5))
     tool = ("quorum", "--bootstrap-controller", servers, "reassign")
     shown = run_kvorum(*tool, "--voters", "1,4,5", "--wait")
     assert "the wish is recorded as a configuration, and not checked" in shown
@@ -118,65 +112,44 @@ def test_a_real_leader_is_led_through_every_step_and_out_of_the_quorum(
     assert {step: steps[step] for step in changes} == dict.fromkeys(changes, 1), steps
     assert steps["remove voter 2"] == 1, steps
     for node_id in (2, 3, 5):
-        controllers[node_id].stop()
-        assert_nothing_wrong(controllers[node_id])
+        controllers.members[node_id].stop()
+        assert_nothing_wrong(controllers.members[node_id])
 
 
 def test_no_acknowledged_change_is_lost_when_the_leader_of_each_step_is_killed(
-    controllers: Controllers,
+    controllers: Quorum,
 ) -> None:
-    start(controllers, 2)
-    until(controllers, "node 2 leads", lambda found: found.leader_id == 2)
-    start(controllers, 1, 3, 4, 5, 6)
+    controllers.start(2)
+    controllers.until("node 2 leads", lambda found: found.leader_id == 2)
+    controllers.start(1, 3, 4, 5, 6)
     are_observing(controllers, 1, 3, 4, 5, 6)
     want(controllers, "1,2,3")
     is_reached(controllers, (1, 2, 3))
-    addresses = [one.address for one in controllers.values()]
-    until(
-        controllers,
+    addresses = [one.address for one in controllers.members.values()]
+    controllers.until(
         "a broker is registered",
-        lambda found: bool(try_to_register(controllers[found.leader_id].address)),
+        lambda found: bool(try_to_register(controllers.members[found.leader_id].address)),
     )
     with Writers(addresses, count=1, seed=1) as writers:
         writers.wait_for_progress()
-        killed = kill_the_leader_of_each_step(controllers, "4,5,6")
+        want(controllers, "4,5,6")
+        killed = kill_the_leader_of_each_step(controllers, (4, 5, 6))
+        is_reached(controllers, (4, 5, 6))
         writers.wait_for_progress()
     # A leader of ours may be done with a step before it is seen that there was one.
     assert len(killed) >= 4, killed
     assert {*killed} & {*REAL}, killed
-    end_offset = until(
-        controllers, "every controller has all that is committed", have_all
+    end_offset = controllers.until(
+        "every controller has all that is committed", have_all
     ).high_watermark
-    for one in controllers.values():
+    for one in controllers.members.values():
         one.stop()
-    for node_id, one in controllers.items():
+    for node_id, one in controllers.members.items():
         topics = topics_in(one, end_offset)
         assert writers.acknowledged.keys() <= topics.keys() <= writers.wished, node_id
         assert max(topics.values()) == 1, node_id
     for node_id in REAL:
-        assert_nothing_wrong(controllers[node_id])
-
-
-def kill_the_leader_of_each_step(controllers: Controllers, targets: str) -> list[int]:
-    """Kill whoever leads after each change of the voters, and start it again at once."""
-    killed: list[int] = []
-    seen: set[frozenset[int]] = set()
-    want(controllers, targets)
-
-    def is_done(found: Described) -> bool:
-        voters = frozenset(voter_ids(found))
-        if voters not in seen:
-            seen.add(voters)
-            killed.append(found.leader_id)
-            leader = controllers[found.leader_id]
-            leader.kill()
-            leader.start()
-            return False
-        return ",".join(map(str, sorted(voters))) == targets
-
-    until(controllers, f"the voters are {targets}", is_done)
-    is_reached(controllers, [int(one) for one in targets.split(",")])
-    return killed
+        assert_nothing_wrong(controllers.members[node_id])
 
 
 def have_all(found: Described) -> bool:

@@ -16,7 +16,7 @@ from tests.interop.clients.java_records import JavaClients, JavaMember
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode
+from tests.support.node import Node
 from tests.support.waiting import PATIENCE_S, wait_for
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -27,9 +27,9 @@ VALUES: Final = [f"value-{number}".encode() for number in range(COUNT)]
 
 
 @pytest.fixture(scope="module")
-def servers(kvorum_node: KvorumNode) -> str:
+def servers(kvorum_node: Node) -> str:
     """The bootstrap servers of a node."""
-    return kvorum_node.bootstrap_servers
+    return kvorum_node.address
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.interop.metadata_shell import (
 )
 from tests.support.golden_data import snapshots
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode
+from tests.support.node import Node
 
 from kvorum.wire.records import read_batches
 
@@ -95,18 +95,18 @@ def metadata_directory(
     kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
     """What is left of a node that was asked for all that."""
-    node = KvorumNode(tmp_path_factory.mktemp("written"), NODE_SETTINGS)
+    node = Node(tmp_path_factory.mktemp("written"), NODE_SETTINGS).format()
     with node:
         for tool, *arguments in STEPS:
-            where = ("--bootstrap-server", node.bootstrap_servers)
+            where = ("--bootstrap-server", node.address)
             done = kafka_tools.run(tool, *where, *arguments)
             assert done.exit_code == 0, (tool, arguments, done.stdout, done.stderr)
-        directory = node.files.data / "__cluster_metadata-0"
+        directory = node.metadata_log
         # It comes by the clock, which the tools leave no time for.
         node.process.wait_until(
             lambda: "NoOpRecord" in names_in(directory), "the log has a no-op record"
         )
-        assert node.stop() == 0
+        node.stop()
         yield directory
 
 

@@ -10,7 +10,7 @@ from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import QUICK, Node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce, values
 from tests.support.waiting import wait_for
@@ -50,21 +50,16 @@ def create(servers: str) -> None:
 def test_records_go_from_ours_to_a_real_node_and_back(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner
 ) -> None:
-    with KvorumNode(tmp_path) as ours:
-        create(ours.bootstrap_servers)
-        write(ours.bootstrap_servers, numbered(0))
-        assert ours.stop() == 0
-    with RealKafka(java=java, tools=kafka_tools, folder=tmp_path, formatted=True) as theirs:
-        assert read(theirs.bootstrap_servers) == numbered(0)
-        write(theirs.bootstrap_servers, numbered(40))
-    again = KvorumNode(tmp_path)
-    again.start()
-    try:
-        assert read(again.bootstrap_servers) == numbered(0, 80)
-        write(again.bootstrap_servers, numbered(80))
-        assert read(again.bootstrap_servers) == numbered(0, 120)
-    finally:
-        assert again.stop() == 0
+    with Node(tmp_path).format() as ours:
+        create(ours.address)
+        write(ours.address, numbered(0))
+    with Node(tmp_path, java=java) as theirs:
+        assert read(theirs.address) == numbered(0)
+        write(theirs.address, numbered(40))
+    with Node(tmp_path) as again:
+        assert read(again.address) == numbered(0, 80)
+        write(again.address, numbered(80))
+        assert read(again.address) == numbered(0, 120)
     dumped = kafka_tools.run(
         "kafka-dump-log",
         "--deep-iteration",
@@ -77,19 +72,12 @@ def test_records_go_from_ours_to_a_real_node_and_back(
 
 @pytest.mark.slow
 def test_what_was_acknowledged_is_there_after_every_kill(tmp_path: Path) -> None:
-    node = KvorumNode(
-        tmp_path, {"broker.session.timeout.ms": "300", "broker.heartbeat.interval.ms": "100"}
-    )
-    node.format()
+    node = Node(tmp_path, QUICK).format()
     for number in range(KILLS):
-        node.start()
-        try:
+        with node.process:
             if number == 0:
-                create(node.bootstrap_servers)
-            assert read(node.bootstrap_servers) == numbered(0, 40 * number)
-            write(node.bootstrap_servers, numbered(40 * number))
-        finally:
-            node.process.kill()
-    node.start()
-    assert read(node.bootstrap_servers) == numbered(0, 40 * KILLS)
-    assert node.stop() == 0
+                create(node.address)
+            assert read(node.address) == numbered(0, 40 * number)
+            write(node.address, numbered(40 * number))
+    with node:
+        assert read(node.address) == numbered(0, 40 * KILLS)

@@ -19,20 +19,18 @@ from tests.support.clients.kafka_python import KafkaPythonDriver
 from tests.support.golden_data import metadata_directories, snapshots
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.waiting import asked_until
 
 from kvorum.cli.shell import main
 from kvorum.cli.shell_tool.source import SOFTWARE
 from kvorum.wire.records import read_batches
 
-LOG_DIRECTORY = "__cluster_metadata-0"
 SETTINGS = {
     "metadata.log.max.record.bytes.between.snapshots": "3000",
     # Without them the log is at rest between two commands.
     "metadata.max.idle.interval.ms": "0",
 }
-Node = KvorumNode | RealKafka
 
 
 class OurShell:
@@ -65,35 +63,31 @@ def node(
 ) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("shell-sources")
     made = (
-        KvorumNode(folder, SETTINGS)
+        Node(folder, SETTINGS).format()
         if request.param == "kvorum"
-        else RealKafka(java=java, tools=kafka_tools, folder=folder, overrides=SETTINGS)
+        else Node(folder, SETTINGS, java=java).format(tools=kafka_tools)
     )
-    with made as running, KafkaPythonDriver(running.bootstrap_servers) as driver:
+    with made, KafkaPythonDriver(made.address) as driver:
         for name in (f"shell-{number}" for number in range(30)):
             wish = TopicWish(name, 3, configs={"retention.ms": "3600000"})
             assert driver.create_topics([wish])[name].code == 0
-        yield running
-
-
-def log_directory(node: Node) -> Path:
-    return node.files.data / LOG_DIRECTORY
+        yield made
 
 
 def test_a_running_quorum_and_its_directory_show_the_same(node: Node, ours: OurShell) -> None:
-    live = ours.run("--bootstrap-controller", node.controller_servers, "tree", "/")
-    directory = ours.run("--directory", str(node.files.data), "tree", "/")
+    live = ours.run("--bootstrap-controller", node.controller, "tree", "/")
+    directory = ours.run("--directory", str(node.data), "tree", "/")
     assert "      shell-29:\n" in live
     assert live == directory
-    assert ours.run("-d", str(log_directory(node)), "tree", "/") == directory
+    assert ours.run("-d", str(node.metadata_log), "tree", "/") == directory
 
 
 def test_the_real_tool_shows_the_same_of_the_log(
     node: Node, ours: OurShell, kafka_tools: ToolRunner, tmp_path: Path
 ) -> None:
-    directory = ours.run("--directory", str(node.files.data), "tree", "/")
+    directory = ours.run("--directory", str(node.data), "tree", "/")
     shell = Shell(kafka_tools, tmp_path)
-    assert shell.tree(history(log_directory(node))) == directory
+    assert shell.tree(history(node.metadata_log)) == directory
 
 
 COMMANDS = [
@@ -109,7 +103,7 @@ def test_every_command_on_a_snapshot(
     node: Node, ours: OurShell, kafka_tools: ToolRunner, tmp_path: Path
 ) -> None:
     """A copy, without the footer that the real tool may wait for in vain; no lock is beside it."""
-    latest = snapshots(log_directory(node))[max(snapshots(log_directory(node)))]
+    latest = snapshots(node.metadata_log)[max(snapshots(node.metadata_log))]
     copy = tmp_path / "in" / "here" / "copy.checkpoint"
     copy.parent.mkdir(parents=True)
     copy.write_bytes(without_last_controls(latest.read_bytes()))
@@ -135,7 +129,7 @@ def shown_by_the_real_tool(
 def test_a_node_that_runs_keeps_its_snapshots_to_itself(
     node: Node, capsys: pytest.CaptureFixture[str], kafka_tools: ToolRunner
 ) -> None:
-    latest = max(log_directory(node).glob("*.checkpoint"))
+    latest = max(node.metadata_log.glob("*.checkpoint"))
     words = ["--snapshot", str(latest), "ls"]
     theirs = kafka_tools.run("kafka-metadata-shell", *words)
     assert (main(words), theirs.exit_code) == (1, 1)

@@ -12,7 +12,7 @@ from tests.interop.clients.spark_programs import run_spark_program
 from tests.support.clients.driver import TopicWish
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
-from tests.support.lone_node import KvorumNode
+from tests.support.node import Node
 from tests.support.waiting import PATIENCE_S
 
 PARTITIONS: Final = 3
@@ -22,9 +22,9 @@ FIRST, SECOND = "from-spark", "copied-by-spark"
 
 @pytest.mark.slow
 def test_it_writes_and_copies_each_record_once(
-    kvorum_node: KvorumNode, kafka_jars: JarsOf, tmp_path: Path
+    kvorum_node: Node, kafka_jars: JarsOf, tmp_path: Path
 ) -> None:
-    servers = kvorum_node.bootstrap_servers
+    servers = kvorum_node.address
     with ConfluentDriver(servers) as driver:
         made = driver.create_topics([TopicWish(name, PARTITIONS) for name in (FIRST, SECOND)])
         assert {outcome.code for outcome in made.values()} == {0}

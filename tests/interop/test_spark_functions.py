@@ -17,7 +17,7 @@ from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import RealKafka
+from tests.support.node import Node
 from tests.support.source_tree import ROOT
 from tests.support.waiting import PATIENCE_S
 
@@ -37,10 +37,8 @@ def test_the_pages_example_shows_what_the_admin_client_says(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner, kafka_jars: JarsOf
 ) -> None:
     jars = kafka_jars(SPARK_CONNECTOR)
-    with RealKafka(
-        java=java, tools=kafka_tools, folder=tmp_path, overrides=FEW_PARTITIONS
-    ) as broker:
-        servers = broker.bootstrap_servers
+    with Node(tmp_path, FEW_PARTITIONS, java=java).format(tools=kafka_tools) as broker:
+        servers = broker.address
         create_topics(servers)
         for group in GROUPS:
             commit_offsets(servers, group)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.lone_node import RealKafka
+from tests.support.node import Node
 
 from kvorum.cli.storage import main
 from kvorum.storage.java_properties import load_java_properties
@@ -353,12 +353,12 @@ def test_each_tool_reads_the_others_directories(
 def test_a_real_node_starts_on_what_we_formatted(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    node = RealKafka(java=java, tools=kafka_tools, folder=tmp_path, formatted=True)
-    arguments = ["format", "-c", str(node.files.properties), "-t", CLUSTER, "-s", "-S", SCRAM]
+    node = Node(tmp_path, java=java)
+    arguments = ["format", "-c", str(node.properties), "-t", CLUSTER, "-s", "-S", SCRAM]
     assert main(arguments) == 0
     capsys.readouterr()
     with node:
-        server = ("--bootstrap-server", node.bootstrap_servers)
+        server = ("--bootstrap-server", node.address)
         cluster = kafka_tools.run("kafka-cluster", "cluster-id", *server)
         assert CLUSTER in cluster.stdout
         status = kafka_tools.run("kafka-metadata-quorum", *server, "describe", "--status")

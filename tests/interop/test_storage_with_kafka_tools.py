@@ -12,7 +12,7 @@ from tests.interop.metadata_shell import without_last_controls
 from tests.support.golden_data import metadata_directories
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import RealKafka
+from tests.support.node import Node
 
 from kvorum.storage.batch_header import split_batches
 from kvorum.storage.bootstrap_checkpoint import write_bootstrap_checkpoint
@@ -192,8 +192,8 @@ def test_kafka_storage_info_knows_our_directory(
     assert "problem" not in info.stdout.lower()
 
 
-def kafka_topics(tools: ToolRunner, node: RealKafka, *arguments: str) -> list[str]:
-    done = tools.run("kafka-topics", "--bootstrap-server", node.bootstrap_servers, *arguments)
+def kafka_topics(tools: ToolRunner, node: Node, *arguments: str) -> list[str]:
+    done = tools.run("kafka-topics", "--bootstrap-server", node.address, *arguments)
     assert done.exit_code == 0, done.stdout + done.stderr
     return done.stdout.split()
 
@@ -221,12 +221,13 @@ def write_anew(directory: Path) -> int:
 def test_a_real_node_goes_on_with_a_log_that_we_wrote_and_we_with_its(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner
 ) -> None:
-    with RealKafka(java=java, tools=kafka_tools, folder=tmp_path) as node:
+    node = Node(tmp_path, java=java).format(tools=kafka_tools)
+    with node:
         for name in ("one", "two"):
             kafka_topics(kafka_tools, node, "--create", "--topic", name)
-    directory = node.files.data / "__cluster_metadata-0"
+    directory = node.metadata_log
     end_offset = write_anew(directory)
-    with RealKafka(java=java, tools=kafka_tools, folder=tmp_path, formatted=True) as node:
+    with node:
         assert kafka_topics(kafka_tools, node, "--list") == ["one", "two"]
         kafka_topics(kafka_tools, node, "--create", "--topic", "three")
     assert (directory / "kvorum-flushed-offset").exists()

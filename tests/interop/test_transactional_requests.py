@@ -9,16 +9,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.conftest import BothNodes
 from tests.support.clients.driver import TopicWish
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
@@ -267,16 +265,16 @@ def looks(client: RawClient) -> Answer:
     return partitions, [offsets(client, is_stable=is_stable) for is_stable in (False, True)]
 
 
-def prepare(node: RealKafka | KvorumNode) -> None:
+def prepare(node: Node) -> None:
     """Make the topics, and wait until groups are coordinated."""
-    with ConfluentDriver(node.bootstrap_servers) as driver:
+    with ConfluentDriver(node.address) as driver:
         compacted = {"cleanup.policy": "compact"}
         wishes = [
             TopicWish("__transaction_state", partitions=1, configs=compacted),
             TopicWish(TOPIC, partitions=PARTITIONS),
         ]
         assert {one.code for one in driver.create_topics(wishes).values()} == {0}
-    with RawClient(node.bootstrap_servers) as client:
+    with RawClient(node.address) as client:
 
         def is_coordinated() -> bool:
             request = FindCoordinatorRequest(key=GROUP)
@@ -292,16 +290,13 @@ def prepare(node: RealKafka | KvorumNode) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_requests_have_the_same_answers(
-    tmp_path: Path, java: Java, kafka_tools: ToolRunner
-) -> None:
-    real = RealKafka(java=java, tools=kafka_tools, folder=tmp_path / "real", overrides=SETTINGS)
-    with real as theirs, KvorumNode(tmp_path / "ours", SETTINGS) as ours:
+def test_the_same_requests_have_the_same_answers(both_nodes: BothNodes) -> None:
+    with both_nodes(SETTINGS) as (theirs, ours):
         for node in (theirs, ours):
             prepare(node)
         with (
-            RawClient(theirs.bootstrap_servers) as judge,
-            RawClient(ours.bootstrap_servers) as client,
+            RawClient(theirs.address) as judge,
+            RawClient(ours.address) as client,
         ):
             codes: Counter[tuple[str, int]] = Counter()
             for number, (text, step) in enumerate(Script(Random(SEED)).steps()):

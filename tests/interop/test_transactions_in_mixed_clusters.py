@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from tests.interop.broker_cluster import BrokerCluster
+from tests.interop.broker_cluster import BrokerCluster, faults
 from tests.support.kafka.java import JAVA_SOURCES, Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Kind
@@ -50,7 +50,7 @@ def cluster(
         make_topic(made, "__transaction_state", f"{REAL},{REAL}", "cleanup.policy=compact")
         make_topic(made, OFFSETS, ",".join([f"{OURS}:{REAL}"] * 3), "cleanup.policy=compact")
         yield made
-        assert made.brokers[OURS].faults == []
+        assert faults(made.brokers[OURS]) == []
         assert not re.search(r"IllegalState|Received fatal error", made.brokers[REAL].log_text)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.combined_node import CombinedNode, format_node
+from tests.support.node import QUICK, Node
 from tests.support.node_process import NodeProcess
 from tests.support.resources import connection_count
 
@@ -21,32 +21,38 @@ def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def formatted(tmp_path_factory: pytest.TempPathFactory) -> CombinedNode:
+def formatted(tmp_path_factory: pytest.TempPathFactory) -> Node:
     """A formatted node that never runs: copy it."""
-    return format_node(tmp_path_factory.mktemp("formatted") / "node")
+    return Node(tmp_path_factory.mktemp("formatted"), QUICK).format()
 
 
 @pytest.fixture
-def node(formatted: CombinedNode, tmp_path: Path) -> CombinedNode:
+def node(formatted: Node, tmp_path: Path) -> Node:
     """A freshly formatted node of the test's own, not running."""
     return formatted.copy_to(tmp_path / "node")
 
 
 @pytest.fixture
-def running(node: CombinedNode) -> Iterator[NodeProcess]:
+def node_on_disk(formatted: Node, tmp_path: Path, disk: Path) -> Node:
+    """A freshly formatted node of the test's own with its data on a small disk, not running."""
+    return formatted.copy_to(tmp_path / "node", {**QUICK, "log.dirs": str(disk / "data")})
+
+
+@pytest.fixture
+def running(node: Node) -> Iterator[NodeProcess]:
     """The test's own node, running."""
-    with node.process() as process:
+    with node.process as process:
         yield process
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> CombinedNode:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Node:
     """The node of `shared_process`; tests have to leave it alive."""
-    return format_node(tmp_path_factory.mktemp("shared") / "node")
+    return Node(tmp_path_factory.mktemp("shared"), QUICK).format()
 
 
 @pytest.fixture(scope="session")
-def shared_process(shared: CombinedNode) -> Iterator[NodeProcess]:
+def shared_process(shared: Node) -> Iterator[NodeProcess]:
     """A node at addresses of its own that runs as long as somebody may use it."""
-    with shared.process() as process:
+    with shared.process as process:
         yield process

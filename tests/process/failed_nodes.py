@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.combined_node import CombinedNode
+from tests.support.node import Node
 from tests.support.node_process import Ended
 
 OWN_LINE = "kvorum server: "
@@ -12,10 +12,10 @@ OWN_LINE = "kvorum server: "
 DERIVED = frozenset({".index", ".timeindex", ".snapshot"})
 
 
-def refused(node: CombinedNode) -> str:
+def refused(node: Node) -> str:
     """Start a node that has to refuse, and return the line that says why."""
     before = contents(node.data)
-    ended = node.process().run_to_end()
+    ended = node.process.run_to_end()
     assert_one_line(ended)
     assert contents(node.data) == before, "a start that fails changes nothing"
     return ended.last_line

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.process.failed_nodes import assert_one_line, refused
-from tests.support.combined_node import OTHER_CLUSTER_ID, CombinedNode, format_node
+from tests.support.node import OTHER_CLUSTER_ID, Node
+from tests.support.node_process import kvorum_server
 from tests.support.topics import create, read_topics
 
 from kvorum.wire.error_codes import ErrorCode
@@ -25,51 +26,52 @@ def change(file: Path, **changes: str) -> None:
     file.write_text(text)
 
 
-def test_a_port_that_is_taken(node: CombinedNode) -> None:
+def test_a_port_that_is_taken(node: Node) -> None:
     for port, name in ((node.broker_port, "PLAINTEXT"), (node.controller_port, "CONTROLLER")):
         with socket.create_server(("127.0.0.1", port)):
             line = refused(node)
         assert f"{name}://127.0.0.1:{port}" in line
         assert "is taken by another process" in line
-    with node.process():
+    with node.process:
         assert create(node.broker, "then-it-works") == [ErrorCode.NONE]
 
 
-def test_a_directory_that_was_never_formatted(node: CombinedNode) -> None:
+def test_a_directory_that_was_never_formatted(node: Node) -> None:
     (node.data / META).unlink()
     line = refused(node)
     assert str(node.data) in line
     assert "kvorum storage format" in line
 
 
-def test_a_directory_that_does_not_exist(node: CombinedNode) -> None:
+def test_a_directory_that_does_not_exist(node: Node) -> None:
     elsewhere = node.folder / "nowhere"
-    node.configure(log_dirs=str(elsewhere))
+    node.configure({"log.dirs": str(elsewhere)})
     assert str(elsewhere) in refused(node)
     assert not elsewhere.exists()
 
 
-def test_the_directory_of_another_node(node: CombinedNode) -> None:
-    node.configure(node_id="7")
+def test_the_directory_of_another_node(node: Node) -> None:
+    node.configure({"node.id": "7"})
     line = refused(node)
     assert "7" in line
     assert "node id" in line
 
 
-def test_directories_of_two_clusters(node: CombinedNode, tmp_path: Path) -> None:
-    other = format_node(tmp_path / "other", OTHER_CLUSTER_ID)
-    node.configure(log_dirs=f"{node.data},{other.data}", metadata_log_dir=str(node.data))
+def test_directories_of_two_clusters(node: Node, tmp_path: Path) -> None:
+    other = Node(tmp_path / "other").format(cluster_id=OTHER_CLUSTER_ID)
+    directories = f"{node.data},{other.data}"
+    node.configure({"log.dirs": directories, "metadata.log.dir": str(node.data)})
     line = refused(node)
     assert "cluster.id" in line
     assert str(other.data) in line
 
 
-def test_a_directory_that_a_running_node_uses(node: CombinedNode) -> None:
-    with node.process():
+def test_a_directory_that_a_running_node_uses(node: Node) -> None:
+    with node.process:
         assert create(node.broker, "before") == [ErrorCode.NONE]
         addresses = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
-        node.configure(listeners=addresses)
-        ended = node.process().run_to_end()
+        node.configure({"listeners": addresses})
+        ended = kvorum_server(node.properties).run_to_end()
         assert_one_line(ended)
         assert f"in {node.data}" in ended.last_line
         assert "lock" in ended.last_line
@@ -87,7 +89,7 @@ def test_a_directory_that_a_running_node_uses(node: CombinedNode) -> None:
         ("\0\xff\x80 no properties at all \\u12", "meta.properties"),
     ],
 )
-def test_damaged_identity(node: CombinedNode, text: str, words: str) -> None:
+def test_damaged_identity(node: Node, text: str, words: str) -> None:
     (node.data / META).write_text(text, encoding="latin-1")
     line = refused(node)
     assert words in line
@@ -95,10 +97,10 @@ def test_damaged_identity(node: CombinedNode, text: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"data_version": 9}', '{"leaderEpoch": "x"}', "\xff"])
-def test_a_damaged_record_of_elections(node: CombinedNode, text: str) -> None:
-    with node.process() as process:
+def test_a_damaged_record_of_elections(node: Node, text: str) -> None:
+    with node.process as process:
         process.terminate()
-    election = node.log.parent / "quorum-state"
+    election = node.metadata_log / "quorum-state"
     election.write_text(text, encoding="latin-1")
     assert str(election) in refused(node)
 
@@ -121,31 +123,31 @@ def test_a_damaged_record_of_elections(node: CombinedNode, text: str) -> None:
     ],
 )
 def test_configuration_that_makes_no_sense(
-    node: CombinedNode, settings: Mapping[str, str], words: str
+    node: Node, settings: Mapping[str, str], words: str
 ) -> None:
-    node.configure(**{key.replace(".", "_"): value for key, value in settings.items()})
+    node.configure(settings)
     assert words in refused(node)
 
 
-def test_keys_that_nobody_knows_are_named_and_ignored(node: CombinedNode) -> None:
-    node.configure(no_such_key="1", nor_this="x")
-    with node.process() as process:
+def test_keys_that_nobody_knows_are_named_and_ignored(node: Node) -> None:
+    node.configure({"no.such.key": "1", "nor.this": "x"})
+    with node.process as process:
         line = process.wait_for_line("Unknown configuration keys")
         assert line.count("no.such.key") == line.count("nor.this") == 1
         assert create(node.broker, "topic") == [ErrorCode.NONE]
 
 
-def test_a_file_that_is_not_there(node: CombinedNode) -> None:
+def test_a_file_that_is_not_there(node: Node) -> None:
     node.properties.unlink()
     assert str(node.properties) in refused(node)
 
 
-def test_a_file_that_is_a_directory(node: CombinedNode) -> None:
+def test_a_file_that_is_a_directory(node: Node) -> None:
     node.properties.unlink()
     node.properties.mkdir()
     assert str(node.properties) in refused(node)
 
 
-def test_a_file_of_random_bytes(node: CombinedNode) -> None:
+def test_a_file_of_random_bytes(node: Node) -> None:
     node.properties.write_bytes(bytes(range(256)) * 4)
     refused(node)

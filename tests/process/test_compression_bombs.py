@@ -19,8 +19,8 @@ from tests.process.produce_bombs import (
     packed_batch,
     tiny_records,
 )
-from tests.support.combined_node import PATIENT, CombinedNode
 from tests.support.fixtures import Report
+from tests.support.node import Node
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce
@@ -72,13 +72,13 @@ COUNT: Final = 250_000
 
 @pytest.fixture(scope="module")
 def bombed(
-    formatted: CombinedNode, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[CombinedNode, NodeProcess]]:
+    formatted: Node, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Node, NodeProcess]]:
     """A running node with a topic for each way of storing records."""
     if sys.platform != "linux":
         pytest.skip("memory of another process is read from Linux' /proc")
-    node = formatted.copy_to(tmp_path_factory.mktemp("bombed") / "node", PATIENT)
-    with node.process() as process:
+    node = formatted.copy_to(tmp_path_factory.mktemp("bombed") / "node", settings={})
+    with node.process as process:
         _create(node.broker, TOPICS, partition_count=PARTITIONS)
         yield node, process
 
@@ -116,7 +116,7 @@ def _end_offset(address: str, topic: str) -> int:
 class _Watch:
     """What a node's memory and a bystander's answers are while something is done to the node."""
 
-    def __init__(self, node: CombinedNode, process: NodeProcess) -> None:
+    def __init__(self, node: Node, process: NodeProcess) -> None:
         self._memory = Memory(process.pid)
         self._memory.forget_peak()
         self._before = self._memory.resident_bytes()
@@ -134,7 +134,7 @@ class _Watch:
 
 
 def test_what_unpacks_to_gigabytes_is_refused(
-    bombed: tuple[CombinedNode, NodeProcess], report: Report
+    bombed: tuple[Node, NodeProcess], report: Report
 ) -> None:
     """A real broker takes these where it has nothing to pack anew; see docs/differences.md."""
     node, process = bombed
@@ -151,7 +151,7 @@ def test_what_unpacks_to_gigabytes_is_refused(
 
 
 def test_what_says_to_be_gigabytes_is_refused(
-    bombed: tuple[CombinedNode, NodeProcess], report: Report
+    bombed: tuple[Node, NodeProcess], report: Report
 ) -> None:
     """With the codes of a real broker."""
     node, process = bombed
@@ -168,7 +168,7 @@ def test_what_says_to_be_gigabytes_is_refused(
 
 @pytest.mark.parametrize("compression", PACKED)
 def test_a_batch_of_very_many_records(
-    bombed: tuple[CombinedNode, NodeProcess], report: Report, compression: Compression
+    bombed: tuple[Node, NodeProcess], report: Report, compression: Compression
 ) -> None:
     """With the codes of a real broker: 300 bytes of zstd are 250,000 records."""
     node, process = bombed
@@ -191,7 +191,7 @@ def test_a_batch_of_very_many_records(
 
 
 def test_very_many_numbered_records_are_taken(
-    bombed: tuple[CombinedNode, NodeProcess], report: Report
+    bombed: tuple[Node, NodeProcess], report: Report
 ) -> None:
     """A compacted topic keeps the last one of a key."""
     node, process = bombed
@@ -206,7 +206,7 @@ def test_very_many_numbered_records_are_taken(
 
 
 def test_a_batch_of_very_many_wrong_records(
-    bombed: tuple[CombinedNode, NodeProcess], report: Report
+    bombed: tuple[Node, NodeProcess], report: Report
 ) -> None:
     """Not each of them is told: the response would have a hundred million times the bytes."""
     node, process = bombed
@@ -221,7 +221,7 @@ def test_a_batch_of_very_many_wrong_records(
 
 
 def test_a_request_with_bombs_for_many_partitions(
-    bombed: tuple[CombinedNode, NodeProcess], report: Report
+    bombed: tuple[Node, NodeProcess], report: Report
 ) -> None:
     """Small ones too, which the event loop looks at itself: others have their turns between."""
     node, process = bombed
@@ -240,7 +240,7 @@ def test_a_request_with_bombs_for_many_partitions(
 
 
 def test_where_batches_may_be_large_they_may_unpack_to_as_much(
-    bombed: tuple[CombinedNode, NodeProcess], report: Report
+    bombed: tuple[Node, NodeProcess], report: Report
 ) -> None:
     """As on a real broker: a packed record of 8 MiB is taken, and what is far larger is not."""
     node, process = bombed
@@ -262,7 +262,7 @@ def test_where_batches_may_be_large_they_may_unpack_to_as_much(
     watch.check(report, "batches that unpack to 8 MiB and more", growth_max=LARGE_GROWTH_MAX)
 
 
-def test_after_all_that_the_node_works(bombed: tuple[CombinedNode, NodeProcess]) -> None:
+def test_after_all_that_the_node_works(bombed: tuple[Node, NodeProcess]) -> None:
     node, process = bombed
     for topic in TOPICS.keys() - {"compacted"}:
         assert _code(node.broker, topic, batch(b"after")) == ErrorCode.NONE

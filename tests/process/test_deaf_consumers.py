@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 from tests.process.bystander import WORK_MAX_S, Bystander
-from tests.support.combined_node import PATIENT, CombinedNode
 from tests.support.fixtures import Report
+from tests.support.node import Node
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import FETCH_VERSION, batch, produce
@@ -43,11 +43,11 @@ IDLE_S: Final = 1.0
 
 
 @pytest.fixture
-def node(formatted: CombinedNode, tmp_path: Path) -> CombinedNode:
+def node(formatted: Node, tmp_path: Path) -> Node:
     """A node that stays in its cluster."""
     if sys.platform != "linux":
         pytest.skip("memory of another process is read from Linux' /proc")
-    return formatted.copy_to(tmp_path / "node", PATIENT)
+    return formatted.copy_to(tmp_path / "node", settings={})
 
 
 def _frames(max_bytes: int) -> bytes:
@@ -69,7 +69,7 @@ def _fill(address: str, records: int, record_bytes: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("max_bytes", [50 * MIB, SMALL_BYTES])
 def test_consumers_that_never_read(
-    report: Report, node: CombinedNode, running: NodeProcess, max_bytes: int
+    report: Report, node: Node, running: NodeProcess, max_bytes: int
 ) -> None:
     record_bytes = RECORD_BYTES if max_bytes > RECORD_BYTES else SMALL_BYTES // 3
     _fill(node.broker, RECORD_COUNT, record_bytes)
@@ -94,7 +94,7 @@ def test_consumers_that_never_read(
     assert running.terminate().exit_code == 0
 
 
-def _be_deaf(node: CombinedNode, process: NodeProcess, max_bytes: int) -> float:
+def _be_deaf(node: Node, process: NodeProcess, max_bytes: int) -> float:
     """Be all the consumers for a while; return the share of a processor that the node then uses."""
     frames = _frames(max_bytes)
     with ExitStack() as opened:

@@ -76,7 +76,7 @@ def test_producers_that_never_stop(report: Report, tmp_path: Path, disk: Path) -
     if sys.platform != "linux":
         pytest.skip("memory of another process is read from Linux' /proc")
     node = two_directories(tmp_path / "node", disk)
-    with node.process() as process:
+    with node.process as process:
         assert create(node.broker, *TOPICS) == [ErrorCode.NONE] * len(TOPICS)
         wait_until_described(node)
         lost, kept = described(node)[str(disk)][1], described(node)[str(node.data)][1]
@@ -115,7 +115,7 @@ def test_producers_that_never_stop(report: Report, tmp_path: Path, disk: Path) -
     assert bystander.most_work_s < WORK_MAX_S
     assert len(lines) < LINES_MAX, lines[:LINES_MAX]
     mount(disk, "-o", f"remount,size={16 * DISK_BYTES}")
-    with node.process(), RawClient(node.broker) as client:
+    with node.process, RawClient(node.broker) as client:
         wait_until_written(node.broker, min(lost), batch(b"after"))
         for topic, producer in producers.items():
             found = [value for value in read_all(client, topic) if value != b"after"]
@@ -128,7 +128,7 @@ def test_producers_that_never_stop(report: Report, tmp_path: Path, disk: Path) -
 def test_the_only_log_directory_is_full(tmp_path: Path, disk: Path) -> None:
     """The node ends, as Kafka does, though its metadata log is on another disk."""
     node = two_directories(tmp_path / "node", disk, has_records_in_both=False)
-    with node.process() as process:
+    with node.process as process:
         assert create(node.broker, *TOPICS) == [ErrorCode.NONE] * len(TOPICS)
         process.wait_until(
             lambda: described(node)[str(disk)][1] == {*TOPICS}, "all topics are on the disk"
@@ -143,7 +143,7 @@ def test_the_only_log_directory_is_full(tmp_path: Path, disk: Path) -> None:
         assert producer.acknowledged
         assert set(producer.codes) <= {ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR}
     mount(disk, "-o", f"remount,size={16 * DISK_BYTES}")
-    with node.process(), RawClient(node.broker) as client:
+    with node.process, RawClient(node.broker) as client:
         wait_until_written(node.broker, TOPICS[0], batch(b"after"))
         for topic, producer in producers.items():
             found = [value for value in read_all(client, topic) if value != b"after"]

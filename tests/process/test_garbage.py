@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 from tests.process.spoilt_requests import CUT_OFF
-from tests.support.combined_node import OTHER_CLUSTER_ID, CombinedNode
+from tests.support.node import OTHER_CLUSTER_ID, Node
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
 from tests.support.resources import Memory
@@ -40,7 +40,7 @@ def memory(shared_process: NodeProcess) -> Memory:
 
 
 @pytest.fixture
-def bystander(shared: CombinedNode) -> Iterator[RawClient]:
+def bystander(shared: Node) -> Iterator[RawClient]:
     """A client that was there before, and has to be served still when the test is over."""
     with RawClient(shared.broker) as client:
         yield client
@@ -51,7 +51,7 @@ def bystander(shared: CombinedNode) -> Iterator[RawClient]:
 
 @pytest.mark.usefixtures("bystander")
 @pytest.mark.parametrize("kind", CUT_OFF)
-def test_rubbish_is_cut_off(shared: CombinedNode, kind: str) -> None:
+def test_rubbish_is_cut_off(shared: Node, kind: str) -> None:
     for address in (shared.broker, shared.controller):
         with RawClient(address) as client:
             client.send_bytes(CUT_OFF[kind])
@@ -59,7 +59,7 @@ def test_rubbish_is_cut_off(shared: CombinedNode, kind: str) -> None:
 
 
 @pytest.mark.usefixtures("bystander")
-def test_random_bytes(shared: CombinedNode) -> None:
+def test_random_bytes(shared: Node) -> None:
     dice = random.Random(3)
     for number in range(300):
         address = (shared.broker, shared.controller)[number % 2]
@@ -71,7 +71,7 @@ def test_random_bytes(shared: CombinedNode) -> None:
 
 
 @pytest.mark.usefixtures("bystander")
-def test_a_good_request_with_flipped_bits(shared: CombinedNode) -> None:
+def test_a_good_request_with_flipped_bits(shared: Node) -> None:
     """Whatever such a request comes to, it is an answer or the end of its connection."""
     before = read_topics(shared.broker)
     request = create_request([])
@@ -95,7 +95,7 @@ def test_a_good_request_with_flipped_bits(shared: CombinedNode) -> None:
 
 
 @pytest.mark.usefixtures("bystander")
-def test_half_frames_and_resets(shared: CombinedNode) -> None:
+def test_half_frames_and_resets(shared: Node) -> None:
     frame = with_size(
         encode_request_frame(
             create_request(["never"]), version=7, correlation_id=1, client_id="half"
@@ -112,7 +112,7 @@ def test_half_frames_and_resets(shared: CombinedNode) -> None:
 
 
 @pytest.mark.usefixtures("bystander")
-def test_clients_that_send_a_byte_at_a_time(shared: CombinedNode) -> None:
+def test_clients_that_send_a_byte_at_a_time(shared: Node) -> None:
     """Many slow ones hold nobody else up, and are answered when they are done."""
     request = ApiVersionsRequest("slow", "1")
     frame = with_size(encode_request_frame(request, version=4, correlation_id=1, client_id="slow"))
@@ -127,7 +127,7 @@ def test_clients_that_send_a_byte_at_a_time(shared: CombinedNode) -> None:
 
 
 @pytest.mark.usefixtures("bystander")
-def test_a_client_that_never_reads(shared: CombinedNode, memory: Memory) -> None:
+def test_a_client_that_never_reads(shared: Node, memory: Memory) -> None:
     """What it does not read is not kept for it: the node stops reading its requests."""
     frame = with_size(
         encode_request_frame(
@@ -147,9 +147,7 @@ def test_a_client_that_never_reads(shared: CombinedNode, memory: Memory) -> None
 
 
 @pytest.mark.usefixtures("bystander")
-def test_a_large_request_of_nothing_takes_bounded_memory(
-    shared: CombinedNode, memory: Memory
-) -> None:
+def test_a_large_request_of_nothing_takes_bounded_memory(shared: Node, memory: Memory) -> None:
     """A decoder that believed its counts would make millions of objects of it."""
     size = 8 * MIB
     body = struct.pack(">hhih", ApiKey.CREATE_TOPICS, 2, 1, -1) + struct.pack(">i", size // 16)
@@ -163,7 +161,7 @@ def test_a_large_request_of_nothing_takes_bounded_memory(
 
 
 @pytest.mark.usefixtures("bystander")
-def test_a_broker_of_another_cluster(shared: CombinedNode) -> None:
+def test_a_broker_of_another_cluster(shared: Node) -> None:
     request = BrokerRegistrationRequest(
         broker_id=9, cluster_id=OTHER_CLUSTER_ID, incarnation_id=bytes(range(16))
     )
@@ -172,5 +170,5 @@ def test_a_broker_of_another_cluster(shared: CombinedNode) -> None:
     assert response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
-def test_after_all_that_the_node_works(shared: CombinedNode) -> None:
+def test_after_all_that_the_node_works(shared: Node) -> None:
     assert create(shared.broker, "after-all-that") == [ErrorCode.NONE]

@@ -7,8 +7,8 @@ from pathlib import Path
 from socket import create_connection, socket
 
 import pytest
-from tests.support.combined_node import PATIENT, CombinedNode
 from tests.support.fixtures import Report
+from tests.support.node import Node
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
 from tests.support.resources import Memory
@@ -21,12 +21,12 @@ BYTES_EACH_MAX = 8 * 1024
 
 
 @pytest.fixture
-def node(formatted: CombinedNode, tmp_path: Path) -> CombinedNode:
+def node(formatted: Node, tmp_path: Path) -> Node:
     """A node that closes 10,000 connections at once and stays in its cluster."""
-    return formatted.copy_to(tmp_path / "node", PATIENT)
+    return formatted.copy_to(tmp_path / "node", settings={})
 
 
-def _connected(node: CombinedNode) -> socket:
+def _connected(node: Node) -> socket:
     return create_connection(("127.0.0.1", node.broker_port), timeout=PATIENCE_S)
 
 
@@ -38,7 +38,7 @@ def _timed_answer(address: str) -> float:
 
 def test_idle_connections(
     report: Report,
-    node: CombinedNode,
+    node: Node,
     running: NodeProcess,
     connection_count: int,
 ) -> None:
@@ -67,7 +67,7 @@ def test_idle_connections(
 
 
 def test_connections_that_come_and_go(
-    node: CombinedNode, running: NodeProcess, connection_count: int
+    node: Node, running: NodeProcess, connection_count: int
 ) -> None:
     """Nothing of them is kept."""
     if sys.platform != "linux":

@@ -12,8 +12,8 @@ from typing import Final
 
 import pytest
 from tests.process.bystander import WORK_MAX_S, Bystander
-from tests.support.combined_node import PATIENT, CombinedNode
 from tests.support.fixtures import Report
+from tests.support.node import Node
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import FETCH_VERSION, batch, fetch_request, produce, values
@@ -33,11 +33,11 @@ BYTES_EACH_MAX: Final = 20 * 1024
 
 
 @pytest.fixture
-def node(formatted: CombinedNode, tmp_path: Path) -> CombinedNode:
+def node(formatted: Node, tmp_path: Path) -> Node:
     """A node that answers 10,000 consumers at once and stays in its cluster."""
     if sys.platform != "linux":
         pytest.skip("memory of another process is read from Linux' /proc")
-    return formatted.copy_to(tmp_path / "node", PATIENT)
+    return formatted.copy_to(tmp_path / "node", settings={})
 
 
 def _frame(offset: int) -> bytes:
@@ -59,7 +59,7 @@ def _answers(consumers: list[socket.socket]) -> Iterator[FetchResponse]:
 
 @pytest.mark.slow
 def test_idle_consumers(
-    report: Report, node: CombinedNode, running: NodeProcess, connection_count: int
+    report: Report, node: Node, running: NodeProcess, connection_count: int
 ) -> None:
     assert create(node.broker, TOPIC) == [ErrorCode.NONE]
     wait_until_written(node.broker, TOPIC, batch(b"first"))

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.support.combined_node import CombinedNode, format_node
 from tests.support.fixtures import Report
 from tests.support.kafka.tools import ToolRunner
+from tests.support.node import QUICK, Node
 from tests.support.raw_client import RawClient
 from tests.support.threads import Threads
 from tests.support.topics import TopicFacts, create, create_request, read_topics
@@ -141,17 +141,17 @@ CLIENTS = 4
 ANSWERS_MAX = 12
 TOPIC_RECORD = re.compile(r'payload: (\{"type":"TOPIC_RECORD".*\})$', re.MULTILINE)
 # Some of the kills shall meet a snapshot being written.
-OVERRIDES = {"metadata.log.max.record.bytes.between.snapshots": "100000"}
+SETTINGS = {**QUICK, "metadata.log.max.record.bytes.between.snapshots": "100000"}
 
 
 class Killing:
     """Rounds of starting, creating and killing, and all that was learnt in them."""
 
-    def __init__(self, node: CombinedNode) -> None:
+    def __init__(self, node: Node) -> None:
         self.node = node
         self.ledger = Ledger()
         self.seen: dict[str, TopicFacts] = {}
-        self._process = node.process()
+        self._process = node.process
         self._dice = random.Random(7)
 
     def round(self, number: int) -> None:
@@ -187,8 +187,7 @@ class Killing:
 @pytest.fixture(scope="module")
 def killed(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Killing:
     """A node that was killed in every round and then stopped in order."""
-    formatted = format_node(tmp_path_factory.mktemp("formatted") / "node")
-    node = formatted.copy_to(tmp_path_factory.mktemp("killed") / "node", OVERRIDES)
+    node = Node(tmp_path_factory.mktemp("killed"), SETTINGS).format()
     killing = Killing(node)
     started = time.monotonic()
     for number in range(ROUNDS):
@@ -203,8 +202,8 @@ def killed(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Killing:
     return killing
 
 
-def _snapshot_count(node: CombinedNode) -> int:
-    return len(list(node.log.parent.glob("*.checkpoint")))
+def _snapshot_count(node: Node) -> int:
+    return len(list(node.metadata_log.glob("*.checkpoint")))
 
 
 def test_every_acknowledged_topic_outlives_every_kill(killed: Killing) -> None:
@@ -218,8 +217,8 @@ def _topics_in(text: str) -> list[str]:
     return [json.loads(payload)["data"]["name"] for payload in TOPIC_RECORD.findall(text)]
 
 
-def _log_files(node: CombinedNode) -> list[Path]:
-    return sorted(node.log.parent.glob("*.log"))
+def _log_files(node: Node) -> list[Path]:
+    return sorted(node.metadata_log.glob("*.log"))
 
 
 def test_our_dump_has_each_topic_once(killed: Killing, capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,7 +241,7 @@ def test_kafkas_dump_has_each_topic_once(killed: Killing, kafka_tools: ToolRunne
 
 
 def test_kafkas_dump_reads_every_snapshot(killed: Killing, kafka_tools: ToolRunner) -> None:
-    snapshots = sorted(killed.node.log.parent.glob("*.checkpoint"))
+    snapshots = sorted(killed.node.metadata_log.glob("*.checkpoint"))
     assert len(snapshots) > 1, "no snapshot was ever made"
     for file in snapshots:
         arguments = ["--cluster-metadata-decoder", "--files", str(file)]
@@ -254,17 +253,17 @@ def test_kafkas_dump_reads_every_snapshot(killed: Killing, kafka_tools: ToolRunn
 
 
 @pytest.mark.slow
-def test_kills_while_it_starts(formatted: CombinedNode, tmp_path: Path) -> None:
+def test_kills_while_it_starts(formatted: Node, tmp_path: Path) -> None:
     """Wherever a start is cut off, the next one goes on from there."""
-    node = formatted.copy_to(tmp_path / "node", OVERRIDES)
+    node = formatted.copy_to(tmp_path / "node", SETTINGS)
     moments = ["active controller", "broker is registered", "RECOVERY", "RUNNING"]
     for number, moment in enumerate([*moments, *moments]):
-        process = node.process()
+        process = node.process
         process.launch()
         process.wait_for_line(moment)
         process.kill()
         if number % 3 == 0:
-            with node.process():
+            with node.process:
                 assert create(node.broker, f"topic-{number}") == [ErrorCode.NONE]
-    with node.process():
+    with node.process:
         assert read_topics(node.broker).keys() == {"topic-0", "topic-3", "topic-6"}

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.combined_node import CLUSTER_ID, CombinedNode
+from tests.support.node import CLUSTER_ID, STANDALONE, Node
 from tests.support.node_process import KVORUM
 from tests.support.topics import create
 from tests.support.waiting import PATIENCE_S
@@ -31,15 +31,12 @@ def _kill_while_it_writes(command: list[str], data: Path, *, delay_s: float) -> 
 
 
 @pytest.mark.slow
-def test_a_format_that_was_killed_is_run_again(formatted: CombinedNode, tmp_path: Path) -> None:
+def test_a_format_that_was_killed_is_run_again(tmp_path: Path) -> None:
     dice = random.Random(5)
     for number in range(ROUNDS):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        node = CombinedNode(folder, formatted.broker_port, formatted.controller_port)
-        node.configure()
+        node = Node(tmp_path / str(number))
         command = [*KVORUM, "storage", "format", "--config", str(node.properties)]
-        command += ["--cluster-id", CLUSTER_ID, "--standalone"]
+        command += ["--cluster-id", CLUSTER_ID, *STANDALONE]
         _kill_while_it_writes(command, node.data, delay_s=dice.random() * WRITING_TAKES_S)
         was_done = (node.data / "meta.properties").exists()
         again = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -47,5 +44,5 @@ def test_a_format_that_was_killed_is_run_again(formatted: CombinedNode, tmp_path
             assert "is already formatted" in again.stderr
         else:
             assert again.returncode == 0, again.stderr
-        with node.process():
+        with node.process:
             assert create(node.broker, "topic") == [ErrorCode.NONE]

@@ -11,13 +11,13 @@ from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from tests.process.separate_pair import Pair, make_pair
-from tests.support.combined_node import PATIENT, CombinedNode, format_node
 from tests.support.metrics_scrape import Page, Probe, probe, scrape
+from tests.support.node import Node
 from tests.support.node_process import RUNS, NodeProcess
 from tests.support.played_broker import BROKER_ID, register_broker
-from tests.support.quorum.controller_processes import Member, Quorum
+from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.raw_client import RawClient
+from tests.support.separate_pair import Pair, make_pair
 from tests.support.topics import create, create_request
 
 from kvorum.wire.messages.create_topics import CreateTopicsResponse
@@ -58,24 +58,24 @@ def wait_until_unready(process: NodeProcess, reason: str) -> Probe:
 
 
 @pytest.fixture
-def quorum(tmp_path: Path) -> Iterator[Quorum]:
+def quorum(tmp_path: Path) -> Iterator[ProxiedQuorum]:
     """Three controllers, and a broker that is registered with them."""
-    with Quorum(tmp_path, 3, is_dynamic=True, settings=LISTENER) as three:
+    with ProxiedQuorum(tmp_path, 3, is_dynamic=True, settings=LISTENER) as three:
         register_broker(three)
         three.wait_until_settled()
         yield three
 
 
-def pages(quorum: Quorum) -> dict[int, Page]:
+def pages(quorum: ProxiedQuorum) -> dict[int, Page]:
     """Scrape every controller that runs."""
     return {
         member.node_id: scrape(address_of(member.process))
         for member in quorum.members.values()
-        if member.is_running
+        if member.process.is_launched
     }
 
 
-def check_agreement(quorum: Quorum, leader: Member) -> dict[int, Page]:
+def check_agreement(quorum: ProxiedQuorum, leader: Node) -> dict[int, Page]:
     """Check what all controllers have to say alike, and what only the leader says."""
     found = pages(quorum)
     for node_id, page in found.items():
@@ -101,15 +101,15 @@ def check_agreement(quorum: Quorum, leader: Member) -> dict[int, Page]:
     return found
 
 
-def test_a_failover_is_to_be_seen(quorum: Quorum) -> None:
+def test_a_failover_is_to_be_seen(quorum: ProxiedQuorum) -> None:
     for member in quorum.members.values():
         wait_until_ready(member.process)
-    old = quorum.wait_for_leader()
+    old = quorum.leader()
     before = check_agreement(quorum, old)
     assert before[old.node_id].value(f"{RAFT}number_of_offline_voters") == 0
-    quorum.kill(old)
-    new = quorum.wait_for_leader()
-    survivors = [member for member in quorum.members.values() if member.is_running]
+    quorum.kill(old.node_id)
+    new = quorum.leader()
+    survivors = [member for member in quorum.members.values() if member.process.is_launched]
     for member in survivors:
         wait_until_ready(member.process)
     quorum.wait_for(
@@ -126,11 +126,11 @@ def test_a_failover_is_to_be_seen(quorum: Quorum) -> None:
     assert not math.isnan(after[new.node_id].value(f"{RAFT}commit_latency_avg"))
 
 
-def test_without_a_majority_a_controller_lives_but_is_not_ready(quorum: Quorum) -> None:
-    leader = quorum.wait_for_leader()
+def test_without_a_majority_a_controller_lives_but_is_not_ready(quorum: ProxiedQuorum) -> None:
+    leader = quorum.leader()
     others = [member for member in quorum.members.values() if member is not leader]
-    quorum.kill(leader)
-    quorum.kill(others[0])
+    quorum.kill(leader.node_id)
+    quorum.kill(others[0].node_id)
     address = address_of(others[1].process)
     answer = wait_until_unready(others[1].process, "no leader of the quorum is known")
     assert answer.said["state"] not in {"leader", "follower"}
@@ -139,12 +139,12 @@ def test_without_a_majority_a_controller_lives_but_is_not_ready(quorum: Quorum) 
     assert (page.value("kvorum_is_alive"), page.value("kvorum_is_ready")) == (1, 0)
 
 
-def test_the_log_of_a_controller_tells_the_story_once(quorum: Quorum) -> None:
-    leader = quorum.wait_for_leader()
+def test_the_log_of_a_controller_tells_the_story_once(quorum: ProxiedQuorum) -> None:
+    leader = quorum.leader()
     follower = next(one for one in quorum.members.values() if one is not leader)
-    quorum.kill(follower)
+    quorum.kill(follower.node_id)
     leader.process.wait_for_line(f"A peer is lost peer={follower.node_id}")
-    quorum.start(follower)
+    quorum.start(follower.node_id)
     follower.process.wait_for_line("All committed metadata is known here")
     lines = "\n".join(leader.process.lines())
     assert lines.count("Became the active controller") == 1
@@ -158,37 +158,32 @@ def test_the_log_of_a_controller_tells_the_story_once(quorum: Quorum) -> None:
 @pytest.fixture
 def pair(tmp_path: Path) -> Pair:
     """A formatted controller and a formatted broker, not running."""
-    return make_pair(tmp_path, settings=LISTENER)
+    return make_pair(tmp_path, LISTENER)
 
 
 def test_a_broker_is_ready_only_while_it_serves(pair: Pair) -> None:
     with ExitStack() as stack:
-        pair.broker.launch()
-        stack.callback(pair.broker.kill)
-        address = address_of(pair.broker)
-        wait_until_unready(pair.broker, "the broker is STARTING")
+        broker = pair.broker.process
+        broker.launch()
+        stack.callback(broker.kill)
+        address = address_of(broker)
+        wait_until_unready(broker, "the broker is STARTING")
         assert probe(address, "/healthz").status is HTTPStatus.OK
         with pair.controller:
-            pair.broker.wait_for_line(RUNS)
-            wait_until_ready(pair.broker)
+            broker.wait_for_line(RUNS)
+            wait_until_ready(broker)
             page = scrape(address)
             assert page.value("kafka_server_KafkaServer_BrokerState") == 3
             assert f"{CONTROLLER}ActiveControllerCount" not in page.names
             assert page.value(f"{BROKER}last_applied_record_offset") > 0
         # It goes on by what it knows: nobody is helped if all brokers are taken out of service.
         assert probe(address, "/readyz").status is HTTPStatus.OK
-        pair.broker.wait_for_line("The controller cannot be reached")
+        broker.wait_for_line("The controller cannot be reached")
 
 
-@pytest.fixture(scope="module")
-def formatted(tmp_path_factory: pytest.TempPathFactory) -> CombinedNode:
-    """A combined node, formatted and not running."""
-    return format_node(tmp_path_factory.mktemp("formatted"))
-
-
-def test_requests_leave_no_lines_in_the_log(formatted: CombinedNode, tmp_path: Path) -> None:
-    node = formatted.copy_to(tmp_path / "node", {**LISTENER, **PATIENT})
-    with node.process() as process:
+def test_requests_leave_no_lines_in_the_log(formatted: Node, tmp_path: Path) -> None:
+    node = formatted.copy_to(tmp_path / "node", LISTENER)
+    with node.process as process:
         wait_until_ready(process)
         create(node.broker, "first")
         before = process.lines()
@@ -200,11 +195,9 @@ def test_requests_leave_no_lines_in_the_log(formatted: CombinedNode, tmp_path: P
         assert len(process.lines()) - len(before) < REQUESTS / 10
 
 
-def test_what_is_counted_of_requests_is_what_was_asked(
-    formatted: CombinedNode, tmp_path: Path
-) -> None:
-    node = formatted.copy_to(tmp_path / "node", {**LISTENER, **PATIENT})
-    with node.process() as process, RawClient(node.controller) as client:
+def test_what_is_counted_of_requests_is_what_was_asked(formatted: Node, tmp_path: Path) -> None:
+    node = formatted.copy_to(tmp_path / "node", LISTENER)
+    with node.process as process, RawClient(node.controller) as client:
         address = address_of(process)
         before = scrape(address)
         late = create_request(["late"])
@@ -230,13 +223,11 @@ def test_what_is_counted_of_requests_is_what_was_asked(
     assert after.value("kafka_controller_ControllerEventManager_AvgIdleRatio") < 1
 
 
-def test_json_lines_are_json_from_the_first_to_the_last(
-    formatted: CombinedNode, tmp_path: Path
-) -> None:
+def test_json_lines_are_json_from_the_first_to_the_last(formatted: Node, tmp_path: Path) -> None:
     node = formatted.copy_to(
         tmp_path / "node", {"kvorum.log.format": "json", "num.io.threads": "1", "no.such.key": "1"}
     )
-    with node.process() as process:
+    with node.process as process:
         ended = process.terminate()
     said = [json.loads(line) for line in ended.lines]
     assert any("no.such.key" in line["message"] for line in said)
@@ -253,11 +244,9 @@ def garbage(address: str) -> None:
         assert client.recv(1) == b""
 
 
-def test_clients_that_misbehave_do_not_keep_others_out(
-    formatted: CombinedNode, tmp_path: Path
-) -> None:
-    node = formatted.copy_to(tmp_path / "node", {**LISTENER, **PATIENT})
-    with node.process() as process, ExitStack() as held:
+def test_clients_that_misbehave_do_not_keep_others_out(formatted: Node, tmp_path: Path) -> None:
+    node = formatted.copy_to(tmp_path / "node", LISTENER)
+    with node.process as process, ExitStack() as held:
         host, port = address_of(process).split(":")
         for number in range(HELD_CONNECTIONS):
             garbage(node.broker)
@@ -276,22 +265,22 @@ def test_clients_that_misbehave_do_not_keep_others_out(
         assert "Traceback" not in "\n".join(process.lines())
 
 
-def test_a_taken_port_is_one_clear_line(formatted: CombinedNode, tmp_path: Path) -> None:
+def test_a_taken_port_is_one_clear_line(formatted: Node, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         listener = {"kvorum.metrics.listener": f"127.0.0.1:{port}"}
-        ended = formatted.copy_to(tmp_path / "node", listener).process().run_to_end()
+        ended = formatted.copy_to(tmp_path / "node", listener).process.run_to_end()
     assert ended.exit_code != 0
     assert f"Cannot listen on kvorum.metrics.listener://127.0.0.1:{port}" in ended.last_line
     assert "change 'kvorum.metrics.listener'" in ended.last_line
 
 
 def test_metrics_are_served_while_the_node_takes_its_leave(pair: Pair) -> None:
-    with pair.controller, pair.broker as broker:
+    with pair.controller.process as controller, pair.broker.process as broker:
         wait_until_ready(broker)
         # Without its controller the broker has to wait for leave.
-        pair.controller.send(signal.SIGSTOP)
+        controller.send(signal.SIGSTOP)
         broker.send(signal.SIGTERM)
         wait_until_unready(broker, "the broker is PENDING_CONTROLLED_SHUTDOWN")
-        pair.controller.send(signal.SIGCONT)
+        controller.send(signal.SIGCONT)
         assert broker.wait().exit_code == 0

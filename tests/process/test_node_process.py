@@ -9,11 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.support.combined_node import CombinedNode
 from tests.support.kafka.java import Java
-from tests.support.node import process_of
+from tests.support.node import Node
 from tests.support.node_process import KAFKA_RUNS, NodeProcess, StartedAgainWarning
-from tests.support.ports import free_ports
+from tests.support.ports import free_ports, listens
 from tests.support.topics import create
 from tests.support.waiting import NeverCameAboutError, wait_for
 
@@ -75,11 +74,6 @@ def is_there(pid: int) -> bool:
     return True
 
 
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 def test_a_process_tells_what_it_said_and_how_it_ended() -> None:
     process = program("print('up\\nlast'); raise SystemExit(3)")
     ended = process.run_to_end()
@@ -121,9 +115,9 @@ def test_one_that_ignores_sigterm_is_killed_and_that_is_a_failure() -> None:
         assert not is_there(pid)
 
 
-def test_a_server_whose_port_is_taken_names_it_in_the_failure(node: CombinedNode) -> None:
+def test_a_server_whose_port_is_taken_names_it_in_the_failure(node: Node) -> None:
     with socket.create_server(("127.0.0.1", node.broker_port)):
-        process = node.process()
+        process = node.process
         process.launch()
         pid = process.pid
         with pytest.raises(AssertionError, match=f"port {node.broker_port} is taken by another"):
@@ -132,16 +126,15 @@ def test_a_server_whose_port_is_taken_names_it_in_the_failure(node: CombinedNode
 
 
 def test_a_server_whose_disk_becomes_full_ends_the_wait_of_the_test(
-    formatted: CombinedNode, disk: Path
+    node_on_disk: Node, disk: Path
 ) -> None:
-    node = formatted.copy_to(disk / "node")
-    with node.process() as process:
+    with node_on_disk.process as process:
         pid = process.pid
         with (disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):
             while True:
                 filler.write(bytes(4096))
         with suppress(OSError, AssertionError):
-            create(node.broker, *(f"{'x' * 200}-{number}" for number in range(100)))
+            create(node_on_disk.broker, *(f"{'x' * 200}-{number}" for number in range(100)))
         with pytest.raises(AssertionError, match=r"it ended before (?s:.*)No space left on device"):
             process.wait_until(lambda: None, "the topics are there")
     assert not is_there(pid)
@@ -151,7 +144,7 @@ def test_a_java_that_dies_in_its_start_is_started_once_more_and_that_is_reported
     tmp_path: Path,
 ) -> None:
     java = dying_java(tmp_path, deaths=1)
-    process = process_of("kafka", java, tmp_path / "server.properties")
+    process = Node(tmp_path, java=java).process
     with pytest.warns(StartedAgainWarning, match="no memory for the heap"):
         process.start()
     first, second = pids_of_java(tmp_path)
@@ -163,7 +156,7 @@ def test_a_java_that_dies_in_its_start_is_started_once_more_and_that_is_reported
 
 def test_a_java_that_dies_twice_is_a_failure_that_shows_its_last_words(tmp_path: Path) -> None:
     java = dying_java(tmp_path, deaths=2)
-    process = process_of("kafka", java, tmp_path / "server.properties")
+    process = Node(tmp_path, java=java).process
     with (
         pytest.warns(StartedAgainWarning, match="no memory for the heap"),
         pytest.raises(AssertionError, match="no memory for the heap"),
@@ -177,10 +170,10 @@ def test_a_java_that_dies_twice_is_a_failure_that_shows_its_last_words(tmp_path:
 def test_no_process_outlives_a_run_that_was_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", A_RUN], stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
-        port = int(run.stdout.readline().removeprefix("up "))
-        assert listens(port)
+        address = f"127.0.0.1:{run.stdout.readline().split()[1]}"
+        assert listens(address)
         run.kill()
-    wait_for(lambda: not listens(port), "the process that the run had started is gone")
+    wait_for(lambda: not listens(address), "the process that the run had started is gone")
 
 
 def test_no_port_is_given_out_twice() -> None:

@@ -8,9 +8,9 @@ from typing import Final
 import pytest
 from tests.process.bystander import WORK_MAX_S, Bystander
 from tests.process.produce_bombs import MIB, large_value, tiny_records
-from tests.support.combined_node import CombinedNode
 from tests.support.fixtures import Report
 from tests.support.header_variants import LAST_OFFSET_DELTA, with_fields
+from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.resources import Memory
 from tests.support.topics import create, wait_until_led, wait_until_served
@@ -41,9 +41,9 @@ GROWTH_MAX: Final = 300 * MIB
 """What the node may grow by: 256 MiB unpacked, and the libraries."""
 
 
-def _store(node: CombinedNode) -> None:
+def _store(node: Node) -> None:
     """Leave a stopped node with the batches in its logs, as if they had been replicated."""
-    with node.process() as process:
+    with node.process as process:
         wait_until_served(node.broker)
         assert create(node.broker, TOPIC, partition_count=len(STORED)) == [ErrorCode.NONE]
         _wait_until_led(node)
@@ -53,14 +53,14 @@ def _store(node: CombinedNode) -> None:
     (node.data / ".kafka_cleanshutdown").unlink()
 
 
-def _wait_until_led(node: CombinedNode) -> None:
+def _wait_until_led(node: Node) -> None:
     with RawClient(node.broker) as client:
         for index in range(len(STORED)):
             wait_until_led(client, TOPIC, partition=index)
 
 
 @pytest.mark.slow
-def test_offsets_by_time_in_batches_that_unpack_to_much(node: CombinedNode, report: Report) -> None:
+def test_offsets_by_time_in_batches_that_unpack_to_much(node: Node, report: Report) -> None:
     """One that unpacks to too much is refused; the other partitions of the request are served."""
     if sys.platform != "linux":
         pytest.skip("memory of another process is read from Linux' /proc")
@@ -70,7 +70,7 @@ def test_offsets_by_time_in_batches_that_unpack_to_much(node: CombinedNode, repo
         for index, timestamp in enumerate((500, 1500, 500))
     ]
     request = ListOffsetsRequest(topics=[ListOffsetsRequestListOffsetsTopic(TOPIC, wishes)])
-    with node.process() as process:
+    with node.process as process:
         _wait_until_led(node)
         memory = Memory(process.pid)
         memory.forget_peak()

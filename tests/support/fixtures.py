@@ -17,7 +17,7 @@ from tests.support.kafka.fetch_jars import (
 )
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.lone_node import KvorumNode, RealKafka
+from tests.support.node import Node
 
 JarsOf = Callable[[str], Path]
 Report = Callable[[str], None]
@@ -57,17 +57,17 @@ def kafka_tools(java: Java) -> Iterator[ToolRunner]:
 @pytest.fixture(scope="session")
 def real_kafka(
     java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RealKafka]:
+) -> Iterator[Node]:
     """A running real Kafka node."""
     folder = tmp_path_factory.mktemp("real-kafka")
-    with RealKafka(java=java, tools=kafka_tools, folder=folder) as node:
+    with Node(folder, java=java).format(tools=kafka_tools) as node:
         yield node
 
 
 @pytest.fixture(scope="session")
-def kvorum_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KvorumNode]:
+def kvorum_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A running kvorum node in a process of its own."""
-    with KvorumNode(tmp_path_factory.mktemp("kvorum-node")) as node:
+    with Node(tmp_path_factory.mktemp("kvorum-node")).format() as node:
         yield node
 
 

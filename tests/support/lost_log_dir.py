@@ -3,7 +3,7 @@
 import threading
 from pathlib import Path
 
-from tests.support.combined_node import PATIENT, CombinedNode, format_node
+from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce, values
 from tests.support.threads import Threads
@@ -20,7 +20,7 @@ TOPICS = [f"topic{number}" for number in range(4)]
 RECORD_BYTES = 2000
 
 
-def described(node: CombinedNode) -> dict[str, tuple[int, set[str]]]:
+def described(node: Node) -> dict[str, tuple[int, set[str]]]:
     """Return code and topics of each log directory."""
     with RawClient(node.broker) as client:
         response = client.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
@@ -30,13 +30,13 @@ def described(node: CombinedNode) -> dict[str, tuple[int, set[str]]]:
     }
 
 
-def leaders(node: CombinedNode) -> dict[str | None, int]:
+def leaders(node: Node) -> dict[str | None, int]:
     with RawClient(node.broker) as client:
         response = client.ask(MetadataRequest(topics=None), MetadataResponse, 12)
     return {topic.name: topic.partitions[0].leader_id for topic in response.topics}
 
 
-def wait_until_described(node: CombinedNode) -> None:
+def wait_until_described(node: Node) -> None:
     """Return once each topic is in a log directory."""
     wait_for(
         lambda: set().union(*(each for _, each in described(node).values())) == {*TOPICS},
@@ -46,7 +46,7 @@ def wait_until_described(node: CombinedNode) -> None:
 
 
 def produce_until(
-    node: CombinedNode,
+    node: Node,
     topic: str,
     acknowledged: list[bytes],
     refusals: list[int],
@@ -70,7 +70,7 @@ def read_all(client: RawClient, topic: str) -> list[bytes | None]:
     return found
 
 
-def lose_the_disk(node: CombinedNode, disk: Path, broker_id: int = 1) -> None:
+def lose_the_disk(node: Node, disk: Path, broker_id: int = 1) -> None:
     """Fill the disk by producing; the partitions on it are lost, the others are not."""
     assert create(node.broker, *TOPICS) == [ErrorCode.NONE] * len(TOPICS)
     wait_until_described(node)
@@ -117,11 +117,8 @@ def lose_the_disk(node: CombinedNode, disk: Path, broker_id: int = 1) -> None:
             assert read_all(client, topic) == acknowledged[topic]
 
 
-def two_directories(
-    folder: Path, second: Path, *, has_records_in_both: bool = True
-) -> CombinedNode:
+def two_directories(folder: Path, second: Path, *, has_records_in_both: bool = True) -> Node:
     """Format a node whose metadata log is in the first directory."""
     first = folder / "data"
     dirs = f"{first},{second}" if has_records_in_both else str(second)
-    overrides = {**PATIENT, "log.dirs": dirs, "metadata.log.dir": str(first)}
-    return format_node(folder, overrides=overrides)
+    return Node(folder, {"log.dirs": dirs, "metadata.log.dir": str(first)}).format()

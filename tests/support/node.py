@@ -1,80 +1,239 @@
-"""One node among others, ours or real Kafka's: where it listens, its files and its process."""
+"""One node in a process of its own, ours or real Kafka's: its files, addresses and settings."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType, TracebackType
+from typing import Final, Literal, Self
 
 from tests.support.kafka.java import Java
-from tests.support.node_process import KAFKA_RUNS, NodeProcess, kvorum_server
+from tests.support.kafka.tools import ToolRunner
+from tests.support.node_process import (
+    KAFKA_RUNS,
+    NodeProcess,
+    kvorum_server,
+    run_kvorum,
+    write_properties,
+)
+from tests.support.ports import free_ports
 
 from kvorum.storage.java_properties import load_java_properties
+from kvorum.wire.uuid_text import uuid_from_text
 
 Kind = Literal["kvorum", "kafka"]
 Key = tuple[int, str]
 """A replica: its node id, and the id of its metadata directory."""
-ORDERLY_END: dict[Kind, int] = {"kvorum": 0, "kafka": 143}
-"""The exit code of a node that was asked to stop with a signal: Java's tells of the signal."""
-HEAP_MB = 256
-ATTEMPTS = 2
+CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
+OTHER_CLUSTER_ID: Final = "4L6g3nShT-eMCtK--X86sw"
+LOG_DIRECTORY: Final = "__cluster_metadata-0"
+COMBINED: Final = "broker,controller"
+STANDALONE: Final = ("--standalone",)
+NO_VOTERS: Final = ("--no-initial-controllers",)
+QUICK: Final = {"broker.session.timeout.ms": "400", "broker.heartbeat.interval.ms": "100"}
+"""A broker that was killed may register again once its old session is over: soon. A busy machine
+fences such a broker now and then: whoever asks it has to ask again."""
+ATTEMPTS: Final = 2
 """How often a real node is started in all: where memory is short, Java dies now and then."""
-
-
-def process_of(kind: Kind, java: Java, properties: Path, *, heap_mb: int = HEAP_MB) -> NodeProcess:
-    """Return the process of a node, not started; its log is beside its properties."""
-    log = properties.with_suffix(".log")
-    if kind == "kvorum":
-        return kvorum_server(properties, log)
-    command = java.command("kafka.Kafka", str(properties), heap_mb=heap_mb, log_level="INFO")
-    return NodeProcess(command, log, ready=KAFKA_RUNS, attempts=ATTEMPTS)
+COMBINED_HEAP_MB: Final = 384
+_HEAP_MB: Final = 256
+_ORDERLY_END: Final[dict[Kind, int]] = {"kvorum": 0, "kafka": 143}
+"""The exit code of a node that was asked to stop with a signal: Java's tells of the signal."""
 
 
 class Node:
-    """A node that others talk to while the tests start and end it."""
+    """A node and its process; as a context it runs, and is stopped in order at the end.
 
-    def __init__(self, kind: Kind, node_id: int, port: int, folder: Path, java: Java) -> None:
-        self.kind: Kind = kind
-        self.node_id = node_id
-        self.port = port
+    It is real Kafka's if it is given a Java. Its server.properties is written when it is made:
+    `settings` over those of a small combined node that is a cluster by itself. Other roles are
+    a setting, `process.roles`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, str] = MappingProxyType({}),
+        *,
+        node_id: int = 1,
+        java: Java | None = None,
+        ports: Sequence[int] = (),
+    ) -> None:
         self.folder = folder
-        self.process = process_of(kind, java, self.properties)
+        self.node_id = node_id
+        self.kind: Kind = "kvorum" if java is None else "kafka"
+        self.broker_port, self.controller_port = ports or free_ports(2)
+        self._settings = settings
+        self._java = java
+        self.process = self._new_process()
+        self.configure()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.stop()
+        else:
+            self.kill()
+
+    @property
+    def broker(self) -> str:
+        """Where clients ask the broker."""
+        return f"127.0.0.1:{self.broker_port}"
+
+    @property
+    def controller(self) -> str:
+        """Where clients ask the controller."""
+        return f"127.0.0.1:{self.controller_port}"
 
     @property
     def address(self) -> str:
-        """Where it listens."""
-        return f"127.0.0.1:{self.port}"
+        """Where clients ask the node: its broker, if it has one."""
+        return self.broker if "broker" in self.settings()["process.roles"] else self.controller
 
     @property
     def properties(self) -> Path:
-        """Its configuration."""
+        """Its server.properties."""
         return self.folder / "server.properties"
 
     @property
     def data(self) -> Path:
-        """Where a controller keeps the metadata log."""
-        return self.folder / "data"
+        """The log directory that has the metadata log."""
+        settings = self.settings()
+        return Path(settings.get("metadata.log.dir") or settings["log.dirs"].split(",")[0])
+
+    @property
+    def metadata_log(self) -> Path:
+        """The directory of its metadata log."""
+        return self.data / LOG_DIRECTORY
+
+    @property
+    def first_segment(self) -> Path:
+        """The first segment of its metadata log."""
+        return self.metadata_log / f"{0:020}.log"
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """What its meta.properties says now."""
+        return load_java_properties((self.data / "meta.properties").read_bytes())
+
+    @property
+    def cluster_id(self) -> str:
+        """Which cluster its directory belongs to."""
+        return self.identity["cluster.id"]
+
+    @property
+    def directory_id(self) -> bytes:
+        """The id of the log directory that has the metadata log, as it is now; 16 bytes."""
+        return uuid_from_text(self.identity["directory.id"])
 
     @property
     def key(self) -> Key:
-        """Who it is, by its directory as it is now."""
-        text = (self.data / "meta.properties").read_bytes()
-        return self.node_id, load_java_properties(text)["directory.id"]
+        """Who it is as a replica."""
+        return self.node_id, self.identity["directory.id"]
 
     @property
     def log_text(self) -> str:
-        """All that it has logged, in every one of its lives."""
-        log = self.properties.with_suffix(".log")
+        """All that it has said, in every one of its lives."""
+        log = self._log
         return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
 
-    def start(self) -> None:
+    def settings(self, changes: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+        """Return what its server.properties holds, with these changes."""
+        chosen = {"process.roles": COMBINED, **self._settings, **changes}
+        listeners = {
+            "broker": f"PLAINTEXT://{self.broker}",
+            "controller": f"CONTROLLER://{self.controller}",
+        }
+        own = ",".join(text for role, text in listeners.items() if role in chosen["process.roles"])
+        quorum = {"controller.quorum.bootstrap.servers": self.controller}
+        return {
+            "node.id": str(self.node_id),
+            **({} if "controller.quorum.voters" in chosen else quorum),
+            "controller.listener.names": "CONTROLLER",
+            "listeners": own,
+            "advertised.listeners": own,
+            "log.dirs": str(self.folder / "data"),
+            "auto.create.topics.enable": "false",
+            "offsets.topic.replication.factor": "1",
+            "num.network.threads": "2",
+            "num.io.threads": "2",
+            **chosen,
+        }
+
+    def configure(self, changes: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Write the server.properties anew, with these changes."""
+        write_properties(self.properties, self.settings(changes))
+
+    def format(
+        self,
+        quorum: Sequence[str] = STANDALONE,
+        *,
+        cluster_id: str = CLUSTER_ID,
+        tools: ToolRunner | None = None,
+    ) -> Self:
+        """Give its directories their identity: with ours, or with real Kafka's kafka-storage.
+
+        `quorum` are the options that tell of the first voters; those of a static quorum have none.
+        """
+        identity = ("--cluster-id", cluster_id, "--config", str(self.properties))
+        if tools is None:
+            run_kvorum("storage", "format", *identity, *quorum)
+        else:
+            done = tools.run("kafka-storage", "format", *identity, *quorum)
+            assert done.exit_code == 0, done.stdout + done.stderr
+        return self
+
+    def copy_to(self, folder: Path, settings: Mapping[str, str] | None = None) -> Node:
+        """Return a node at the same addresses with a copy of the data.
+
+        It has the settings of this one, or these instead.
+        """
+        node = Node(
+            folder,
+            self._settings if settings is None else settings,
+            node_id=self.node_id,
+            java=self._java,
+            ports=(self.broker_port, self.controller_port),
+        )
+        shutil.copytree(self.data, node.data)
+        return node
+
+    def launch(self) -> None:
         """Start it and return at once: it may have to wait for others."""
         self.process.launch()
 
-    def stop(self) -> int | None:
-        """Have it shut down in order; return how it ended, None if it did not run."""
-        return self.process.terminate().exit_code if self.process.is_launched else None
+    def start(self) -> None:
+        """Start it and return when it serves."""
+        self.process.start()
+
+    def stop(self) -> None:
+        """Have it shut down in order, if it runs."""
+        if self.process.is_launched:
+            ended = self.process.terminate()
+            assert ended.exit_code == _ORDERLY_END[self.kind], self.process.last_words()
 
     def kill(self) -> None:
         """End it where it stands, if it runs."""
         if self.process.is_launched:
             self.process.kill()
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "node.log"
+
+    def _new_process(self) -> NodeProcess:
+        if self._java is None:
+            return kvorum_server(self.properties, self._log)
+        heap_mb = COMBINED_HEAP_MB if self.settings()["process.roles"] == COMBINED else _HEAP_MB
+        command = self._java.command(
+            "kafka.Kafka", str(self.properties), heap_mb=heap_mb, log_level="INFO"
+        )
+        return NodeProcess(command, self._log, ready=KAFKA_RUNS, attempts=ATTEMPTS)

@@ -1,7 +1,7 @@
 """A played broker: what it says to its controller, so that partitions have a place."""
 
-from tests.support.combined_node import CLUSTER_ID
-from tests.support.quorum.controller_processes import Quorum
+from tests.support.node import CLUSTER_ID
+from tests.support.quorum.quorum import Quorum
 from tests.support.raw_client import RawClient
 
 from kvorum.metadata.features import supported_features
@@ -49,9 +49,7 @@ def heartbeat(*, broker_epoch: int, broker_id: int = BROKER_ID) -> BrokerHeartbe
 
 def register_broker(quorum: Quorum) -> None:
     """Register a broker with the active controller, and have it unfenced."""
-    quorum.wait_for(
-        lambda: try_to_register(quorum.wait_for_leader().address), "a broker can be registered"
-    )
+    quorum.wait_for(lambda: try_to_register(quorum.leader().address), "a broker can be registered")
 
 
 def try_to_register(controller: str) -> bool | None:

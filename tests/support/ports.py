@@ -38,3 +38,10 @@ def free_ports(count: int) -> list[int]:
             probe.bind(("127.0.0.1", port))
             found.append(port)
     return found
+
+
+def listens(address: str) -> bool:
+    """Whether somebody accepts connections there."""
+    host, _, port = address.partition(":")
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex((host, int(port))) == 0

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from tests.house.release.building import Archives, Installation, clean_environment, install
-from tests.support.combined_node import CLUSTER_ID
 from tests.support.dump_log import read_dump
 from tests.support.golden_data import dump_text
 from tests.support.kafka.fetch_jars import NotToBeHadError, find_java
 from tests.support.metrics_scrape import scrape
+from tests.support.node import CLUSTER_ID
 from tests.support.node_process import RUNS
 from tests.support.source_tree import ROOT
 from tests.support.waiting import PATIENCE_S

@@ -69,7 +69,7 @@ def dump_differences(
 ) -> Iterator[tuple[str, Difference]]:
     """Yield where the logs differ, with the script's name; findings are not told again."""
     real, ours = (
-        DumpedLog(side, dumped(java, side.log.path, side.folder / "dump.txt"), index=index)
+        DumpedLog(side, dumped(java, side.log.path, side.node.folder / "dump.txt"), index=index)
         for index, side in enumerate(sides)
     )
     for outcome in outcomes:

@@ -13,9 +13,7 @@ from tests.interop.differential.script import API_KEYS, Body, Step
 from tests.interop.differential.users import UserStep, in_envelope, opened
 from tests.interop.differential.view import ClusterView
 from tests.support.kafka.java import Java
-from tests.support.node import Kind, process_of
-from tests.support.node_process import run_kvorum, write_properties
-from tests.support.ports import free_ports
+from tests.support.node import CLUSTER_ID, STANDALONE, Node
 from tests.support.raw_client import RawClient
 from tests.support.waiting import Errors, wait_for
 
@@ -30,8 +28,6 @@ NO_ANSWER: Final = "the connection was closed without an answer"
 # Nothing may be written but what a script asks for, and nobody waits to write more at once.
 SETTINGS: Final[Mapping[str, str]] = {
     "process.roles": "controller",
-    "node.id": str(NODE_ID),
-    "controller.listener.names": "CONTROLLER",
     "controller.quorum.append.linger.ms": "0",
     "metadata.max.idle.interval.ms": "0",
     "broker.session.timeout.ms": "120000",
@@ -48,50 +44,22 @@ _Found = TypeVar("_Found")
 class Side:
     """One of the two controllers: its process, a connection to it, and what its log says."""
 
-    def __init__(self, name: str, kind: Kind, folder: Path, java: Java) -> None:
+    def __init__(self, name: str, node: Node) -> None:
         self.name = name
-        self.folder = folder
-        (self.port,) = free_ports(1)
+        self.node = node
         self.view = ClusterView()
-        self.log = LogTail(folder / "data")
-        self._process = process_of(kind, java, self.properties)
+        self.log = LogTail(node.data)
         self._client: RawClient | None = None
         self._source_host = ""
 
     @property
-    def address(self) -> str:
-        """Where it listens."""
-        return f"127.0.0.1:{self.port}"
-
-    @property
-    def properties(self) -> Path:
-        """Its configuration."""
-        return self.folder / "server.properties"
-
-    @property
     def own_names(self) -> Mapping[str, str]:
         """Texts that only this side has, and how they are called."""
-        return {self.address: "<address>", str(self.folder): "<folder>"}
-
-    def write_settings(self, overrides: Mapping[str, str]) -> None:
-        """Write its server.properties."""
-        settings = {
-            **SETTINGS,
-            "listeners": f"CONTROLLER://{self.address}",
-            "advertised.listeners": f"CONTROLLER://{self.address}",
-            "controller.quorum.bootstrap.servers": self.address,
-            "log.dirs": str(self.folder / "data"),
-            **overrides,
-        }
-        write_properties(self.properties, settings)
-
-    def start(self) -> None:
-        """Start the process."""
-        self._process.launch()
+        return {self.node.address: "<address>", str(self.node.folder): "<folder>"}
 
     def wait_until_active(self) -> None:
         """Return once the controller has written its own registration, or cannot write one."""
-        self._process.come_up()
+        self.node.process.come_up()
 
         def is_active() -> bool:
             records = self.take_records() if self.log.path.exists() else []
@@ -100,7 +68,7 @@ class Side:
                 record.type == "RegisterControllerRecord" for record in records
             )
 
-        self._process.wait_until(is_active, f"{self.name} has registered itself")
+        self.node.process.wait_until(is_active, f"{self.name} has registered itself")
 
     def wait_until_leading(self) -> None:
         """Return once the controller takes requests: an error may have made it start again."""
@@ -120,26 +88,13 @@ class Side:
     ) -> _Found:
         """Wait for a state of this side; a failure shows what it said last."""
         words = f"{self.name}: {state}"
-        return wait_for(look, words, not_yet=not_yet, otherwise=self.last_words)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process has not ended."""
-        return self._process.is_running
-
-    def last_words(self) -> str:
-        """Return the end of what the process said."""
-        return self._process.last_words()
-
-    def lines(self) -> tuple[str, ...]:
-        """Return what the process has said."""
-        return self._process.lines()
+        return wait_for(look, words, not_yet=not_yet, otherwise=self.node.process.last_words)
 
     def stop(self) -> None:
-        """Stop the process in order."""
+        """Stop the process, which may have ended by itself."""
         self.hang_up()
-        if self._process.is_launched:
-            self._process.terminate()
+        if self.node.process.is_launched:
+            self.node.process.terminate()
 
     def connect_from(self, source_host: str) -> None:
         """Go on by a new connection, from another address of this machine."""
@@ -155,7 +110,7 @@ class Side:
     def send(self, step: Step) -> Body:
         """Send the request of a step and return its body with this side's values in it."""
         if self._client is None:
-            self._client = RawClient(self.address, source_host=self._source_host)
+            self._client = RawClient(self.node.address, source_host=self._source_host)
         body: Body = self.view.resolve(step.body)
         request = message_of(request_class(step.key), body, step.version)
         if isinstance(step, UserStep):
@@ -217,18 +172,16 @@ def start_sides(
 
     `prepare` is called with the formatted directory before it is copied.
     """
-    real = Side("real", "kafka", folder / "real", java)
-    ours = Side("ours", "kvorum", folder / "ours", java)
-    for side in (real, ours):
-        side.write_settings(overrides)
-    cluster_id = run_kvorum("storage", "random-uuid").strip()
+    settings = {**SETTINGS, **overrides}
+    real = Node(folder / "real", settings, node_id=NODE_ID, java=java)
+    ours = Node(folder / "ours", settings, node_id=NODE_ID)
     level = () if release is None else ("--release-version", release)
-    properties = str(real.properties)
-    run_kvorum("storage", "format", "-t", cluster_id, "--standalone", "-c", properties, *level)
+    real.format((*STANDALONE, *level))
     if prepare is not None:
-        prepare(real.folder / "data")
-    shutil.copytree(real.folder / "data", ours.folder / "data")
-    for side in (real, ours):
-        side.view.cluster_id = cluster_id
-        side.start()
-    return real, ours
+        prepare(real.data)
+    shutil.copytree(real.data, ours.data)
+    sides = Side("real", real), Side("ours", ours)
+    for side in sides:
+        side.view.cluster_id = CLUSTER_ID
+        side.node.launch()
+    return sides

@@ -61,8 +61,8 @@ def test_a_deviation_is_still_there(pair: Pair, deviation: Deviation) -> None:
     if deviation.is_fatal:
         with pytest.raises((OSError, AssertionError)):
             pair.run(deviation.script)
-        wait_for(lambda: not pair.real.is_running, "the real controller has ended")
-        assert pair.ours.is_running
+        wait_for(lambda: not pair.real.node.process.is_running, "the real controller has ended")
+        assert pair.ours.node.process.is_running
         return
     outcome = pair.run(deviation.script)
     assert [finding.step_index for finding in outcome.findings] == [len(deviation.steps) - 1]

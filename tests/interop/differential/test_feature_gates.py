@@ -75,7 +75,7 @@ def first_records(pair: Pair) -> list[Json]:
     """What each side wrote when it became active; features come in the order of their names."""
     return [
         sorted_by_name(
-            names_of(side, set()).records("", LogTail(side.folder / "data").read(), is_placed=False)
+            names_of(side, set()).records("", LogTail(side.node.data).read(), is_placed=False)
         )
         for side in pair.sides
     ]
@@ -109,7 +109,7 @@ def test_a_level_lets_the_same_be_done_and_written(java: Java, tmp_path: Path, l
 
 def compared_snapshots(side: Side) -> int:
     """Compare the snapshots of a side with what ours come to for the same log; how many?"""
-    directory = side.folder / "data" / "__cluster_metadata-0"
+    directory = side.node.metadata_log
     image, offset, count = MetadataImage(), 0, 0
     for end, file in snapshots(directory).items():
         image = image.apply_all(

@@ -81,7 +81,7 @@ def whole_log(pair: Pair) -> list[list[Json]]:
         [
             record
             for record in names_of(side, set()).records(
-                "", LogTail(side.folder / "data").read(), is_placed=False
+                "", LogTail(side.node.data).read(), is_placed=False
             )
             if record["type"] != "RegisterControllerRecord"
         ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.kafka.tools import ToolRunner
-from tests.support.quorum.controller_processes import Member
+from tests.support.node import Node
 from tests.support.quorum.topic_writers import Writers
 
 from kvorum.wire.records import read_batches
@@ -19,7 +19,7 @@ BATCH_LINE = re.compile(r"^baseOffset: (\d+) ", re.MULTILINE)
 POSITION = re.compile(r"\bposition: \d+")
 
 
-def assert_same_batches(members: Sequence[Member], *, end_offset: int) -> None:
+def assert_same_batches(members: Sequence[Node], *, end_offset: int) -> None:
     """All logs hold the same bytes, from where the last one begins to the end that all had.
 
     What a controller wrote after that, to tell of itself, others may not have.
@@ -37,7 +37,7 @@ def assert_same_batches(members: Sequence[Member], *, end_offset: int) -> None:
 
 def assert_kafka_reads_the_same(
     tools: ToolRunner,
-    members: Sequence[Member],
+    members: Sequence[Node],
     writers: Writers,
     *,
     end_offset: int,
@@ -56,20 +56,20 @@ def assert_kafka_reads_the_same(
         _assert_topics(before + dump, writers, others)
 
 
-def _segments(member: Member) -> list[Path]:
-    return sorted(member.log_folder.glob("*.log"))
+def _segments(member: Node) -> list[Path]:
+    return sorted(member.metadata_log.glob("*.log"))
 
 
-def _snapshots_before(member: Member, start_offset: int) -> list[Path]:
+def _snapshots_before(member: Node, start_offset: int) -> list[Path]:
     """Return the one snapshot that a log which does not begin at 0 goes on from."""
     if start_offset == 0:
         return []
-    found = list(member.log_folder.glob(f"{start_offset:020d}-*.checkpoint"))
+    found = list(member.metadata_log.glob(f"{start_offset:020d}-*.checkpoint"))
     assert len(found) == 1, f"node {member.node_id} lacks what was before {start_offset}"
     return found
 
 
-def _batches(member: Member) -> dict[int, bytes]:
+def _batches(member: Node) -> dict[int, bytes]:
     data = b"".join(file.read_bytes() for file in _segments(member))
     batches = list(read_batches(data))
     assert sum(batch.size for batch in batches) == len(data)
@@ -125,7 +125,7 @@ def _assert_topics(dump: str, writers: Writers, others: str | None) -> None:
         assert topic_id is None or found[name] == uuid_to_text(topic_id), f"{name} was replaced"
 
 
-def committed_bytes(member: Member, end_offset: int) -> bytes:
+def committed_bytes(member: Node, end_offset: int) -> bytes:
     """Return the batches below an offset."""
     batches = _batches(member)
     return b"".join(batches[offset] for offset in sorted(batches) if offset < end_offset)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from tests.support.combined_node import CLUSTER_ID
-from tests.support.quorum.controller_processes import Member, Quorum
+from tests.support.node import CLUSTER_ID, Node
+from tests.support.quorum.proxied_quorum import ProxiedQuorum
 
 from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
@@ -20,13 +20,14 @@ BYTES_MAX = 1024 * 1024
 class Setting:
     """Who is asked, by whom it seems, and how things stand."""
 
-    asked: Member
-    asking: Member
-    leader: Member
+    asked: Node
+    asking: Node
+    leader: Node
+    leader_port: int
     epoch: int
     end_offset: int
 
-    def asked_instead(self, asked: Member) -> "Setting":
+    def asked_instead(self, asked: Node) -> "Setting":
         """Return the same with somebody else to be asked."""
         return replace(self, asked=asked)
 
@@ -51,7 +52,7 @@ class Setting:
             leader_epoch=self.epoch,
         )
         endpoint = BeginQuorumEpochRequest.LeaderEndpoint(
-            "CONTROLLER", "127.0.0.1", self.leader.advertised_port
+            "CONTROLLER", "127.0.0.1", self.leader_port
         )
         topic = BeginQuorumEpochRequest.TopicData(TOPIC, [partition])
         return BeginQuorumEpochRequest(CLUSTER_ID, self.asked.node_id, [topic], [endpoint])
@@ -87,10 +88,10 @@ class Setting:
         return FetchSnapshotRequest(CLUSTER_ID, self.asking.node_id, BYTES_MAX, [topic])
 
 
-def now_in(quorum: Quorum, *, asks_leader: bool) -> Setting:
+def now_in(quorum: ProxiedQuorum, *, asks_leader: bool) -> Setting:
     """Return how things stand once all logs are the same; a follower is the one who asks."""
     end_offset = quorum.wait_until_settled()
-    answer = quorum.leader()
+    answer = quorum.described()
     assert answer is not None
     leader = quorum.members[answer.leader_id]
     followers = [one for one in quorum.members.values() if one is not leader]
@@ -99,6 +100,7 @@ def now_in(quorum: Quorum, *, asks_leader: bool) -> Setting:
         asked=asked,
         asking=asking,
         leader=leader,
+        leader_port=quorum.network.ports[leader.node_id],
         epoch=answer.leader_epoch,
         end_offset=end_offset,
     )

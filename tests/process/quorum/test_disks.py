@@ -12,9 +12,10 @@ from tests.process.failed_nodes import LONG
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
 from tests.process.quorum.unharmed_quorum import create_at_leader, wait_until_it_is_a_voter
 from tests.support.kafka.tools import ToolRunner
+from tests.support.node import Node
 from tests.support.node_process import KVORUM, Ended
 from tests.support.played_broker import register_broker
-from tests.support.quorum.controller_processes import Member, Quorum
+from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.quorum.topic_writers import Writers
 from tests.support.small_disk import DISK_BYTES, mount
 from tests.support.waiting import PATIENCE_S
@@ -27,34 +28,34 @@ ROLES = pytest.mark.parametrize("leads", [True, False], ids=["the leader's", "a 
 
 
 @pytest.fixture
-def quorum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Quorum]:
+def quorum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ProxiedQuorum]:
     """Three controllers that write, but for bytecode: half of it would harm whoever comes next."""
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    with Quorum(tmp_path, 3, is_dynamic=True) as running:
+    with ProxiedQuorum(tmp_path, 3, is_dynamic=True) as running:
         register_broker(running)
         yield running
 
 
-def _writers(quorum: Quorum) -> Writers:
+def _writers(quorum: ProxiedQuorum) -> Writers:
     return Writers([member.address for member in quorum.members.values()], count=2, seed=1)
 
 
-def _chosen(quorum: Quorum, *, leads: bool) -> Member:
-    leader = quorum.wait_for_leader()
+def _chosen(quorum: ProxiedQuorum, *, leads: bool) -> Node:
+    leader = quorum.leader()
     others = [member for member in quorum.members.values() if member is not leader]
     return leader if leads else others[0]
 
 
-def _fill(quorum: Quorum, member: Member) -> Ended:
+def _fill(quorum: ProxiedQuorum, member: Node) -> Ended:
     """Create large topics until a member has no room for more, and return how it ended."""
     with ThreadPoolExecutor(1) as pool:
-        ending = pool.submit(quorum.wait_for_end, member)
+        ending = pool.submit(quorum.wait_for_end, member.node_id)
         while not ending.done():
             create_at_leader(quorum, [f"{LONG}-{uuid4().hex}" for _ in range(TOPICS_EACH)])
         return ending.result()
 
 
-def _assert_stopped_for(ended: Ended, member: Member, words: str) -> None:
+def _assert_stopped_for(ended: Ended, member: Node, words: str) -> None:
     """It ended with an error code, and a last line that says what failed, and where."""
     assert ended.exit_code == 1
     assert ended.last_line.startswith("kvorum server: ")
@@ -63,7 +64,7 @@ def _assert_stopped_for(ended: Ended, member: Member, words: str) -> None:
     assert "Traceback" not in "\n".join(ended.lines)
 
 
-def _assert_all_is_there(quorum: Quorum, kafka_tools: ToolRunner, writers: Writers) -> None:
+def _assert_all_is_there(quorum: ProxiedQuorum, kafka_tools: ToolRunner, writers: Writers) -> None:
     end_offset = quorum.wait_until_settled()
     quorum.kill_all_at_once()
     members = list(quorum.members.values())
@@ -72,20 +73,20 @@ def _assert_all_is_there(quorum: Quorum, kafka_tools: ToolRunner, writers: Write
 
 
 @ROLES
-def test_no_file_may_grow(quorum: Quorum, kafka_tools: ToolRunner, *, leads: bool) -> None:
+def test_no_file_may_grow(quorum: ProxiedQuorum, kafka_tools: ToolRunner, *, leads: bool) -> None:
     """The system refuses one member what the others have: room for their logs."""
     if not hasattr(resource, "prlimit"):
         pytest.skip("only Linux can limit another process")
     with _writers(quorum) as writers:
         writers.wait_for_progress()
         member = _chosen(quorum, leads=leads)
-        log = member.log_folder / "00000000000000000000.log"
+        log = member.first_segment
         limit = log.stat().st_size + ROOM_BYTES
         resource.prlimit(member.process.pid, resource.RLIMIT_FSIZE, (limit, limit))
         ended = _fill(quorum, member)
         _assert_stopped_for(ended, member, "File too large")
         writers.wait_for_progress()
-        quorum.start(member)
+        quorum.start(member.node_id)
         writers.wait_for_progress()
     _assert_all_is_there(quorum, kafka_tools, writers)
 
@@ -93,24 +94,26 @@ def test_no_file_may_grow(quorum: Quorum, kafka_tools: ToolRunner, *, leads: boo
 @pytest.mark.slow
 def test_a_small_disk(tmp_path: Path, disk: Path, kafka_tools: ToolRunner) -> None:
     """One member has a disk of its own, which is full before those of the others are."""
-    (tmp_path / "controller-2").symlink_to(disk)
-    with Quorum(tmp_path, 3, is_dynamic=True) as quorum:
+    data = tmp_path / "2" / "data"
+    data.parent.mkdir()
+    data.symlink_to(disk)
+    with ProxiedQuorum(tmp_path, 3, is_dynamic=True) as quorum:
         register_broker(quorum)
         member = quorum.members[2]
         with _writers(quorum) as writers:
             ended = _fill(quorum, member)
             _assert_stopped_for(ended, member, "No space left on device")
             writers.wait_for_progress()
-            quorum.start(member)
+            quorum.start(member.node_id)
             still_full = _fill(quorum, member)
             _assert_stopped_for(still_full, member, "No space left on device")
             mount(disk, "-o", f"remount,size={20 * DISK_BYTES}")
-            quorum.start(member)
+            quorum.start(member.node_id)
             writers.wait_for_progress()
         _assert_all_is_there(quorum, kafka_tools, writers)
 
 
-def _run_tool(quorum: Quorum, replaced: Member, *arguments: str) -> None:
+def _run_tool(quorum: ProxiedQuorum, replaced: Node, *arguments: str) -> None:
     """Run ``kvorum quorum`` with the others, again where the leader says that it was too early."""
     others = [member for member in quorum.members.values() if member is not replaced]
     addresses = ",".join(member.address for member in others)
@@ -128,8 +131,8 @@ def _run_tool(quorum: Quorum, replaced: Member, *arguments: str) -> None:
     quorum.wait_for(run, f"the leader gets to {arguments}")
 
 
-def _is_caught_up(quorum: Quorum, member: Member) -> bool | None:
-    answer = quorum.leader()
+def _is_caught_up(quorum: ProxiedQuorum, member: Node) -> bool | None:
+    answer = quorum.described()
     if answer is None:
         return None
     ends = [
@@ -142,17 +145,19 @@ def _is_caught_up(quorum: Quorum, member: Member) -> bool | None:
 
 @pytest.mark.slow
 @ROLES
-def test_a_lost_disk_is_replaced(quorum: Quorum, kafka_tools: ToolRunner, *, leads: bool) -> None:
+def test_a_lost_disk_is_replaced(
+    quorum: ProxiedQuorum, kafka_tools: ToolRunner, *, leads: bool
+) -> None:
     """As KIP-853 describes it: the old voter is removed, and the new directory added."""
     with _writers(quorum) as writers:
         writers.wait_for_progress()
         member = _chosen(quorum, leads=leads)
-        quorum.kill(member)
+        quorum.kill(member.node_id)
         old = member.directory_id
-        quorum.wipe(member, "--no-initial-controllers")
+        quorum.wipe(member.node_id)
         assert member.directory_id != old
         writers.wait_for_progress()
-        quorum.start(member)
+        quorum.start(member.node_id)
         identity = ["--controller-id", str(member.node_id)]
         identity += ["--controller-directory-id", uuid_to_text(old)]
         _run_tool(quorum, member, "remove-controller", *identity)
@@ -167,21 +172,21 @@ def test_a_lost_disk_is_replaced(quorum: Quorum, kafka_tools: ToolRunner, *, lea
 @pytest.mark.slow
 def test_a_lost_disk_joins_by_itself(tmp_path: Path, kafka_tools: ToolRunner) -> None:
     settings = {"controller.quorum.auto.join.enable": "true"}
-    with Quorum(tmp_path, 3, is_dynamic=True, settings=settings) as quorum:
+    with ProxiedQuorum(tmp_path, 3, is_dynamic=True, settings=settings) as quorum:
         register_broker(quorum)
         with _writers(quorum) as writers:
             member = _chosen(quorum, leads=True)
-            quorum.kill(member)
-            quorum.wipe(member, "--no-initial-controllers")
-            quorum.start(member)
+            quorum.kill(member.node_id)
+            quorum.wipe(member.node_id)
+            quorum.start(member.node_id)
             wait_until_it_is_a_voter(quorum, member, writers)
             _assert_it_counts(quorum, member, writers)
         _assert_all_is_there(quorum, kafka_tools, writers)
 
 
-def _assert_it_counts(quorum: Quorum, member: Member, writers: Writers) -> None:
+def _assert_it_counts(quorum: ProxiedQuorum, member: Node, writers: Writers) -> None:
     """With one of the others gone nothing is committed but by this one."""
     other = next(one for one in quorum.members.values() if one is not member)
-    quorum.kill(other)
+    quorum.kill(other.node_id)
     writers.wait_for_progress()
-    quorum.start(other)
+    quorum.start(other.node_id)

@@ -13,7 +13,7 @@ from tests.process.quorum.peer_requests import Setting, now_in
 from tests.process.quorum.unharmed_quorum import assert_no_bugs, assert_unharmed, commit_topic
 from tests.process.spoilt_requests import CUT_OFF
 from tests.support.played_broker import register_broker
-from tests.support.quorum.controller_processes import Quorum
+from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.random_messages import random_message
 from tests.support.raw_client import RawClient
 
@@ -44,15 +44,15 @@ NOWHERE: Final = BeginQuorumEpochRequest.LeaderEndpoint("CONTROLLER", "127.0.0.1
 
 
 @pytest.fixture(scope="module")
-def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedQuorum]:
     """Three controllers that every test of this module has to leave well."""
-    with Quorum(tmp_path_factory.mktemp("disturbed"), 3, is_dynamic=True) as running:
+    with ProxiedQuorum(tmp_path_factory.mktemp("disturbed"), 3, is_dynamic=True) as running:
         register_broker(running)
         yield running
 
 
 @pytest.fixture
-def setting(quorum: Quorum) -> Iterator[Setting]:
+def setting(quorum: ProxiedQuorum) -> Iterator[Setting]:
     """A follower that is asked by the other one; all is well before, and has to be after."""
     yield now_in(quorum, asks_leader=False)
     assert_unharmed(quorum)
@@ -73,7 +73,7 @@ def test_a_leader_that_never_was_leaves(setting: Setting) -> None:
 
 
 @pytest.mark.parametrize("leap", [1, 1000])
-def test_a_vote_in_a_high_epoch(quorum: Quorum, setting: Setting, leap: int) -> None:
+def test_a_vote_in_a_high_epoch(quorum: ProxiedQuorum, setting: Setting, leap: int) -> None:
     request = _vote_in(setting, setting.epoch + leap)
     assert tell(setting, request).leader_epoch == setting.epoch + leap
     quorum.wait_for(
@@ -126,7 +126,7 @@ def test_somebody_is_told_that_it_leads(setting: Setting) -> None:
     tell(setting, request)
 
 
-def test_rubbish(quorum: Quorum, setting: Setting) -> None:
+def test_rubbish(quorum: ProxiedQuorum, setting: Setting) -> None:
     del setting
     dice = random.Random(11)
     for member in quorum.members.values():
@@ -141,7 +141,7 @@ def test_rubbish(quorum: Quorum, setting: Setting) -> None:
                     client.send_frame(header + b"\x00" + dice.randbytes(dice.randrange(200)))
 
 
-def test_half_a_request_and_slow_ones(quorum: Quorum, setting: Setting) -> None:
+def test_half_a_request_and_slow_ones(quorum: ProxiedQuorum, setting: Setting) -> None:
     """Bytes that trickle in, or do not come at all, hold nobody up."""
     requests: list[Message] = [setting.vote(), setting.begin(), setting.fetch()]
     frames = [
@@ -161,7 +161,7 @@ def test_half_a_request_and_slow_ones(quorum: Quorum, setting: Setting) -> None:
         commit_topic(quorum, "meanwhile")
 
 
-def test_random_requests(quorum: Quorum, setting: Setting) -> None:
+def test_random_requests(quorum: ProxiedQuorum, setting: Setting) -> None:
     """Thousands of them, with fields drawn at random: every one is answered."""
     dice = random.Random(setting.epoch)
     for member in quorum.members.values():
@@ -173,7 +173,7 @@ def test_random_requests(quorum: Quorum, setting: Setting) -> None:
                 assert client.read_frame() is not None
 
 
-def test_good_requests_with_random_fields(quorum: Quorum, setting: Setting) -> None:
+def test_good_requests_with_random_fields(quorum: ProxiedQuorum, setting: Setting) -> None:
     """Such as come through the first checks: their numbers are drawn from the edges."""
     dice = random.Random(setting.end_offset)
     for number in range(RANDOM_REQUESTS):
@@ -200,7 +200,7 @@ def _draw_numbers(partition: Any, dice: random.Random, *, epoch: int) -> None:
 
 def test_the_last_epochs(tmp_path: Path) -> None:
     """Who uses up all epochs ends every election to come, but stops no process."""
-    with Quorum(tmp_path, 3, is_dynamic=False) as quorum:
+    with ProxiedQuorum(tmp_path, 3, is_dynamic=False) as quorum:
         register_broker(quorum)
         setting = now_in(quorum, asks_leader=False)
         tell(setting, _vote_in(setting, LAST_EPOCH - 10))
@@ -210,10 +210,10 @@ def test_the_last_epochs(tmp_path: Path) -> None:
             asked = setting.asked_instead(member)
             assert tell(asked, _vote_in(asked, LAST_EPOCH)).error_code == INVALID_REQUEST
             assert tell(asked, _vote_in(asked, LAST_EPOCH - 1)).leader_epoch >= LAST_EPOCH - 1
-        assert quorum.leader() is None
+        assert quorum.described() is None
         for member in quorum.members.values():
-            quorum.kill(member)
-            quorum.start(member)
+            quorum.kill(member.node_id)
+            quorum.start(member.node_id)
         for member in quorum.members.values():
             find = partial(_tell_if_there, setting.asked_instead(member))
             told = quorum.wait_for(find, f"{member.node_id} comes back")
@@ -227,8 +227,8 @@ def _vote_in(setting: Setting, epoch: int) -> VoteRequest:
     return request
 
 
-def _leads_from(quorum: Quorum, epoch: int) -> bool | None:
-    answer = quorum.leader()
+def _leads_from(quorum: ProxiedQuorum, epoch: int) -> bool | None:
+    answer = quorum.described()
     return (answer is not None and answer.leader_epoch >= epoch) or None
 
 

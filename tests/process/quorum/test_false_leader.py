@@ -22,8 +22,9 @@ from tests.process.quorum.logs import committed_bytes
 from tests.process.quorum.peer_requests import TOPIC, TOPIC_ID, Setting, now_in
 from tests.process.quorum.unharmed_quorum import assert_unharmed
 from tests.process.spoilt_requests import Spoilt, name_of, spoil
+from tests.support.node import Node
 from tests.support.played_broker import register_broker
-from tests.support.quorum.controller_processes import Member, Quorum
+from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
@@ -42,19 +43,19 @@ ELECTIONS_MAX: Final = 20
 
 
 @pytest.fixture(scope="module")
-def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedQuorum]:
     """Two of three controllers; the third is the false one."""
     folder = tmp_path_factory.mktemp("lied-to")
-    with Quorum(folder, 3, is_dynamic=True, absent=[FALSE_ID]) as running:
+    with ProxiedQuorum(folder, 3, is_dynamic=True, absent=[FALSE_ID]) as running:
         register_broker(running)
         yield running
 
 
 @pytest.fixture
-def setting(quorum: Quorum) -> Iterator[Setting]:
+def setting(quorum: ProxiedQuorum) -> Iterator[Setting]:
     """How things stand before a lie; what is committed then has to be there after it."""
     end_offset = quorum.wait_until_settled()
-    answer = quorum.leader()
+    answer = quorum.described()
     assert answer is not None
     believers = _believers(quorum)
     committed = [committed_bytes(member, end_offset) for member in believers]
@@ -64,6 +65,7 @@ def setting(quorum: Quorum) -> Iterator[Setting]:
         asked=believers[0],
         asking=false,
         leader=false,
+        leader_port=quorum.network.ports[FALSE_ID],
         epoch=answer.leader_epoch + 1,
         end_offset=end_offset,
     )
@@ -71,7 +73,7 @@ def setting(quorum: Quorum) -> Iterator[Setting]:
     assert [committed_bytes(member, end_offset) for member in believers] == committed
 
 
-def _believers(quorum: Quorum) -> list[Member]:
+def _believers(quorum: ProxiedQuorum) -> list[Node]:
     return [one for one in quorum.members.values() if one.node_id != FALSE_ID]
 
 
@@ -153,7 +155,7 @@ class Liar:
         )
 
 
-def lead(quorum: Quorum, setting: Setting) -> None:
+def lead(quorum: ProxiedQuorum, setting: Setting) -> None:
     """Tell both others that the false one leads."""
     for member in _believers(quorum):
         with RawClient(member.address) as client:
@@ -192,27 +194,27 @@ def _asking_id(request: Any) -> int:
 
 
 @pytest.mark.parametrize("spoilt", OF_FETCHES, ids=lambda one: name_of(one, without=FETCHED))
-def test_lies_about_the_log(quorum: Quorum, setting: Setting, spoilt: Spoilt) -> None:
+def test_lies_about_the_log(quorum: ProxiedQuorum, setting: Setting, spoilt: Spoilt) -> None:
     liar = Liar(setting, of_fetches=spoilt)
-    with FakePeer(setting.leader.advertised_port, liar.answer) as peer:
+    with FakePeer(setting.leader_port, liar.answer) as peer:
         lead(quorum, setting)
         peer.wait_until(lambda heard, _: has_heard(heard, FetchRequest))
 
 
 @pytest.mark.parametrize("spoilt", OF_SNAPSHOTS, ids=lambda one: name_of(one, without=PART))
-def test_lies_about_a_snapshot(quorum: Quorum, setting: Setting, spoilt: Spoilt) -> None:
+def test_lies_about_a_snapshot(quorum: ProxiedQuorum, setting: Setting, spoilt: Spoilt) -> None:
     named: Spoilt = {FETCHED + "snapshot_id.end_offset": beyond, FETCHED + "snapshot_id.epoch": now}
     liar = Liar(setting, of_fetches=named, of_snapshots=spoilt)
-    with FakePeer(setting.leader.advertised_port, liar.answer) as peer:
+    with FakePeer(setting.leader_port, liar.answer) as peer:
         lead(quorum, setting)
         peer.wait_until(lambda heard, _: has_heard(heard, FetchSnapshotRequest))
 
 
 @pytest.mark.parametrize("spoilt", OF_VOTES, ids=lambda one: name_of(one, without=PART))
-def test_lies_about_a_vote(quorum: Quorum, setting: Setting, spoilt: Spoilt) -> None:
+def test_lies_about_a_vote(quorum: ProxiedQuorum, setting: Setting, spoilt: Spoilt) -> None:
     """Whatever somebody makes of a vote: the others elect one of them in spite of it."""
     liar = Liar(setting, of_fetches={"error_code": ErrorCode.INVALID_REQUEST}, of_votes=spoilt)
-    with FakePeer(setting.leader.advertised_port, liar.answer) as peer:
+    with FakePeer(setting.leader_port, liar.answer) as peer:
         for _ in range(ELECTIONS_MAX):
             _dethrone(quorum)
             assert_unharmed(quorum)
@@ -222,7 +224,7 @@ def test_lies_about_a_vote(quorum: Quorum, setting: Setting, spoilt: Spoilt) -> 
     pytest.fail("nobody ever asked for a vote")
 
 
-def _dethrone(quorum: Quorum) -> None:
+def _dethrone(quorum: ProxiedQuorum) -> None:
     """Ask the leader for a vote in the next epoch, so that there is an election."""
     setting = now_in(quorum, asks_leader=True)
     request = setting.vote()
@@ -232,25 +234,27 @@ def _dethrone(quorum: Quorum) -> None:
 
 
 @pytest.mark.parametrize("spoil_frame", FRAMES, ids=lambda one: one.__name__)
-def test_responses_that_are_none(quorum: Quorum, setting: Setting, spoil_frame: Spoil) -> None:
+def test_responses_that_are_none(
+    quorum: ProxiedQuorum, setting: Setting, spoil_frame: Spoil
+) -> None:
     liar = Liar(setting)
-    with FakePeer(setting.leader.advertised_port, liar.answer, spoil=spoil_frame) as peer:
+    with FakePeer(setting.leader_port, liar.answer, spoil=spoil_frame) as peer:
         lead(quorum, setting)
         peer.wait_until(has_fetched)
         assert_unharmed(quorum)
 
 
-def test_no_response_at_all(quorum: Quorum, setting: Setting) -> None:
-    with FakePeer(setting.leader.advertised_port, lambda _: None) as peer:
+def test_no_response_at_all(quorum: ProxiedQuorum, setting: Setting) -> None:
+    with FakePeer(setting.leader_port, lambda _: None) as peer:
         lead(quorum, setting)
         peer.wait_until(has_fetched)
         assert_unharmed(quorum)
 
 
 @pytest.mark.parametrize("versions", VERSIONS)
-def test_versions_that_are_none(quorum: Quorum, setting: Setting, versions: str) -> None:
+def test_versions_that_are_none(quorum: ProxiedQuorum, setting: Setting, versions: str) -> None:
     answer = Liar(setting).answer
-    with FakePeer(setting.leader.advertised_port, answer, versions=VERSIONS[versions]) as peer:
+    with FakePeer(setting.leader_port, answer, versions=VERSIONS[versions]) as peer:
         lead(quorum, setting)
         peer.wait_until(lambda _, connection_count: connection_count > 0)
         assert_unharmed(quorum)

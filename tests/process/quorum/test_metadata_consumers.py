@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,11 +18,9 @@ from tests.support.clients.metadata_readers import (
     Read,
     records_on_disk,
 )
-from tests.support.combined_node import CLUSTER_ID, LOG_DIRECTORY
 from tests.support.metadata_consumer import LATEST, offset_for
-from tests.support.node_process import NodeProcess, kvorum_server, run_kvorum, write_properties
-from tests.support.ports import free_ports
-from tests.support.quorum.controller_processes import TIMES, Quorum
+from tests.support.node import NO_VOTERS, Node
+from tests.support.quorum.proxied_quorum import TIMES, ProxiedQuorum
 from tests.support.raw_client import RawClient
 from tests.support.threads import Threads
 from tests.support.topics import create
@@ -35,49 +32,22 @@ BROKERS = (11, 12)
 SETTINGS = {"broker.session.timeout.ms": "3000"}
 
 
-@dataclass(frozen=True)
-class Broker:
-    """One of our brokers, whose metadata may be read."""
-
-    address: str
-    folder: Path
-    process: NodeProcess
-
-    @property
-    def end_offset(self) -> int:
-        """The high watermark that it shows to consumers."""
-        with RawClient(self.address) as client:
-            return offset_for(client, LATEST)[0]
-
-    @property
-    def log(self) -> Path:
-        """The directory of its copy of the metadata."""
-        return self.folder / "data" / LOG_DIRECTORY
-
-
-def make_broker(folder: Path, node_id: int, port: int, quorum: Quorum) -> Broker:
-    """Format a broker of a quorum."""
-    address = f"127.0.0.1:{port}"
-    broker = Broker(address, folder, kvorum_server(folder / "server.properties"))
-    folder.mkdir()
+def make_broker(folder: Path, node_id: int, quorum: ProxiedQuorum) -> Node:
+    """Format a broker of a quorum, whose metadata may be read."""
     settings = {
         "process.roles": "broker",
-        "node.id": str(node_id),
-        "controller.quorum.bootstrap.servers": ",".join(
-            member.advertised for member in quorum.members.values()
-        ),
-        "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://{address}",
-        "log.dirs": str(folder / "data"),
+        "controller.quorum.bootstrap.servers": quorum.bootstrap_servers,
         "broker.heartbeat.interval.ms": "500",
         "kvorum.metadata.topic.readable": "true",
         **TIMES,
     }
-    file = folder / "server.properties"
-    write_properties(file, settings)
-    identity = ("--cluster-id", CLUSTER_ID, "--no-initial-controllers")
-    run_kvorum("storage", "format", "--config", str(file), *identity)
-    return broker
+    return Node(folder, settings, node_id=node_id).format(NO_VOTERS)
+
+
+def end_offset_at(broker: Node) -> int:
+    """Return the high watermark that a broker shows to consumers."""
+    with RawClient(broker.address) as client:
+        return offset_for(client, LATEST)[0]
 
 
 class Readers:
@@ -135,27 +105,26 @@ def _end(records: list[Read]) -> int:
 
 
 @pytest.fixture
-def quorum(tmp_path: Path) -> Iterator[Quorum]:
+def quorum(tmp_path: Path) -> Iterator[ProxiedQuorum]:
     """Three controllers."""
-    with Quorum(tmp_path, 3, is_dynamic=True, settings=SETTINGS) as quorum:
-        quorum.wait_for_leader()
+    with ProxiedQuorum(tmp_path, 3, is_dynamic=True, settings=SETTINGS) as quorum:
+        quorum.leader()
         yield quorum
 
 
 @pytest.fixture
-def brokers(quorum: Quorum, tmp_path: Path) -> Iterator[list[Broker]]:
+def brokers(quorum: ProxiedQuorum, tmp_path: Path) -> Iterator[list[Node]]:
     """Two brokers of it, running."""
     with ExitStack() as stack:
         found = [
-            make_broker(tmp_path / f"broker-{node_id}", node_id, port, quorum)
-            for node_id, port in zip(BROKERS, free_ports(2), strict=True)
+            make_broker(tmp_path / f"broker-{node_id}", node_id, quorum) for node_id in BROKERS
         ]
         for broker in found:
             stack.enter_context(broker.process)
         yield found
 
 
-def create_everywhere(brokers: list[Broker], *names: str) -> int:
+def create_everywhere(brokers: list[Node], *names: str) -> int:
     """Create topics; return the end of the log once every broker has them."""
 
     def try_once() -> bool | None:
@@ -163,31 +132,33 @@ def create_everywhere(brokers: list[Broker], *names: str) -> int:
         return True if set(codes) <= {0, 36} else None
 
     wait_for(try_once, f"{names} are created", otherwise=brokers[0].process.last_words)
-    ends = {brokers[0].end_offset}
+    ends = {end_offset_at(brokers[0])}
 
     def all_there() -> int | None:
-        ends.update(broker.end_offset for broker in brokers)
-        return max(ends) if {broker.end_offset for broker in brokers} == {max(ends)} else None
+        ends.update(end_offset_at(broker) for broker in brokers)
+        return max(ends) if {end_offset_at(broker) for broker in brokers} == {max(ends)} else None
 
     return wait_for(all_there, "the brokers come to the same end", otherwise=lambda: ends)
 
 
 def test_consumers_read_all_and_nothing_twice_whoever_leads(
-    quorum: Quorum, brokers: list[Broker]
+    quorum: ProxiedQuorum, brokers: list[Node]
 ) -> None:
     # A broker names itself as the leader, so both read from the one that they ask first.
     with Readers(brokers[1].address) as readers:
         readers.wait_for(create_everywhere(brokers, "first"))
         for number in range(3):
-            killed = quorum.wait_for_leader()
-            quorum.kill(killed)
+            killed = quorum.leader()
+            quorum.kill(killed.node_id)
             readers.wait_for(create_everywhere(brokers, f"after-kill-{number}"))
-            quorum.start(killed)
+            quorum.start(killed.node_id)
             readers.wait_for(create_everywhere(brokers, f"after-start-{number}"))
         brokers[1].process.kill()
         end_offset = create_everywhere(brokers[:1], "at-the-other-broker")
         readers.wait_for(end_offset)
-    on_disk = [record for record in records_on_disk(brokers[0].log) if record.offset < end_offset]
+    on_disk = [
+        record for record in records_on_disk(brokers[0].metadata_log) if record.offset < end_offset
+    ]
     assert len({record.offset for record in on_disk}) > 30
     for reader in readers.readers:
         read = [record for record in reader.records if record.offset < end_offset]
@@ -198,26 +169,24 @@ def test_consumers_read_all_and_nothing_twice_whoever_leads(
 @pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
 def test_a_broker_without_a_quorum_sends_nobody_back_who_is_ahead_of_it(
-    quorum: Quorum,
-    brokers: list[Broker],
+    quorum: ProxiedQuorum,
+    brokers: list[Node],
     kind: type[ConfluentReader | KafkaPythonReader],
     reset: str,
 ) -> None:
     create_everywhere(brokers, "before")
-    leader = quorum.wait_for_leader()
-    others = [member for member in quorum.members.values() if member is not leader]
-    for member in [*others, leader]:
-        quorum.pause(member)
+    leader = quorum.leader().node_id
+    others = quorum.members.keys() - {leader}
+    quorum.pause(*others, leader)
     # Another broker would have these records; this one does not, and cannot ask.
-    ahead = brokers[0].end_offset + 1
+    ahead = end_offset_at(brokers[0]) + 1
     with closing(kind(brokers[0].address, ahead, reset=reset)) as reader:
         until = time.monotonic() + 4 * int(TIMES["controller.quorum.fetch.timeout.ms"]) / 1000
         while time.monotonic() < until:
             reader.poll()
         assert reader.records == []
-        for member in [leader, *others]:
-            quorum.resume(member)
-        quorum.wait_for_leader()
+        quorum.resume(leader, *others)
+        quorum.leader()
         last = create_everywhere(brokers, "after-a", "after-b")
 
         def has_gone_on() -> bool:
@@ -225,6 +194,6 @@ def test_a_broker_without_a_quorum_sends_nobody_back_who_is_ahead_of_it(
             return _end(reader.records) >= last
 
         wait_for(has_gone_on, f"the reader goes on to {last}")
-        on_disk = records_on_disk(brokers[0].log)
+        on_disk = records_on_disk(brokers[0].metadata_log)
         read = [record for record in reader.records if record.offset < last]
         assert read == [record for record in on_disk if ahead <= record.offset < last]

@@ -3,43 +3,22 @@
 from pathlib import Path
 
 import pytest
-from tests.support.quorum.controller_processes import Quorum
-from tests.support.raw_client import RawClient
+from tests.support.quorum.proxied_quorum import ProxiedQuorum
+from tests.support.quorum.quorum import registered_controllers
 
 from kvorum.cli import main
-from kvorum.storage.java_properties import load_java_properties
-from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
 pytestmark = pytest.mark.slow
-
-
-def wait_until_registered(quorum: Quorum, address: str, node_id: int) -> None:
-    """Wait until a controller that is no voter has registered."""
-
-    def find() -> bool | None:
-        with RawClient(address) as client:
-            request = DescribeClusterRequest(endpoint_type=2)
-            response = client.ask(request, DescribeClusterResponse, 1)
-        return node_id in {one.broker_id for one in response.brokers} or None
-
-    quorum.wait_for(find, f"{node_id} has registered")
-
-
-def directory_of(quorum: Quorum, node_id: int) -> str:
-    """Return a controller's directory id, which an observer has chosen itself."""
-    text = (quorum.members[node_id].data / "meta.properties").read_bytes()
-    return load_java_properties(text)["directory.id"]
 
 
 def test_a_voter_is_replaced_as_it_was_planned(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Quorum(tmp_path, 2, is_dynamic=True, observers=(2,)) as quorum:
-        leader = quorum.wait_for_leader()
-        wait_until_registered(quorum, leader.address, 2)
-        both = ",".join(one.address for one in quorum.members.values())
-        command = ["quorum", "--bootstrap-controller", both, "reassign"]
-        one, two = (f"{node_id}:{directory_of(quorum, node_id)}" for node_id in (1, 2))
+    with ProxiedQuorum(tmp_path, 2, is_dynamic=True, observers=(2,)) as quorum:
+        leader = quorum.leader().address
+        quorum.wait_for(lambda: 2 in registered_controllers(leader), "2 has registered")
+        command = ["quorum", "--bootstrap-controller", quorum.addresses, "reassign"]
+        one, two = (f"{node_id}:{key}" for node_id, key in sorted(quorum.keys(1, 2)))
         assert main([*command, "--voters", "2", "--dry-run"]) == 0
         assert capsys.readouterr().out.splitlines() == [
             f"1. add voter {two}: 2 voters, 0 may fail",

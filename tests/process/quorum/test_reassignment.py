@@ -11,13 +11,12 @@ from tests.process.quorum.unharmed_quorum import assert_no_bugs
 from tests.support.fixtures import Report
 from tests.support.kafka.tools import ToolRunner
 from tests.support.played_broker import register_broker
-from tests.support.quorum.controller_processes import Quorum
+from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.quorum.reassigning import (
     alter,
     alter_at_controller,
     kill_the_leader_of_each_step,
     ongoing,
-    wait_until_all_have_all,
     wait_until_reached,
     want,
 )
@@ -41,7 +40,7 @@ SETTINGS = {
 def test_no_acknowledged_change_is_lost_when_the_leader_of_each_step_is_killed(
     tmp_path: Path, kafka_tools: ToolRunner, report: Report
 ) -> None:
-    with Quorum(tmp_path, 6, is_dynamic=True, observers=OTHERS, settings=SETTINGS) as quorum:
+    with ProxiedQuorum(tmp_path, 6, is_dynamic=True, observers=OTHERS, settings=SETTINGS) as quorum:
         members = list(quorum.members.values())
         writers = Writers([member.address for member in members], count=2, seed=1)
         register_broker(quorum)
@@ -50,9 +49,11 @@ def test_no_acknowledged_change_is_lost_when_the_leader_of_each_step_is_killed(
             writers.wait_for_progress()
             for number in range(ROUNDS):
                 wanted = ONES if number % 2 else OTHERS
-                killed += kill_the_leader_of_each_step(quorum, wanted)
+                want(quorum, wanted)
+                killed += len(kill_the_leader_of_each_step(quorum, wanted))
+                wait_until_reached(quorum, wanted)
                 writers.wait_for_progress()
-        end_offset = wait_until_all_have_all(quorum)
+        end_offset = quorum.wait_until_settled()
         quorum.kill_all_at_once()
         assert_same_batches(members, end_offset=end_offset)
         assert_kafka_reads_the_same(kafka_tools, members, writers, end_offset=end_offset)
@@ -65,13 +66,13 @@ def test_no_acknowledged_change_is_lost_when_the_leader_of_each_step_is_killed(
 
 
 def test_a_target_that_is_down_is_waited_for_and_can_be_replaced(tmp_path: Path) -> None:
-    with Quorum(tmp_path, 5, is_dynamic=True, observers=(4, 5)) as quorum:
+    with ProxiedQuorum(tmp_path, 5, is_dynamic=True, observers=(4, 5)) as quorum:
         register_broker(quorum)
         want(quorum, (1, 2, 4))
         wait_until_reached(quorum, (1, 2, 4))
-        quorum.stop(quorum.members[5])
+        quorum.stop(5)
         want(quorum, (1, 2, 5))
-        address = quorum.wait_for_leader().address
+        address = quorum.leader().address
         waiting = ongoing(address)
         assert waiting is not None
         assert (waiting.adding_replicas, waiting.removing_replicas) == ([5], [4])
@@ -84,7 +85,7 @@ def test_the_last_of_a_hundred_wishes_is_reached_while_controllers_die(
     tmp_path: Path, report: Report
 ) -> None:
     random = Random(642)
-    with Quorum(tmp_path, 6, is_dynamic=True, observers=OTHERS, settings=SETTINGS) as quorum:
+    with ProxiedQuorum(tmp_path, 6, is_dynamic=True, observers=OTHERS, settings=SETTINGS) as quorum:
         register_broker(quorum)
         wishes = [random.sample(range(1, 7), random.randint(1, 5)) for _ in range(WISHES - 1)]
         killed = 0
@@ -92,11 +93,11 @@ def test_the_last_of_a_hundred_wishes_is_reached_while_controllers_die(
             want(quorum, wish)
             if number % WISHES_PER_DEATH == 0:
                 victim = quorum.members[random.randint(1, 6)]
-                quorum.kill(victim)
-                quorum.start(victim)
+                quorum.kill(victim.node_id)
+                quorum.start(victim.node_id)
                 killed += 1
         reached = wait_until_reached(quorum, (2, 4, 6))
-        wait_until_all_have_all(quorum)
+        quorum.wait_until_settled()
         for member in quorum.members.values():
             assert_no_bugs(member)
     report(f"{WISHES} wishes, {killed} controllers killed meanwhile: epoch {reached.leader_epoch}")
@@ -112,26 +113,26 @@ def test_the_last_of_a_hundred_wishes_is_reached_while_controllers_die(
     ],
 )
 def test_targets_that_no_quorum_can_have_are_refused(
-    three: Quorum, replicas: tuple[int, ...], code: ErrorCode, text: str
+    three: ProxiedQuorum, replicas: tuple[int, ...], code: ErrorCode, text: str
 ) -> None:
     found, message = alter_at_controller(three, replicas)
     assert (found, text in (message or "")) == (code, True), message
 
 
-def test_nothing_can_be_cancelled_while_nothing_is_wanted(three: Quorum) -> None:
+def test_nothing_can_be_cancelled_while_nothing_is_wanted(three: ProxiedQuorum) -> None:
     code, _ = alter_at_controller(three, None)
     assert code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
 
-def test_only_the_active_controller_takes_a_wish(three: Quorum) -> None:
-    leader_id = three.wait_for_leader().node_id
+def test_only_the_active_controller_takes_a_wish(three: ProxiedQuorum) -> None:
+    leader_id = three.leader().node_id
     other = next(one for one in three.members.values() if one.node_id != leader_id)
     code, _ = alter(other.address, (1, 2))
     assert code == ErrorCode.NOT_CONTROLLER
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedQuorum]:
     """Three voters for tests that leave them as they are."""
-    with Quorum(tmp_path_factory.mktemp("three"), 3, is_dynamic=True) as quorum:
+    with ProxiedQuorum(tmp_path_factory.mktemp("three"), 3, is_dynamic=True) as quorum:
         yield quorum

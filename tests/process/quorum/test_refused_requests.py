@@ -7,9 +7,9 @@ import pytest
 from tests.process.quorum.peer_requests import Setting, now_in
 from tests.process.quorum.unharmed_quorum import assert_unharmed
 from tests.process.spoilt_requests import Spoilt, name_of, spoil
-from tests.support.combined_node import OTHER_CLUSTER_ID
+from tests.support.node import OTHER_CLUSTER_ID, Node
 from tests.support.played_broker import register_broker
-from tests.support.quorum.controller_processes import Member, Quorum
+from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.apis import response_class
@@ -180,16 +180,16 @@ TO_A_FOLLOWER: Final[list[Row]] = [
 
 
 @pytest.fixture(scope="module")
-def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedQuorum]:
     """Three controllers that nothing in this module may harm."""
     folder = tmp_path_factory.mktemp("refusing")
-    with Quorum(folder, 3, is_dynamic=True, settings=PATIENT) as running:
+    with ProxiedQuorum(folder, 3, is_dynamic=True, settings=PATIENT) as running:
         register_broker(running)
         yield running
         assert_unharmed(running)
 
 
-def _ask(member: Member, request: Message) -> Expected:
+def _ask(member: Node, request: Message) -> Expected:
     """Return the error of a response as a whole, and that of its partition."""
     assert request.API_KEY is not None
     with RawClient(member.address) as client:
@@ -209,12 +209,12 @@ def _name(value: Spoilt | str | Expected) -> str | None:
     return name_of(value, without=PARTITION)
 
 
-def _check(quorum: Quorum, setting: Setting, kind: str, spoilt: Spoilt) -> Expected:
+def _check(quorum: ProxiedQuorum, setting: Setting, kind: str, spoilt: Spoilt) -> Expected:
     make: Callable[[], Message] = getattr(setting, kind)
     request = make()
     spoil(request, spoilt, setting)
     answered = _ask(setting.asked, request)
-    later = quorum.leader()
+    later = quorum.described()
     assert later is not None
     assert (later.leader_id, later.leader_epoch) == (setting.leader.node_id, setting.epoch)
     return answered
@@ -222,7 +222,7 @@ def _check(quorum: Quorum, setting: Setting, kind: str, spoilt: Spoilt) -> Expec
 
 @pytest.mark.parametrize(("kind", "spoilt", "expected"), TO_ALL, ids=_name)
 def test_what_everybody_refuses(
-    quorum: Quorum, kind: str, spoilt: Spoilt, expected: Expected
+    quorum: ProxiedQuorum, kind: str, spoilt: Spoilt, expected: Expected
 ) -> None:
     for asks_leader in (True, False):
         setting = now_in(quorum, asks_leader=asks_leader)
@@ -231,7 +231,7 @@ def test_what_everybody_refuses(
 
 @pytest.mark.parametrize(("kind", "spoilt", "expected"), TO_THE_LEADER, ids=_name)
 def test_what_a_leader_answers(
-    quorum: Quorum, kind: str, spoilt: Spoilt, expected: Expected
+    quorum: ProxiedQuorum, kind: str, spoilt: Spoilt, expected: Expected
 ) -> None:
     setting = now_in(quorum, asks_leader=True)
     assert _check(quorum, setting, kind, spoilt) == expected
@@ -239,7 +239,7 @@ def test_what_a_leader_answers(
 
 @pytest.mark.parametrize(("kind", "spoilt", "expected"), TO_A_FOLLOWER, ids=_name)
 def test_what_a_follower_answers(
-    quorum: Quorum, kind: str, spoilt: Spoilt, expected: Expected
+    quorum: ProxiedQuorum, kind: str, spoilt: Spoilt, expected: Expected
 ) -> None:
     setting = now_in(quorum, asks_leader=False)
     assert _check(quorum, setting, kind, spoilt) == expected

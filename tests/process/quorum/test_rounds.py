@@ -13,9 +13,10 @@ from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_b
 from tests.process.quorum.unharmed_quorum import wait_until_it_is_a_voter
 from tests.support.fixtures import Report
 from tests.support.kafka.tools import ToolRunner
+from tests.support.node import Node
 from tests.support.node_process import RUNS
 from tests.support.played_broker import register_broker
-from tests.support.quorum.controller_processes import Member, Quorum
+from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.quorum.topic_writers import Writers
 
 DELAY_S_MAX = 0.15
@@ -25,51 +26,51 @@ LEADER_SHARE = 0.6
 class Chaos:
     """Faults one after the other; `story` tells which."""
 
-    def __init__(self, quorum: Quorum, writers: Writers, *, random: Random) -> None:
+    def __init__(self, quorum: ProxiedQuorum, writers: Writers, *, random: Random) -> None:
         self.story: list[str] = []
         self._quorum = quorum
         self._writers = writers
         self._random = random
 
-    def kill(self, victims: Sequence[Member]) -> None:
+    def kill(self, victims: Sequence[Node]) -> None:
         """End them as a power cut does, and start them again."""
         for victim in victims:
-            self._quorum.kill(victim)
+            self._quorum.kill(victim.node_id)
         self._writers.wait_for_progress()
         for victim in victims:
-            self._quorum.start(victim)
+            self._quorum.start(victim.node_id)
 
-    def stop(self, victims: Sequence[Member]) -> None:
+    def stop(self, victims: Sequence[Node]) -> None:
         """End them in order, and start them again."""
         for victim in victims:
-            ended = self._quorum.stop(victim)
+            ended = self._quorum.stop(victim.node_id)
             # One that was started a moment ago may not have come to handling signals.
             has_run = any(RUNS in line for line in ended.lines)
             allowed = {0} if has_run else {0, -signal.SIGTERM}
             assert ended.exit_code in allowed, "\n".join(ended.lines)
         self._writers.wait_for_progress()
         for victim in victims:
-            self._quorum.start(victim)
+            self._quorum.start(victim.node_id)
 
-    def lose_disk(self, victims: Sequence[Member]) -> None:
+    def lose_disk(self, victims: Sequence[Node]) -> None:
         """Take the disk of one of them; it comes back with another and joins by itself."""
         victim = victims[0]
-        self._quorum.kill(victim)
+        self._quorum.kill(victim.node_id)
         self._writers.wait_for_progress()
-        self._quorum.wipe(victim, "--no-initial-controllers")
-        self._quorum.start(victim)
+        self._quorum.wipe(victim.node_id)
+        self._quorum.start(victim.node_id)
         # Nobody else may lose what this one has not got back.
         wait_until_it_is_a_voter(self._quorum, victim, self._writers)
 
-    def pause(self, victims: Sequence[Member]) -> None:
+    def pause(self, victims: Sequence[Node]) -> None:
         """Let them stand still for a while."""
         for victim in victims:
-            self._quorum.pause(victim)
+            self._quorum.pause(victim.node_id)
         self._writers.wait_for_progress()
         for victim in victims:
-            self._quorum.resume(victim)
+            self._quorum.resume(victim.node_id)
 
-    def isolate(self, victims: Sequence[Member]) -> None:
+    def isolate(self, victims: Sequence[Node]) -> None:
         """Cut them off from everybody."""
         for victim in victims:
             for other in self._others(victim):
@@ -77,21 +78,21 @@ class Chaos:
                 self._quorum.network.cut(other.node_id, victim.node_id)
         self._endure()
 
-    def mute(self, victims: Sequence[Member]) -> None:
+    def mute(self, victims: Sequence[Node]) -> None:
         """Nobody hears them any more."""
         for victim in victims:
             for other in self._others(victim):
                 self._quorum.network.cut(victim.node_id, other.node_id)
         self._endure()
 
-    def deafen(self, victims: Sequence[Member]) -> None:
+    def deafen(self, victims: Sequence[Node]) -> None:
         """They hear nobody any more."""
         for victim in victims:
             for other in self._others(victim):
                 self._quorum.network.cut(other.node_id, victim.node_id)
         self._endure()
 
-    def cut_one_way(self, victims: Sequence[Member]) -> None:
+    def cut_one_way(self, victims: Sequence[Node]) -> None:
         """Somebody does not hear each of them any more, or is not heard by it."""
         for victim in victims:
             pair = [victim.node_id, self._random.choice(self._others(victim)).node_id]
@@ -99,7 +100,7 @@ class Chaos:
             self._quorum.network.cut(*pair)
         self._endure()
 
-    def slow(self, victims: Sequence[Member]) -> None:
+    def slow(self, victims: Sequence[Node]) -> None:
         """All ways of theirs take longer."""
         for victim in victims:
             for other in self._others(victim):
@@ -126,12 +127,12 @@ class Chaos:
         line = f"{name} {ids}, the leader was at {self._writers.last_leader}"
         self.story.append(line)
         started = time.monotonic()
-        fault: Callable[[Sequence[Member]], None] = getattr(self, name)
+        fault: Callable[[Sequence[Node]], None] = getattr(self, name)
         fault(victims)
         self._writers.wait_for_progress()
         self.story[-1] = f"{line}: {time.monotonic() - started:.2f} s"
 
-    def _victims(self) -> list[Member]:
+    def _victims(self) -> list[Node]:
         """Draw as many as the quorum can spare at most, more often than not the leader too."""
         members = list(self._quorum.members.values())
         count = self._random.randint(1, len(members) - self._quorum.majority)
@@ -141,7 +142,7 @@ class Chaos:
             chosen[0] = leading[0]
         return chosen
 
-    def _others(self, victim: Member) -> list[Member]:
+    def _others(self, victim: Node) -> list[Node]:
         return [one for one in self._quorum.members.values() if one is not victim]
 
     def _endure(self) -> None:
@@ -188,7 +189,7 @@ def test_no_fault_costs_an_acknowledged_change(
     rounds: int,
 ) -> None:
     started = time.monotonic()
-    with Quorum(tmp_path, count, is_dynamic=is_dynamic, settings=SETTINGS) as quorum:
+    with ProxiedQuorum(tmp_path, count, is_dynamic=is_dynamic, settings=SETTINGS) as quorum:
         members = list(quorum.members.values())
         writers = Writers([member.address for member in members], count=WRITERS, seed=seed)
         chaos = Chaos(quorum, writers, random=Random(seed))

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from uuid import uuid4
 
-from tests.support.quorum.controller_processes import Member, Quorum
+from tests.support.node import Node
+from tests.support.quorum.quorum import Quorum
 from tests.support.quorum.topic_writers import Writers
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_request
@@ -18,7 +19,7 @@ ASK_TIMEOUT_S = 5.0
 
 def create_at_leader(quorum: Quorum, names: Sequence[str]) -> bool:
     """Create topics at whoever leads; tell whether they are acknowledged."""
-    leader = quorum.leader()
+    leader = quorum.described()
     if leader is None:
         return False
     try:
@@ -39,7 +40,7 @@ def commit_topic(quorum: Quorum, prefix: str) -> None:
     quorum.wait_for(is_created, "a topic can be created")
 
 
-def assert_no_bugs(member: Member) -> None:
+def assert_no_bugs(member: Node) -> None:
     """Nothing happened in a process that its code does not expect."""
     said = [line for line in member.process.lines() if any(bug in line for bug in BUGS)]
     assert said == [], f"node {member.node_id}"
@@ -53,7 +54,7 @@ def assert_unharmed(quorum: Quorum) -> None:
     quorum.wait_until_settled()
 
 
-def wait_until_it_is_a_voter(quorum: Quorum, member: Member, writers: Writers) -> None:
+def wait_until_it_is_a_voter(quorum: Quorum, member: Node, writers: Writers) -> None:
     """Wait until the leader counts a member in, and that is committed."""
     quorum.wait_for(lambda: _is_voter(quorum, member), f"{member.node_id} is a voter")
     # What is acknowledged now is behind the new voters in the log.
@@ -61,9 +62,9 @@ def wait_until_it_is_a_voter(quorum: Quorum, member: Member, writers: Writers) -
     quorum.wait_for(lambda: _is_voter(quorum, member), f"{member.node_id} is still a voter")
 
 
-def _is_voter(quorum: Quorum, member: Member) -> bool | None:
+def _is_voter(quorum: Quorum, member: Node) -> bool | None:
     """Tell whether a member is a voter under the directory id that it has now, and has it all."""
-    answer = quorum.leader()
+    answer = quorum.described()
     if answer is None:
         return None
     found = [one for one in answer.current_voters if one.replica_id == member.node_id]

@@ -9,11 +9,12 @@ import asyncio
 import re
 import socket
 import struct
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from tests.support.ports import free_ports
 from tests.support.threads import Threads
 from tests.support.waiting import PATIENCE_S
 
@@ -42,14 +43,14 @@ class _Way:
 
 
 class Network:
-    """Proxies for controllers that listen at `targets`; as a context they run.
+    """Proxies for controllers, at `ports` by node id; as a context they run.
 
     The event loop has a thread of its own, so that everything here may be called from a test.
     """
 
-    def __init__(self, targets: Mapping[int, int], ports: Mapping[int, int]) -> None:
-        self._targets = targets
-        self._ports = ports
+    def __init__(self, node_ids: Collection[int]) -> None:
+        self.ports = dict(zip(node_ids, free_ports(len(node_ids)), strict=True))
+        self._targets: dict[int, int] = {}
         self._ways: dict[tuple[int, int], _Way] = {}
         self._listening: dict[int, socket.socket] = {}
         self._links: set[asyncio.Task[None]] = set()
@@ -71,8 +72,9 @@ class Network:
         self._threads.join()
         self._loop.close()
 
-    def listen(self, node_id: int) -> None:
-        """Let connections to a node be made."""
+    def listen(self, node_id: int, port: int) -> None:
+        """Let connections to a node be made, which listens at this port."""
+        self._targets[node_id] = port
         self._call(lambda: self._listen(node_id))
 
     def refuse(self, node_id: int) -> None:
@@ -109,7 +111,7 @@ class Network:
         self._run(call())
 
     def _listen(self, node_id: int) -> None:
-        listening = socket.create_server(("127.0.0.1", self._ports[node_id]))
+        listening = socket.create_server(("127.0.0.1", self.ports[node_id]))
         listening.setblocking(False)
         self._listening[node_id] = listening
         self._loop.add_reader(listening, self._accept, node_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.support.quorum.controller_processes import Quorum
+from tests.support.quorum.quorum import Described, Quorum, voter_ids
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
@@ -14,7 +14,6 @@ from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequestReassignableTopic,
     AlterPartitionReassignmentsResponse,
 )
-from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData
 from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -44,7 +43,7 @@ def alter_at_controller(quorum: Quorum, replicas: Sequence[int] | None) -> tuple
     """Ask the active controller, whichever it comes to be."""
 
     def answer() -> tuple[int, str | None] | None:
-        found = alter(quorum.wait_for_leader().address, replicas)
+        found = alter(quorum.leader().address, replicas)
         return None if found[0] == ErrorCode.NOT_CONTROLLER else found
 
     return quorum.wait_for(answer, "a controller is active")
@@ -64,78 +63,46 @@ def ongoing(address: str) -> Ongoing | None:
 def want(quorum: Quorum, replicas: Sequence[int]) -> None:
     """Say which voters are wanted, at whoever comes to lead, until that is acknowledged."""
 
-    def is_written() -> bool | None:
-        leader = quorum.leader()
-        if leader is None:
-            return None
+    def is_written(found: Described) -> bool:
         try:
-            code, _ = alter(quorum.members[leader.leader_id].address, replicas)
+            code, _ = alter(quorum.members[found.leader_id].address, replicas)
         except (OSError, AssertionError):
-            return None
-        return True if code == ErrorCode.NONE else None
+            return False
+        return code == ErrorCode.NONE
 
-    quorum.wait_for(is_written, "the wish is written")
+    quorum.until("the wish is written", is_written)
 
 
-def wait_until_reached(
-    quorum: Quorum, replicas: Sequence[int]
-) -> DescribeQuorumResponsePartitionData:
+def wait_until_reached(quorum: Quorum, replicas: Sequence[int]) -> Described:
     """Return what the leader says once exactly these are voters and the wish is cleared."""
 
-    def find() -> DescribeQuorumResponsePartitionData | None:
-        found = quorum.leader()
-        if found is None or {one.replica_id for one in found.current_voters} != set(replicas):
-            return None
+    def is_so(found: Described) -> bool:
         try:
             wish = ongoing(quorum.members[found.leader_id].address)
         except (OSError, AssertionError):
-            return None
-        return None if wish is not None else found
+            return False
+        return voter_ids(found) == {*replicas} and wish is None
 
-    return quorum.wait_for(find, f"the voters are {replicas}, and nothing more is wanted")
-
-
-def wait_until_all_have_all(quorum: Quorum) -> int:
-    """Return the end of the log once every replica, voter or not, has it, and all is committed."""
-
-    def find() -> int | None:
-        found = quorum.leader()
-        if found is None:
-            return None
-        states = {one.replica_id: one for one in (*found.observers, *found.current_voters)}
-        ends = {
-            states[node_id].log_end_offset if node_id in states else -1
-            for node_id in quorum.members
-        }
-        return found.high_watermark if ends == {found.high_watermark} else None
-
-    return quorum.wait_for(find, "the logs of all replicas come to the same end")
+    return quorum.until(f"the voters are {replicas}, and nothing more is wanted", is_so)
 
 
-def kill_the_leader_of_each_step(quorum: Quorum, replicas: Sequence[int]) -> int:
-    """Work towards `replicas`: kill whoever leads after each change of the voters.
+def kill_the_leader_of_each_step(quorum: Quorum, replicas: Sequence[int]) -> list[int]:
+    """Kill whoever leads after each change of the voters, until they are `replicas`.
 
-    A killed controller is started again at once. Returns how many were killed.
+    A killed controller is started again at once. Returns who was killed.
     """
-    before: set[int] | None = None
-    killed = 0
-    want(quorum, replicas)
+    seen = list[set[int]]()
+    killed = list[int]()
 
-    def is_reached() -> bool | None:
-        nonlocal before, killed
-        found = quorum.leader()
-        if found is None:
-            return None
-        voters = {one.replica_id for one in found.current_voters}
-        if voters != before:
-            before = voters
-            leader = quorum.members[found.leader_id]
-            quorum.kill(leader)
-            quorum.start(leader)
-            killed += 1
-            return None
-        return True if voters == set(replicas) else None
+    def are_voters(found: Described) -> bool:
+        voters = voter_ids(found)
+        if voters in seen[-1:]:
+            return voters == {*replicas}
+        seen.append(voters)
+        killed.append(found.leader_id)
+        quorum.kill(found.leader_id)
+        quorum.start(found.leader_id)
+        return False
 
-    quorum.wait_for(is_reached, f"the voters are {replicas}")
-    wait_until_reached(quorum, replicas)
+    quorum.until(f"the voters are {replicas}", are_voters)
     return killed
