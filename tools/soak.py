@@ -35,12 +35,13 @@ TABLE: Final = ROOT / TABLE_NAME
 QUICK_DIVISOR: Final = 100
 NICENESS: Final = 10
 SEEDS: Final = 2_000
+KILL_ROUNDS: Final = 500
 STORM_MINUTES: Final = 20.0
 FLEET_RECORDS: Final = 10_000_000
 PARTITIONS: Final = 10_000
 # Of a large topic of the model, when only a hundredth of all is seen.
 QUICK_STATES: Final = 500
-SPACE_TIMEOUT_S: Final = 7_200
+TEST_TIMEOUT_S: Final = 7_200
 INTERRUPTED_S_MAX: Final = 60.0
 GIB: Final = 1 << 30
 MODULE: Final = (sys.executable, "-m")
@@ -108,6 +109,18 @@ def partitions(divisor: int) -> list[Command]:
     ]
 
 
+def kills(divisor: int) -> list[Command]:
+    """Kill a node beneath a stream of CreateTopics, and start it on the same data."""
+    file = "tests/process/test_kill.py"
+    return [
+        Command(
+            words=[*MODULE, "pytest", "-q", "--timeout", str(TEST_TIMEOUT_S), file],
+            figures=r"^MEASURED (\d+ rounds in .*)",
+            environment={"KVORUM_KILL_ROUNDS": str(KILL_ROUNDS // divisor)},
+        )
+    ]
+
+
 def kill_storm(divisor: int, *brokers: str) -> list[Command]:
     """Kill brokers, given by options of the storm, beneath producers and a group."""
     seed = secrets.randbelow(2**40)
@@ -135,7 +148,7 @@ def models(divisor: int) -> list[Command]:
     return [
         Command(words=topics, figures=r"^\d+ topics, .*|.* does not hold after:"),
         Command(
-            words=[*MODULE, "pytest", "-q", "--timeout", str(SPACE_TIMEOUT_S), file],
+            words=[*MODULE, "pytest", "-q", "--timeout", str(TEST_TIMEOUT_S), file],
             figures=r"^\d+ (?:failed|passed|error).* in [\d.]+s",
             environment=spaces,
         ),
@@ -158,6 +171,7 @@ PARTS: Final[Parts] = MappingProxyType(
     {
         "quorum": quorum,
         "partitions": partitions,
+        "kills": kills,
         "kill-storm-ours": lambda divisor: kill_storm(divisor, "--ours", "11,12,13"),
         "kill-storm-mixed": lambda divisor: kill_storm(divisor, "--ours", "11,12"),
         "kill-storm-older": lambda divisor: kill_storm(divisor, "--ours", "11,12", "--older"),

@@ -1,23 +1,14 @@
 """Nodes side by side, and the warnings that tests with third-party clients do not mind."""
 
 from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
 
 import pytest
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.node import Node
-
-
-class BothNodes(Protocol):
-    """Runs a real node and one of ours, in this order, with the same settings."""
-
-    def __call__(
-        self, settings: Mapping[str, str] = MappingProxyType({})
-    ) -> AbstractContextManager[tuple[Node, Node]]: ...
+from tests.support.node import BothNodes, Node
 
 
 @pytest.fixture(scope="module")

@@ -25,17 +25,11 @@ from kvorum.wire.records import read_batches
 from kvorum.wire.uuid_text import ZERO_UUID
 
 PARTITIONS: Final = 3
-
-
 SETTINGS: Final = {
     "offsets.topic.num.partitions": str(PARTITIONS),
     "group.initial.rebalance.delay.ms": "0",
 }
-
-
 MEMBER_ID: Final = re.compile(r"(?:raw|inst-\d)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-
 A_TIME: Final = 1_000_000_000_000
 
 

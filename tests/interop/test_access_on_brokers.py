@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
-from tests.interop.conftest import BothNodes
 from tests.interop.differential.comparing import is_array, is_object
 from tests.interop.differential.messages import message_of
+from tests.support.node import BothNodes
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 

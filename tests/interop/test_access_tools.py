@@ -12,9 +12,8 @@ from typing import Final
 
 import pytest
 from tests.interop.clients.confluent import TOPIC, ask_about_access
-from tests.interop.conftest import BothNodes
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.node import Node
+from tests.support.node import BothNodes, Node
 from tests.support.waiting import are_alike, asked_until
 
 pytestmark = pytest.mark.sample

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from tests.interop.conftest import BothNodes
 from tests.interop.protocol.building import build, comparable
 from tests.interop.protocol.requests import KNOWN_USER, REQUESTS, Fields
+from tests.support.node import BothNodes
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 

@@ -13,13 +13,13 @@ from typing import Any, Final, cast
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.conftest import BothNodes
 from tests.interop.differential.failures import is_failure, is_met_otherwise
 from tests.interop.differential.limits import changed_bodies
 from tests.interop.differential.messages import message_of
 from tests.interop.differential.sides import NO_ANSWER
 from tests.interop.protocol.broker_bodies import bodies
 from tests.support.clients.driver import TopicWish
+from tests.support.node import BothNodes
 from tests.support.raw_client import RawClient
 from tests.support.topics import topic_id, wait_until_led
 from tests.support.waiting import PATIENCE_S, wait_for

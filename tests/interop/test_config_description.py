@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from tests.interop.conftest import BothNodes
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.node import Node
+from tests.support.node import BothNodes, Node
 
 pytestmark = pytest.mark.sample
 

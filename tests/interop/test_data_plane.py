@@ -13,11 +13,10 @@ from typing import Any, Final
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.conftest import BothNodes
 from tests.interop.data_plane_script import TOPICS, Script, Step
 from tests.support.clients.driver import TopicWish
 from tests.support.header_variants import header_variants
-from tests.support.node import Node
+from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import produce
 from tests.support.topics import wait_until_led

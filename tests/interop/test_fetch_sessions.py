@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.conftest import BothNodes
 from tests.support.clients.driver import TopicWish
+from tests.support.node import BothNodes
 from tests.support.raw_client import RawClient
 from tests.support.topics import topic_id, wait_until_led
 

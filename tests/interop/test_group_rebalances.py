@@ -7,10 +7,9 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 import pytest
-from tests.interop.conftest import BothNodes
 from tests.interop.group_script import SUBSCRIPTION
 from tests.interop.group_servers import SETTINGS, Server, batches, coordinates
-from tests.support.node import Node
+from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 

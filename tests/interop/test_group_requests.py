@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.conftest import BothNodes
 from tests.interop.group_script import TOPICS, Script
 from tests.interop.group_servers import (
     PARTITIONS,
@@ -20,7 +19,7 @@ from tests.interop.group_servers import (
     topic_ids,
 )
 from tests.support.clients.driver import TopicWish
-from tests.support.node import Node
+from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse

@@ -10,10 +10,10 @@ from typing import Final
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.conftest import BothNodes
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.node import BothNodes
 from tests.support.threads import Threads
 from tests.support.waiting import wait_for
 

@@ -9,10 +9,9 @@ from typing import Final
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.conftest import BothNodes
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.tools import ToolRunner
-from tests.support.node import Node
+from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch_request
 from tests.support.waiting import wait_for

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
-from tests.interop.conftest import BothNodes
 from tests.interop.protocol.building import build
 from tests.interop.protocol.raft_requests import requests_for, steps_of_giving_way
 from tests.interop.protocol.requests import Fields
 from tests.interop.raft_answers import answer, quorum_of
+from tests.support.node import BothNodes
 from tests.support.waiting import wait_for
 
 from kvorum.node.handlers.registry import controller_apis

@@ -113,26 +113,6 @@ def test_the_leader_moves_between_the_kinds(cluster: BrokerCluster, tmp_path: Pa
     assert topic not in under
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("victim", [OURS, REAL])
-def test_a_killed_leader_loses_nothing(cluster: BrokerCluster, victim: int, tmp_path: Path) -> None:
-    topic = f"killed-{victim}"
-    make_topic(cluster, topic, victim, *sorted(EVERYBODY - {victim}))
-    broker = cluster.brokers[victim]
-    with Writer(cluster.servers, topic) as writer:
-        for _ in range(2):
-            writer.wait_for_acknowledged(200)
-            broker.kill()
-            left = EVERYBODY - {victim}
-            cluster.wait_for_partitions(topic, leaders=left, isr=left)
-            writer.wait_for_acknowledged(200)
-            broker.start()
-            cluster.wait_for_partitions(topic, leaders=left, isr=EVERYBODY)
-            elect(cluster, topic, tmp_path)
-            cluster.wait_for_partitions(topic, leaders={victim}, isr=EVERYBODY)
-    check(cluster, writer, EVERYBODY)
-
-
 def test_a_replica_of_ours_is_added_and_taken_away(cluster: BrokerCluster, tmp_path: Path) -> None:
     topic = "reassigned"
     make_topic(cluster, topic, REAL, OTHER)

@@ -14,9 +14,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import pytest
 from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.conftest import BothNodes
 from tests.support.clients.driver import TopicWish
-from tests.support.node import Node
+from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode

@@ -1,6 +1,7 @@
 """``kill -9`` in the middle of a stream of CreateTopics, many times on the same data."""
 
 import json
+import os
 import random
 import re
 import threading
@@ -8,6 +9,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import pytest
 from tests.support.fixtures import Report
@@ -136,7 +138,7 @@ def partition_count(name: str) -> int:
 
 pytestmark = pytest.mark.slow
 
-ROUNDS = 50
+ROUNDS: Final = int(os.environ.get("KVORUM_KILL_ROUNDS", "20"))
 CLIENTS = 4
 ANSWERS_MAX = 12
 TOPIC_RECORD = re.compile(r'payload: (\{"type":"TOPIC_RECORD".*\})$', re.MULTILINE)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal, Protocol, Self
 
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
@@ -237,3 +238,11 @@ class Node:
             "kafka.Kafka", str(self.properties), heap_mb=heap_mb, log_level="INFO"
         )
         return NodeProcess(command, self._log, ready=KAFKA_RUNS, attempts=ATTEMPTS)
+
+
+class BothNodes(Protocol):
+    """Runs a real node and one of ours, in this order, with the same settings."""
+
+    def __call__(
+        self, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> AbstractContextManager[tuple[Node, Node]]: ...
