@@ -38,7 +38,7 @@ def written(
     kafka_tools: ToolRunner,
     tmp_path: Path,
 ) -> Path:
-    """The log directory of a real broker that carried records of all kinds, and was stopped."""
+    """The folder of a real broker that carried records of all kinds, and was stopped."""
     older = None
     if request.param == OLDER_BROKER:
         older = OlderBrokers(Java(java.executable, kafka_jars(OLDER_BROKER)), "3.9")
@@ -62,7 +62,7 @@ def written(
         _produce_in_transactions(broker.address)
         _consume(broker.address)
         broker.stop()
-        return broker.data
+        return broker.folder
 
 
 def _produce(servers: str, codec: str) -> None:

@@ -228,7 +228,8 @@ class Node:
 
     @property
     def _log(self) -> Path:
-        return self.folder / "node.log"
+        # Not *.log, by which tools know a segment.
+        return self.folder / "output.txt"
 
     def _new_process(self) -> NodeProcess:
         if self._java is None:
