@@ -8,6 +8,8 @@ import pytest
 from kvorum.node.embedded import free_ports
 from kvorum.node.embedded.cluster import EmbeddedCluster
 from kvorum.node.embedded.node import ClusterSize
+from kvorum.node.errors import NodeStartError
+from kvorum.node.serving.socket_server import bind
 
 
 def test_a_chosen_port_is_none_that_the_system_gives_to_connections(tmp_path: Path) -> None:
@@ -23,6 +25,13 @@ def test_a_chosen_port_is_none_that_the_system_gives_to_connections(tmp_path: Pa
         cluster.discard()
     assert len(ports) == 3
     assert set(ports) <= set(free_ports.LISTENING_PORTS)
+
+
+def test_a_port_that_is_bound_is_nobody_elses_before_somebody_listens() -> None:
+    with free_ports.bind_anywhere("PLAINTEXT") as bound:
+        port = bound.getsockname()[1]
+        with pytest.raises(NodeStartError, match=f"port {port} is taken"):
+            bind("PLAINTEXT", free_ports.LOOPBACK, port)
 
 
 def test_where_all_those_are_taken_the_system_chooses(monkeypatch: pytest.MonkeyPatch) -> None:

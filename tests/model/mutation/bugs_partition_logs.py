@@ -111,8 +111,8 @@ MUTANTS = (
         kind=Kind.LIVENESS,
         edits=(
             Edit(
-                within="LogManager._load_logs",
-                old="directory.keep_checkpoints_of({*found.partitions, *found.futures})",
+                within="LogManager.get_or_create_log",
+                old="directory.forget_former_log(topic_partition)",
                 new="",
             ),
         ),

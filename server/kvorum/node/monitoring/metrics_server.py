@@ -29,6 +29,7 @@ from kvorum.node.monitoring.role_readings import (
     controller_readings,
     snapshot_readings,
 )
+from kvorum.node.serving.socket_server import let_port_be_reused
 from kvorum.node.started_roles import StartedRoles
 
 LISTENER_NAME = "kvorum.metrics.listener"
@@ -58,6 +59,7 @@ class MetricsServer:
 
     async def start(self, bound: socket.socket) -> None:
         """Serve on a bound socket, which this server closes. Raises NodeStartError."""
+        let_port_be_reused(bound)
         try:
             await self._server.start(bound)
         except OSError as error:

@@ -38,6 +38,7 @@ class SocketServer:
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket, which this server closes."""
         loop = asyncio.get_running_loop()
+        let_port_be_reused(bound)
         try:
             self._server = await loop.create_server(
                 lambda: ServerConnection(self._rules, self._connections),
@@ -125,12 +126,34 @@ def _bind_everywhere(port: int) -> socket.socket:
 def _bind(opened: socket.socket, address: tuple[object, ...]) -> socket.socket:
     try:
         opened.setblocking(False)
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind(address)
+        _bind_alone(opened, address)
     except OSError:
         opened.close()
         raise
     return opened
+
+
+def _bind_alone(opened: socket.socket, address: tuple[object, ...]) -> None:
+    """Bind so that nobody else can bind the port before somebody listens on it.
+
+    With SO_REUSEADDR from the beginning, Linux would give a port to all who have the option. A port
+    with connections of a former process that linger cannot be had without it.
+    """
+    try:
+        opened.bind(address)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        let_port_be_reused(opened)
+        opened.bind(address)
+
+
+def let_port_be_reused(bound: socket.socket) -> None:
+    """Let a later process have the port while connections of this one linger.
+
+    To be called before somebody listens on the socket.
+    """
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
 
 def _reason(error: OSError, port: int, remedy: str) -> str:
