@@ -92,8 +92,8 @@ def pytest_terminal_summary(
 def _forgotten_sockets(request: pytest.FixtureRequest) -> Iterator[None]:
     """Collect sockets that a module's tests leave open here, and not beneath a later test.
 
-    Clients and Spark leave some open: kafka-python one for each connection that is refused, which is
-    collected some modules later. What others leave is listed in pytest's summary.
+    Clients and Spark leave some open: kafka-python one for each connection that is refused, which
+    is collected some modules later. What others leave is listed in pytest's summary.
     """
     yield
     folder = request.path.relative_to(request.config.rootpath / "tests").parts[0]
