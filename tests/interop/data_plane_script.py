@@ -225,7 +225,9 @@ class Script:
         wishes = [wish] if random.random() < 0.95 else [wish, wish]
         topic = ListOffsetsRequestListOffsetsTopic(self._topic(), wishes)
         isolation = random.choice((0, 1)) if version >= FIRST_LIST_WITH_ISOLATION else 0
-        return Step(ListOffsetsRequest(isolation_level=isolation, topics=[topic]), version)
+        # A consumer, a broker, and what looks at a log from outside.
+        replica_id = random.choice((-1, -1, -1, 0, -2))
+        return Step(ListOffsetsRequest(replica_id, isolation, [topic]), version)
 
     def offset_for_leader_epoch(self) -> Step:
         random = self.random

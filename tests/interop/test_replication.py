@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,20 @@ from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Kind
 from tests.support.raw_client import RawClient
-from tests.support.record_requests import batch
-from tests.support.waiting import wait_for
+from tests.support.record_requests import batch, produce
+from tests.support.waiting import asked_until, wait_for
 
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
+)
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+    ListOffsetsResponse,
 )
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kvorum.wire.messages.produce import (
@@ -37,6 +45,8 @@ from kvorum.wire.primitives import Message
 
 OURS, REAL, OTHER = 11, 12, 13
 EVERYBODY = {OURS, REAL, OTHER}
+LATEST, EARLIEST = -1, -2
+CONSUMER = -1
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +159,62 @@ def test_a_clean_stop_hands_the_leadership_over(cluster: BrokerCluster, tmp_path
         elect(cluster, topic, tmp_path)
         cluster.wait_for_partitions(topic, leaders={OURS}, isr=EVERYBODY)
     check(cluster, writer, EVERYBODY)
+
+
+def has_records(folder: Path, topic: str) -> bool:
+    return any(file.stat().st_size for file in folder.glob(f"*/{topic}-0/*.log"))
+
+
+def code_of_offset(client: RawClient, topic: str, timestamp: int, version: int) -> int:
+    """Return the code of a consumer's ListOffsets, once the broker leads."""
+    wish = ListOffsetsRequestListOffsetsPartition(0, timestamp=timestamp)
+    request = ListOffsetsRequest(
+        CONSUMER, topics=[ListOffsetsRequestListOffsetsTopic(topic, [wish])]
+    )
+
+    def ask() -> int:
+        (found,) = client.ask(request, ListOffsetsResponse, version).topics
+        return found.partitions[0].error_code
+
+    return asked_until(
+        ask, lambda code: code != ErrorCode.NOT_LEADER_OR_FOLLOWER, "the broker leads"
+    )
+
+
+@pytest.mark.slow
+def test_a_new_leader_names_no_end_before_it_knows_what_is_committed(
+    cluster: BrokerCluster, tmp_path: Path
+) -> None:
+    """Nothing is committed while too few replicas are in sync; clients ask again (KIP-207)."""
+    pairs = ((OURS, REAL), (REAL, OURS))
+    for elected, former in pairs:
+        cluster.tool(
+            *("kafka-topics", "--create", "--topic", f"elected-{elected}"),
+            *("--replica-assignment", f"{former}:{elected}:{OTHER}"),
+            *("--config", "min.insync.replicas=3"),
+        )
+        reassign(cluster, f"elected-{elected}", tmp_path, elected, former, OTHER)
+    cluster.brokers[OTHER].kill()
+    for elected, former in pairs:
+        topic = f"elected-{elected}"
+        cluster.wait_for_partitions(topic, leaders={former}, isr={OURS, REAL})
+        with RawClient(cluster.brokers[former].address) as client:
+            assert produce(client, topic, batch(b"value"), acks=1).error_code == ErrorCode.NONE
+        folder = cluster.brokers[elected].folder
+        wait_for(partial(has_records, folder, topic), "the replica has the record")
+        elect(cluster, topic, tmp_path)
+        with RawClient(cluster.brokers[elected].address) as client:
+            codes = [code_of_offset(client, topic, LATEST, version) for version in (4, 7)]
+            assert codes == [ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.OFFSET_NOT_AVAILABLE]
+            assert code_of_offset(client, topic, 0, 7) == ErrorCode.OFFSET_NOT_AVAILABLE
+            assert code_of_offset(client, topic, EARLIEST, 7) == ErrorCode.NONE
+    cluster.brokers[OTHER].start()
+    for elected, _ in pairs:
+        topic = f"elected-{elected}"
+        cluster.wait_for_partitions(topic, leaders={elected}, isr=EVERYBODY)
+        with RawClient(cluster.brokers[elected].address) as client:
+            ask = partial(code_of_offset, client, topic, LATEST, 7)
+            assert asked_until(ask, lambda code: code == ErrorCode.NONE, "the end is named") == 0
 
 
 def topic_id(cluster: BrokerCluster, topic: str) -> bytes:
