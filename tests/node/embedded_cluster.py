@@ -13,6 +13,7 @@ from tests.support.waiting import wait_for
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.node.embedded.node import ClusterSize, EmbeddedNode, places_of, prepare_nodes
 from kvorum.storage.files import FileSystem
+from kvorum.storage.open_files import OpenFiles
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.incremental_alter_configs import (
@@ -66,11 +67,18 @@ def set_config(cluster: Cluster, kind: ResourceType, name: str, key: str, value:
 
 
 def prepare_node(
-    folder: Path, *, broker_port: int | None = None, files: FileSystem | None = None
+    folder: Path,
+    *,
+    broker_port: int | None = None,
+    files: FileSystem | None = None,
+    open_files: OpenFiles | None = None,
 ) -> EmbeddedNode:
     """Return the only node of the cluster in `folder`; see `prepare_nodes`."""
     (place,) = places_of(folder, ClusterSize(controllers=1, brokers=1))
-    return prepare_nodes(folder, [place], broker_port=broker_port, files=files)[place.node_id]
+    nodes = prepare_nodes(
+        folder, [place], broker_port=broker_port, files=files, open_files=open_files
+    )
+    return nodes[place.node_id]
 
 
 FRAME_BYTES_MAX: Final = 1_000_000

@@ -15,6 +15,10 @@ from tests.support.waiting import PATIENCE_S, wait_for, wait_for_async
 
 from kvorum.node.clock import Clock
 from kvorum.node.errors import NodeStartError
+from kvorum.node.open_file_limit import (
+    connection_count_max,
+    raise_descriptor_limit,
+)
 from kvorum.node.serving.connection import (
     ConnectionRules,
     OpenConnections,
@@ -23,10 +27,8 @@ from kvorum.node.serving.connection import (
     ServerConnection,
 )
 from kvorum.node.serving.connection_quotas import (
-    RESERVED_DESCRIPTORS,
     ConnectionQuotas,
     Limits,
-    raise_descriptor_limit,
     usable_limits,
 )
 from kvorum.testing import Cluster
@@ -54,7 +56,7 @@ def ask(client: RawClient) -> bool:
 def test_idle_connections_do_no_harm(kvorum_cluster_factory: StartCluster) -> None:
     raise_descriptor_limit()
     cluster = kvorum_cluster_factory()
-    usable = usable_limits(total_max=10**9, per_address_max=1).total_max
+    usable = connection_count_max(10**9, has_logs=False)
     # Both ends of each connection are in this process, beside all that earlier tests left open.
     count = min(IDLE_CONNECTIONS, (usable - open_descriptors()) // 2)
     host, _, port = cluster.bootstrap_servers.partition(":")
@@ -250,14 +252,16 @@ def test_one_line_for_many_refusals(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_an_address_may_have_a_limit_of_its_own() -> None:
     limits = usable_limits(
-        total_max=10, per_address_max=0, overrides={"127.0.0.7": 2, "localhost": 1}
+        total_max=10, per_address_max=0, has_logs=True, overrides={"127.0.0.7": 2, "localhost": 1}
     )
     quotas = ConnectionQuotas(limits, Hands())
     assert [quotas.admit("127.0.0.7") for _ in range(3)] == [True, True, False]
     assert [quotas.admit("127.0.0.1") for _ in range(2)] == [True, False]
     assert not quotas.admit("127.0.0.8")
     with pytest.raises(NodeStartError, match=r"nowhere\.invalid"):
-        usable_limits(total_max=10, per_address_max=0, overrides={"nowhere.invalid": 1})
+        usable_limits(
+            total_max=10, per_address_max=0, has_logs=True, overrides={"nowhere.invalid": 1}
+        )
 
 
 def test_nobody_else_is_shut_out(kvorum_cluster_factory: StartCluster) -> None:
@@ -269,10 +273,3 @@ def test_nobody_else_is_shut_out(kvorum_cluster_factory: StartCluster) -> None:
     )
     with RawClient(cluster.bootstrap_servers) as client:
         assert ask(client)
-
-
-def test_the_limit_leaves_descriptors_for_the_rest() -> None:
-    raise_descriptor_limit()
-    found = usable_limits(total_max=2**31 - 1, per_address_max=5)
-    assert found.total_max >= RESERVED_DESCRIPTORS
-    assert usable_limits(total_max=7, per_address_max=5) == Limits(7, 5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,15 +33,25 @@ class LocalReplicaChanges:
     deletes: list[PartitionInfo] = field(default_factory=list[PartitionInfo])
 
 
-def local_changes(before: TopicsImage, after: TopicsImage, broker_id: int) -> LocalReplicaChanges:
-    """Return the changes from one image to a later one for the replicas of `broker_id`."""
+def local_changes(
+    before: TopicsImage,
+    after: TopicsImage,
+    broker_id: int,
+    *,
+    again: Collection[tuple[bytes, int]] = (),
+) -> LocalReplicaChanges:
+    """Return the changes from one image to a later one for the replicas of `broker_id`.
+
+    The partitions in `again`, by topic id and index, count as new.
+    """
     changes = LocalReplicaChanges()
-    if before is after:
+    if before is after and not again:
         return changes
+    topics_again = {topic_id for topic_id, _ in again}
     for topic_id, topic in after.by_id.items():
         old = before.by_id.get(topic_id)
-        if old is not topic:
-            _compare(old, topic, broker_id, changes)
+        if old is not topic or topic_id in topics_again:
+            _compare(old, topic, broker_id, changes, again)
     for topic_id, topic in before.by_id.items():
         if topic_id not in after.by_id:
             changes.deletes.extend(_replicas(topic, broker_id))
@@ -49,11 +59,15 @@ def local_changes(before: TopicsImage, after: TopicsImage, broker_id: int) -> Lo
 
 
 def _compare(
-    old: TopicImage | None, new: TopicImage, broker_id: int, changes: LocalReplicaChanges
+    old: TopicImage | None,
+    new: TopicImage,
+    broker_id: int,
+    changes: LocalReplicaChanges,
+    again: Collection[tuple[bytes, int]],
 ) -> None:
     for index, registration in new.partitions.in_order():
         known = None if old is None else old.partitions.get(index)
-        if known is registration:
+        if known is registration and (new.id, index) not in again:
             continue
         info = PartitionInfo(TopicPartition(new.name, index), new.id, registration)
         if broker_id not in registration.replicas:

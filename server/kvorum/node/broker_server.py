@@ -166,7 +166,11 @@ class BrokerServer:
     async def _recover(self) -> None:
         directories = self._shared.directories
         online = open_log_directories(
-            directories, self._shutdowns, self._shared.files, self._replicas.failure_channel
+            directories,
+            self._shutdowns,
+            self._shared.files,
+            self._replicas.failure_channel,
+            self._shared.open_files,
         )
         is_one_missing = len(online) < len(directories.log_directories)
         await self._replicas.startup(online, has_offline_log_dirs=is_one_missing)

@@ -23,7 +23,7 @@ from kvorum.node.errors import NodeStartError
 from kvorum.storage.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT, read_bootstrap_checkpoint
 from kvorum.storage.clean_shutdown import CleanShutdown, take_clean_shutdown
 from kvorum.storage.directory_lock import lock_directory
-from kvorum.storage.errors import DiskError, StorageError
+from kvorum.storage.errors import DiskError, StorageError, TooManyOpenFilesError
 from kvorum.storage.files import FileSystem
 from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.log_directory import LogDirectory
@@ -31,6 +31,7 @@ from kvorum.storage.log_directory_files import LogDirectoryFiles
 from kvorum.storage.meta_properties import META_PROPERTIES_FILE
 from kvorum.storage.meta_properties_ensemble import MetaPropertiesEnsemble, load_meta_properties
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
+from kvorum.storage.open_files import OpenFiles
 
 _log = logging.getLogger(__name__)
 
@@ -103,19 +104,23 @@ def open_log_directories(
     shutdowns: Iterable[CleanShutdown],
     files: FileSystem,
     channel: LogDirFailureChannel,
+    open_files: OpenFiles,
 ) -> list[LogDirectory]:
     """Return the log directories that can be read; `channel` takes the failures, also later ones.
 
-    Raises StorageError where a checkpoint is damaged, or no directory can be read.
+    The logs in all of them share `open_files`. Raises StorageError where a checkpoint is damaged,
+    or no directory can be read.
     """
     opened: list[LogDirectory] = []
     failure: DiskError | None = None
     for path, directory_id, shutdown in zip(
         directories.log_directories, directories.log_directory_ids, shutdowns, strict=True
     ):
-        watched = LogDirectoryFiles(files, path, channel)
+        watched = LogDirectoryFiles(files, path, channel, open_files)
         try:
             opened.append(LogDirectory(path, directory_id, watched, was_clean=shutdown.was_clean))
+        except TooManyOpenFilesError:
+            raise
         except DiskError as error:
             failure = error
     if failure is not None and not opened:

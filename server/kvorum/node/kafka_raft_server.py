@@ -13,10 +13,12 @@ from kvorum.node.endpoints import Sockets
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.fault import ServerFault
+from kvorum.node.open_file_limit import log_file_count_max
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.running_server import RunningServer, start_server
 from kvorum.node.shared_server import ServerEnvironment, SharedServer
 from kvorum.storage.files import FileSystem, RealFileSystem
+from kvorum.storage.open_files import OpenFiles
 
 _NO_SOCKETS: Sockets = MappingProxyType({})
 _log = logging.getLogger(__name__)
@@ -26,8 +28,10 @@ class KafkaRaftServer:
     """A server that is started once; one process and one loop can run many servers.
 
     `sockets` are already bound sockets of some of its listeners, by name; the server closes them.
-    Connections to other nodes are opened through `outgoing`. After the first failure of its log or
-    disk the server does not recover: `failed` returns the reason, and `stop` closes what is open.
+    Connections to other nodes are opened through `outgoing`. Servers of one process share
+    `open_files`; one by itself takes what the process may have open. After the first failure of its
+    log or disk the server does not recover: `failed` returns the reason, and `stop` closes what is
+    open.
     """
 
     def __init__(
@@ -36,12 +40,14 @@ class KafkaRaftServer:
         *,
         sockets: Sockets = _NO_SOCKETS,
         files: FileSystem | None = None,
+        open_files: OpenFiles | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._environment = ServerEnvironment(
             config=config,
             sockets=sockets,
             files=files or RealFileSystem(),
+            open_files=open_files or OpenFiles(log_file_count_max(config.network.connections_max)),
             clock=clock or SystemClock(),
             outgoing=Outgoing(),
         )

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from kvorum.node.errors import NodeFailedError
-from kvorum.node.serving.connection_quotas import raise_descriptor_limit
+from kvorum.node.open_file_limit import raise_descriptor_limit
 from kvorum.node.tasks import cancel_and_wait
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -29,6 +29,7 @@ from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.node.serving.socket_server import SocketServer
 from kvorum.storage.files import FileSystem
+from kvorum.storage.open_files import OpenFiles
 
 Services = TypeVar("Services")
 
@@ -38,12 +39,14 @@ class ServerEnvironment:
     """The parts that a server receives from outside.
 
     `sockets` are already bound sockets of some of its listeners, by name; the server closes them.
-    Connections to other nodes are opened through `outgoing`.
+    Connections to other nodes are opened through `outgoing`. The logs of all servers in the process
+    share `open_files`.
     """
 
     config: NodeConfig
     sockets: Sockets
     files: FileSystem
+    open_files: OpenFiles
     clock: Clock
     outgoing: Outgoing
 
@@ -55,6 +58,7 @@ class SharedServer:
     config: NodeConfig
     directories: NodeDirectories
     files: FileSystem
+    open_files: OpenFiles
     clock: Clock
     random: Random
     sockets: Sockets
@@ -114,6 +118,7 @@ async def open_shared_server(
     limits = usable_limits(
         total_max=config.network.connections_max,
         per_address_max=config.network.connections_per_ip_max,
+        has_logs=config.is_broker,
         overrides=config.network.connections_per_ip_overrides,
     )
     rates = ConnectionRates(rate_limits(config), lambda: loader.published.client_quotas)
@@ -129,6 +134,7 @@ async def open_shared_server(
         config=config,
         directories=directories,
         files=files,
+        open_files=environment.open_files,
         clock=clock,
         random=SystemRandom(),
         sockets=sockets,

@@ -9,7 +9,8 @@
     │   └── PropertiesFormatError    text that java.util.Properties could not load either
     ├── UnknownVersionError          a file of a format version this release does not know
     ├── DiskError                    the operating system refused; `errno` says why
-    │   └── DiskFullError            no space left on the device, or the quota is used up
+    │   ├── DiskFullError            no space left on the device, or the quota is used up
+    │   └── TooManyOpenFilesError    no descriptor is left; the disk is sound
     ├── PoisonedError                used after a failed write or fsync: open it anew
     ├── DirectoryLockedError         another process or node owns the directory
     ├── MissingSnapshotError         a snapshot that must be there is not
@@ -83,6 +84,10 @@ class DiskError(StorageError):
 
 class DiskFullError(DiskError):
     """There is no space left for a write."""
+
+
+class TooManyOpenFilesError(DiskError):
+    """There is no descriptor left for a file; the disk itself refused nothing."""
 
 
 class PoisonedError(StorageError):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
 import struct
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -21,9 +22,10 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Protocol
 
-from kvorum.storage.errors import DiskError, DiskFullError
+from kvorum.storage.errors import DiskError, DiskFullError, TooManyOpenFilesError
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE})
 _NS_PER_MS = 1_000_000
 _FULL_DISK_ADVICE = "Free some space on that volume and start the node again"
 
@@ -59,7 +61,7 @@ class OpenFile(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the file; closing twice is allowed."""
+        """Close the file; closing twice is allowed. One that nobody refers to is closed as well."""
         ...
 
 
@@ -137,7 +139,7 @@ class Descriptor:
     A response that is being sent thus keeps a file open after its segment was closed or deleted.
     """
 
-    __slots__ = ("number",)
+    __slots__ = ("__weakref__", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -335,7 +337,16 @@ def disk_error(error: OSError, *, path: Path, doing: str) -> DiskError:
     problem = f"{doing} failed: {error.strerror or error}"
     if error.errno in _NO_SPACE:
         return DiskFullError(problem, errno=error.errno, file=path, advice=_FULL_DISK_ADVICE)
+    if is_out_of_descriptors(error):
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        advice = f"Raise the limit of open files (ulimit -n), which is {limit} for this process"
+        return TooManyOpenFilesError(problem, errno=error.errno, file=path, advice=advice)
     return DiskError(problem, errno=error.errno, file=path)
+
+
+def is_out_of_descriptors(error: OSError) -> bool:
+    """Return whether the process, or the whole system, has too many files open."""
+    return error.errno in _NO_DESCRIPTOR
 
 
 def read_whole(files: FileSystem, path: Path) -> bytes:

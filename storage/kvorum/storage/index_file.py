@@ -85,6 +85,11 @@ class IndexFile:
         with disk_errors(self.path, "syncing"):
             self._opened().sync()
 
+    def move_to(self, path: Path) -> None:
+        """Go on with the file under its new name."""
+        self.close()
+        self._file, self.path = None, path
+
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:

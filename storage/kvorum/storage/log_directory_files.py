@@ -1,39 +1,93 @@
 """The file system as one log directory uses it: what the disk refuses takes the directory offline.
 
 Every access of the directory's logs, checkpoints and cleaner passes here, so no caller can miss a
-failure. The error goes on to the caller as it is. Two refusals are none of the disk's: a name that
-is not there where a caller only looks, and a file that was closed while another thread read it.
+failure. The error goes on to the caller as it is. Three refusals are none of the disk's: a name
+that is not there where a caller only looks, a file that was closed while another thread read it,
+and a descriptor that the process does not get.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from kvorum.storage.files import Descriptor, FileSystem, HeldLock, OpenFile, disk_error
+from kvorum.storage.files import (
+    Descriptor,
+    FileSystem,
+    HeldLock,
+    OpenFile,
+    disk_error,
+    is_out_of_descriptors,
+)
 from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
+from kvorum.storage.open_files import OpenFiles
 
 _ReportError: TypeAlias = Callable[[OSError, Path, str], None]
 _CLOSED_MEANWHILE: Final = errno.EBADF
 
 
-class _WatchedFile:
-    """An open file whose failures are reported."""
+class _LogFile:
+    """A file whose failures are reported, and which is open in turns with others."""
 
-    __slots__ = ("_file", "_path", "_report")
+    __slots__ = (
+        "_again",
+        "_file",
+        "_is_closed",
+        "_open_files",
+        "_path",
+        "_report",
+        "is_used",
+    )
 
-    def __init__(self, file: OpenFile, path: Path, report: _ReportError) -> None:
-        self._file = file
+    def __init__(
+        self,
+        path: Path,
+        again: Callable[[], OpenFile],
+        open_files: OpenFiles,
+        report: _ReportError,
+    ) -> None:
         self._path = path
+        self._again = again
+        self._open_files = open_files
         self._report = report
+        self._is_closed = False
+        self._file: OpenFile | None = None
+        self.is_used = False
+
+    def open(self, opening: Callable[[], OpenFile]) -> OpenFile:
+        """Open the file by `opening`, if it is not open."""
+        # Once the file is closed, its name may become that of another one.
+        with self._open_files.lock:
+            if self._is_closed:
+                raise OSError(_CLOSED_MEANWHILE, os.strerror(_CLOSED_MEANWHILE), str(self._path))
+            file = self._file
+            if file is None:
+                self.is_used = False
+                file = self._file = self._open_files.open(self, opening)
+            return file
+
+    def _opened(self) -> OpenFile:
+        file = self._file
+        if file is None:
+            return self.open(self._again)
+        self.is_used = True
+        return file
+
+    def let_go(self) -> Descriptor | None:
+        """Drop the open file, and return its descriptor if the system has one."""
+        # It is not closed: another thread may be reading it.
+        file, self._file = self._file, None
+        return None if file is None else file.shared_descriptor()
 
     def read_at(self, position: int, size: int) -> bytes:
         """Return up to `size` bytes from `position`; fewer only where the file ends."""
         try:
-            return self._file.read_at(position, size)
+            return self._opened().read_at(position, size)
         except OSError as error:
             self._report(error, self._path, "reading")
             raise
@@ -41,7 +95,7 @@ class _WatchedFile:
     def write_at(self, position: int, data: bytes | memoryview) -> None:
         """Write all of `data` at `position`; an OSError may leave a part of it written."""
         try:
-            self._file.write_at(position, data)
+            self._opened().write_at(position, data)
         except OSError as error:
             self._report(error, self._path, "writing")
             raise
@@ -49,7 +103,7 @@ class _WatchedFile:
     def truncate(self, size: int) -> None:
         """Cut the file to `size` bytes."""
         try:
-            self._file.truncate(size)
+            self._opened().truncate(size)
         except OSError as error:
             self._report(error, self._path, "truncating")
             raise
@@ -57,7 +111,7 @@ class _WatchedFile:
     def size(self) -> int:
         """Return how many bytes the file has."""
         try:
-            return self._file.size()
+            return self._opened().size()
         except OSError as error:
             self._report(error, self._path, "measuring")
             raise
@@ -65,30 +119,46 @@ class _WatchedFile:
     def sync(self) -> None:
         """Return once everything written to the file is durable."""
         try:
-            self._file.sync()
+            self._opened().sync()
         except OSError as error:
             self._report(error, self._path, "syncing")
             raise
 
     def shared_descriptor(self) -> Descriptor | None:
         """Return the system's descriptor; what is sent from it is not watched, as in Kafka."""
-        return self._file.shared_descriptor()
+        try:
+            return self._opened().shared_descriptor()
+        except OSError as error:
+            self._report(error, self._path, "opening")
+            raise
 
     def close(self) -> None:
         """Close the file; closing twice is allowed."""
-        self._file.close()
+        with self._open_files.lock:
+            self._is_closed = True
+            self._open_files.forget(self)
+            file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
 
 class LogDirectoryFiles:
     """A `FileSystem` for what is in `directory`; failures go to `channel`."""
 
-    def __init__(self, files: FileSystem, directory: Path, channel: LogDirFailureChannel) -> None:
+    def __init__(
+        self,
+        files: FileSystem,
+        directory: Path,
+        channel: LogDirFailureChannel,
+        open_files: OpenFiles,
+    ) -> None:
         self._files = files
         self._directory = directory
         self._channel = channel
+        self._open_files = open_files
 
     def _report(self, error: OSError, path: Path, doing: str) -> None:
-        if error.errno != _CLOSED_MEANWHILE:
+        if error.errno != _CLOSED_MEANWHILE and not is_out_of_descriptors(error):
             failure = disk_error(error, path=path, doing=doing)
             self._channel.maybe_add_offline_log_dir(self._directory, failure)
 
@@ -106,14 +176,27 @@ class LogDirectoryFiles:
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
         """Open a file; with `create` an empty one is made where there is none."""
         with self._watched(path, "opening", None if create else FileNotFoundError):
-            file = self._files.open(path, create=create, read_only=read_only)
-        return _WatchedFile(file, path, self._report)
+            return self._log_file(
+                path,
+                partial(self._files.open, path, create=create, read_only=read_only),
+                again=partial(self._files.open, path, read_only=read_only),
+            )
 
     def create_exclusively(self, path: Path) -> OpenFile:
         """Create and open a file that must not be there yet (FileExistsError)."""
         with self._watched(path, "creating", FileExistsError):
-            file = self._files.create_exclusively(path)
-        return _WatchedFile(file, path, self._report)
+            return self._log_file(
+                path,
+                partial(self._files.create_exclusively, path),
+                again=partial(self._files.open, path),
+            )
+
+    def _log_file(
+        self, path: Path, opening: Callable[[], OpenFile], *, again: Callable[[], OpenFile]
+    ) -> OpenFile:
+        file = _LogFile(path, again, self._open_files, self._report)
+        file.open(opening)
+        return file
 
     def exists(self, path: Path) -> bool:
         """Return whether a file or directory of that name exists."""
@@ -123,12 +206,14 @@ class LogDirectoryFiles:
     def list_names(self, directory: Path) -> list[str]:
         """Return the names of all entries of a directory, sorted."""
         with self._watched(directory, "listing", FileNotFoundError):
-            return self._files.list_names(directory)
+            return self._open_files.with_descriptors(lambda: self._files.list_names(directory))
 
     def list_directories(self, directory: Path) -> list[str]:
         """Return the names of the directories in a directory, sorted."""
         with self._watched(directory, "listing"):
-            return self._files.list_directories(directory)
+            return self._open_files.with_descriptors(
+                lambda: self._files.list_directories(directory)
+            )
 
     def make_directory(self, path: Path) -> None:
         """Create a directory and its parents where they are missing."""
@@ -138,7 +223,7 @@ class LogDirectoryFiles:
     def remove_directory(self, path: Path) -> None:
         """Delete a directory with everything in it; a missing one is no error."""
         with self._watched(path, "removing"):
-            self._files.remove_directory(path)
+            self._open_files.with_descriptors(lambda: self._files.remove_directory(path))
 
     def rename(self, source: Path, target: Path) -> None:
         """Move a file over `target` in one step."""
@@ -168,9 +253,9 @@ class LogDirectoryFiles:
     def sync_directory(self, directory: Path) -> None:
         """Return once the names in `directory` are durable."""
         with self._watched(directory, "syncing"):
-            self._files.sync_directory(directory)
+            self._open_files.with_descriptors(lambda: self._files.sync_directory(directory))
 
     def lock(self, path: Path) -> HeldLock | None:
         """Take the exclusive lock on a file, created if need be; return None if it is held."""
         with self._watched(path, "locking"):
-            return self._files.lock(path)
+            return self._open_files.with_descriptors(lambda: self._files.lock(path))

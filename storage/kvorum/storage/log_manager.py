@@ -13,7 +13,12 @@ from pathlib import Path
 from random import Random
 
 from kvorum.storage.clean_shutdown import write_clean_shutdown
-from kvorum.storage.errors import CorruptFileError, DiskError, StorageError
+from kvorum.storage.errors import (
+    CorruptFileError,
+    DiskError,
+    StorageError,
+    TooManyOpenFilesError,
+)
 from kvorum.storage.files import disk_errors
 from kvorum.storage.log_directory import FoundDirectories, LogDirectory
 from kvorum.storage.log_loader import LogCheckpoint
@@ -87,6 +92,9 @@ class LogManager:
         """Take a directory offline if it fails within the block, unless it is the last one."""
         try:
             yield
+        except TooManyOpenFilesError:
+            # The directory is sound, and has logs in it.
+            raise
         except DiskError as error:
             self.handle_log_dir_failure(directory)
             if not self.directories:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from kvorum.storage.batch_checks import continues
 from kvorum.storage.batch_header import HEADER_SIZE, BatchHeader, header_at
-from kvorum.storage.errors import CorruptLogError, DiskError
+from kvorum.storage.errors import CorruptLogError, DiskError, TooManyOpenFilesError
 from kvorum.storage.file_records import FileRecords
-from kvorum.storage.files import FileSystem, disk_error, disk_errors
+from kvorum.storage.files import FileSystem, disk_error, disk_errors, is_out_of_descriptors
 from kvorum.storage.index_file import IndexFile
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.names import (
@@ -220,18 +220,23 @@ class Segment:
         try:
             self.file.write_at(position, data)
         except OSError as error:
-            self._take_back(position, error)
+            # Without a descriptor, nothing was written.
+            if not is_out_of_descriptors(error):
+                self._take_back(position, error)
+            raise disk_error(error, path=self.path, doing="appending") from error
         for header in headers:
             self.note_batch(position, header)
             position += header.size
         try:
-            self._offset_file.store_new()
-            self._time_file.store_new()
+            # Entries that are not stored for want of a descriptor are stored with later ones.
+            with suppress(TooManyOpenFilesError):
+                self._offset_file.store_new()
+                self._time_file.store_new()
         except DiskError as error:
             raise SegmentRollbackError(error.problem, errno=error.errno, file=self.path) from error
 
     def _take_back(self, position: int, error: OSError) -> None:
-        """Remove the bytes that a failed write may have left behind `position`, and raise."""
+        """Remove the bytes that a failed write may have left behind `position`."""
         try:
             self.file.truncate(position)
         except OSError as second_error:
@@ -239,7 +244,6 @@ class Segment:
             raise SegmentRollbackError(
                 problem, errno=second_error.errno, file=self.path
             ) from second_error
-        raise disk_error(error, path=self.path, doing="appending") from error
 
     def continues(self, header: BatchHeader) -> bool:
         """Return whether a batch may follow the last one of the segment."""
@@ -475,13 +479,19 @@ class Segment:
         return self._rename_files(self._suffix + DELETED_SUFFIX)
 
     def change_suffix(self, suffix: str) -> None:
-        """Rename the files to those of a segment that ends in `suffix`, the .log file first."""
+        """Rename the files to those of a segment that ends in `suffix`, the .log file first.
+
+        They are opened anew under their names; nobody else may use the segment meanwhile.
+        """
         self._rename_files(suffix)
         self._suffix = suffix
         self.path = self._path(LOG_SUFFIX)
-        self._offset_file.path = self._path(OFFSET_INDEX_SUFFIX)
-        self._time_file.path = self._path(TIME_INDEX_SUFFIX)
-        self.transaction_index.path = self._path(TRANSACTION_INDEX_SUFFIX)
+        self._offset_file.move_to(self._path(OFFSET_INDEX_SUFFIX))
+        self._time_file.move_to(self._path(TIME_INDEX_SUFFIX))
+        self.transaction_index.move_to(self._path(TRANSACTION_INDEX_SUFFIX))
+        with disk_errors(self.path, "opening"):
+            self.file.close()
+            self.file = self._files.open(self.path)
 
     def _rename_files(self, suffix: str) -> list[Path]:
         """Let the files end in another suffix; return the new paths of those that there are."""

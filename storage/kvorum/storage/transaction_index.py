@@ -135,6 +135,11 @@ class TransactionIndex:
             if self._file is not None:
                 self._file.sync()
 
+    def move_to(self, path: Path) -> None:
+        """Go on with the file under its new name."""
+        self.close()
+        self.path = path
+
     def close(self) -> None:
         """Close the file."""
         file, self._file = self._file, None

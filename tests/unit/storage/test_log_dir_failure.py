@@ -15,6 +15,7 @@ from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.log_directory import LogDirectory
 from kvorum.storage.log_directory_files import LogDirectoryFiles
 from kvorum.storage.log_manager import LogManager
+from kvorum.storage.open_files import OpenFiles
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.storage.unified_log import UnifiedLog
 
@@ -32,7 +33,7 @@ class TwoDirectories:
         self.directories: list[LogDirectory] = []
         for number, root in enumerate((FIRST, SECOND)):
             self.files.make_directory(root)
-            watched = LogDirectoryFiles(self.files, root, channel)
+            watched = LogDirectoryFiles(self.files, root, channel, OpenFiles(1))
             self.directories.append(
                 LogDirectory(root, bytes([number]) * 16, watched, was_clean=False)
             )

@@ -15,6 +15,7 @@ from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.log_directory_files import LogDirectoryFiles
 from kvorum.storage.names import LOG_SUFFIX, offset_name
+from kvorum.storage.open_files import OpenFiles
 
 END = 20
 
@@ -76,7 +77,7 @@ def test_a_range_of_a_log_directory_outlives_its_file(tmp_path: Path) -> None:
     """What a broker sends is such a range; without the descriptor there would be no sendfile."""
     failures: list[Path] = []
     channel = LogDirFailureChannel(lambda path, _: failures.append(path))
-    files = LogDirectoryFiles(RealFileSystem(), tmp_path, channel)
+    files = LogDirectoryFiles(RealFileSystem(), tmp_path, channel, OpenFiles(1))
     path = tmp_path / "0.log"
     file = files.open(path, create=True)
     file.write_at(0, b"0123456789")

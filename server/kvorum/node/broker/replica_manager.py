@@ -41,6 +41,7 @@ from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.cleaner_thread import CleanerThread
 from kvorum.node.broker.log_dir_failure_handler import LogDirFailureHandler
 from kvorum.node.broker.log_flusher import LogFlusher
+from kvorum.node.broker.log_retention import delete_old_segments, remove_marked_files
 from kvorum.node.broker.replica_alter_log_dirs_manager import (
     MoveEnvironment,
     ReplicaAlterLogDirsManager,
@@ -54,7 +55,7 @@ from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.tasks import cancel_and_wait
-from kvorum.storage.errors import DiskError, StorageError
+from kvorum.storage.errors import DiskError, StorageError, TooManyOpenFilesError
 from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.log_directory import LogDirectory
 from kvorum.storage.log_manager import LogManager
@@ -70,6 +71,8 @@ _log = logging.getLogger(__name__)
 _MS_PER_S: Final = 1000
 HOSTED_AT_ONCE: Final = 16
 """How many new logs are made in one turn of the thread for disks: others wait for it meanwhile."""
+REFUSED_RETRY_MS: Final = 5_000
+"""How much later a partition is tried again that could not be hosted for want of descriptors."""
 DELETION_CHECK_MS: Final = 5_000
 """How often files are looked for whose delay (``file.delete.delay.ms``) is over."""
 
@@ -131,6 +134,8 @@ class ReplicaManager:
         self._logs: LogManager | None = None
         # One thread, so that one thing at a time is done, and the last one ends before a shutdown.
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kvorum-logs")
+        # Those that got no descriptors are tried again.
+        self._refused: set[tuple[bytes, int]] = set()
         self._seen = MetadataImage()
         self._changed = asyncio.Event()
         self._is_current = asyncio.Event()
@@ -245,8 +250,14 @@ class ReplicaManager:
                 )
             ),
             asyncio.create_task(self._repeat(lambda: self._delete_logs(logs), DELETION_CHECK_MS)),
-            asyncio.create_task(self._delete_old_segments()),
-            asyncio.create_task(self._remove_marked_files()),
+            asyncio.create_task(
+                delete_old_segments(
+                    self._online, self._clock, interval_ms=self._settings.retention_check_ms
+                )
+            ),
+            asyncio.create_task(
+                remove_marked_files(self._online, self._clock, interval_ms=DELETION_CHECK_MS)
+            ),
             asyncio.create_task(self._shrink_isrs()),
             asyncio.create_task(self._send(self._alter_partition.run)),
             asyncio.create_task(self._send(self._assignments.run)),
@@ -342,12 +353,15 @@ class ReplicaManager:
         """Follow the changes from the last image seen to this one."""
         async with self._replica_state_change_lock:
             await self._follow(image)
+        if self._refused:
+            asyncio.get_running_loop().call_later(REFUSED_RETRY_MS / _MS_PER_S, self._changed.set)
 
     async def _follow(self, image: MetadataImage) -> None:
         before, self._seen = self._seen, image
         if image.configs is not before.configs:
             self.quotas.update(image.configs, self._settings.broker_id)
-        changes = local_changes(before.topics, image.topics, self._settings.broker_id)
+        again, self._refused = self._refused, set()
+        changes = local_changes(before.topics, image.topics, self._settings.broker_id, again=again)
         for info in changes.deletes:
             await self._delete(info)
         if changes.deletes:
@@ -462,6 +476,8 @@ class ReplicaManager:
                     now_ms=self._clock.wall_ms(),
                 )
             except StorageError as error:
+                if isinstance(error, TooManyOpenFilesError):
+                    self._refused.add(info.key)
                 _log.error(LogEvent("A partition cannot be hosted", error=str(error)))
                 continue
             if leads:
@@ -493,28 +509,6 @@ class ReplicaManager:
     async def _on_disk(self, work: Callable[[], Result]) -> Result:
         """Run what may block in the thread for it, behind what was begun before."""
         return await asyncio.get_running_loop().run_in_executor(self._disk, work)
-
-    async def _delete_old_segments(self) -> None:
-        """Apply retention again and again; a log is changed only in the event loop, its owner."""
-        while True:
-            await asyncio.sleep(self._settings.retention_check_ms / _MS_PER_S)
-            for partition in self._online():
-                try:
-                    for log in partition.logs:
-                        log.delete_old_segments(now_ms=self._clock.wall_ms())
-                except StorageError as error:
-                    _log.error(LogEvent("Old segments were not deleted", error=str(error)))
-                await asyncio.sleep(0)
-
-    async def _remove_marked_files(self) -> None:
-        """Remove the files of deleted segments, and of those that were compacted."""
-        while True:
-            await asyncio.sleep(DELETION_CHECK_MS / _MS_PER_S)
-            for log in [log for partition in self._online() for log in partition.logs]:
-                try:
-                    log.remove_marked(now_ms=self._clock.wall_ms())
-                except StorageError as error:
-                    _log.error(LogEvent("Deleted files were not removed", error=str(error)))
 
     async def _shrink_isrs(self) -> None:
         """Look again and again for followers that lag (Kafka's isr-expiration)."""

@@ -19,6 +19,8 @@ from kvorum.node.embedded.node import (
     size_of,
 )
 from kvorum.node.errors import NodeFailedError
+from kvorum.node.open_file_limit import log_file_count_max
+from kvorum.storage.open_files import OpenFiles
 
 LOOK_SECONDS = 0.1
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -44,8 +46,14 @@ class EmbeddedCluster:
         self.folder = folder
         self._overrides = overrides
         self._places = {place.node_id: place for place in places_of(folder, size)}
+        # All nodes have the descriptors of one process.
+        self._open_files = OpenFiles(log_file_count_max())
         self._nodes = prepare_nodes(
-            folder, list(self._places.values()), broker_port=broker_port, overrides=overrides
+            folder,
+            list(self._places.values()),
+            broker_port=broker_port,
+            overrides=overrides,
+            open_files=self._open_files,
         )
         self._groups: tuple[frozenset[int], ...] = ()
         self._addresses = {
@@ -191,7 +199,10 @@ class EmbeddedCluster:
             embedded.node.outgoing.cut_off(cut_off)
 
     def _prepare(self, place: Place) -> EmbeddedNode:
-        return prepare_nodes(self.folder, [place], overrides=self._overrides)[place.node_id]
+        nodes = prepare_nodes(
+            self.folder, [place], overrides=self._overrides, open_files=self._open_files
+        )
+        return nodes[place.node_id]
 
     def _release(self) -> None:
         """Close the sockets of killed nodes that were not restarted."""

@@ -31,6 +31,7 @@ from kvorum.node.serving.socket_server import bind
 from kvorum.storage.files import FileSystem, RealFileSystem, disk_errors, replace_durably
 from kvorum.storage.java_properties import store_java_properties
 from kvorum.storage.meta_properties import META_PROPERTIES_FILE
+from kvorum.storage.open_files import OpenFiles
 
 BROKER_LISTENER: Final = "PLAINTEXT"
 CONTROLLER_LISTENER: Final = "CONTROLLER"
@@ -148,6 +149,7 @@ def prepare_nodes(
     broker_port: int | None = None,
     overrides: Mapping[str, str] = _NOTHING,
     files: FileSystem | None = None,
+    open_files: OpenFiles | None = None,
 ) -> dict[int, EmbeddedNode]:
     """Return nodes of the cluster in `folder`; existing data is used.
 
@@ -165,7 +167,9 @@ def prepare_nodes(
         if identity is None and not all(_is_formatted(place) for place in places):
             identity = _store_new_identity(folder, places, bound)
         nodes = {
-            place.node_id: _make(place, identity, bound[place.node_id], overrides, files)
+            place.node_id: _make(
+                place, identity, bound[place.node_id], overrides, files=files, open_files=open_files
+            )
             for place in places
         }
         undoing.pop_all()
@@ -214,7 +218,9 @@ def _make(
     identity: ClusterIdentity | None,
     sockets: Mapping[str, socket.socket],
     overrides: Mapping[str, str],
+    *,
     files: FileSystem | None,
+    open_files: OpenFiles | None,
 ) -> EmbeddedNode:
     ports = {name: _port(bound) for name, bound in sockets.items()}
     before = load_properties(place.properties) if place.properties.exists() else {}
@@ -225,7 +231,7 @@ def _make(
     if identity is not None and not _is_formatted(place):
         _format(config, place, identity)
     return EmbeddedNode(
-        node=KafkaRaftServer(config, sockets=sockets, files=files),
+        node=KafkaRaftServer(config, sockets=sockets, files=files, open_files=open_files),
         place=place,
         broker_port=ports.get(BROKER_LISTENER),
         controller_port=ports.get(CONTROLLER_LISTENER),

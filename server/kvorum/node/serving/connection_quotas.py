@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import resource
 import socket
 from collections import Counter
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.events.rare_events import RareEvents
+from kvorum.node.open_file_limit import connection_count_max
 from kvorum.node.serving.connection_rates import (
     AT_ONCE,
     UNLIMITED,
@@ -23,8 +23,6 @@ from kvorum.node.serving.connection_rates import (
     RateLimits,
 )
 
-RESERVED_DESCRIPTORS = 128
-"""Reserved for the log, snapshots, connections to other nodes and other files of the process."""
 _log = logging.getLogger(__name__)
 
 
@@ -98,7 +96,11 @@ class ConnectionQuotas:
 
 
 def usable_limits(
-    *, total_max: int, per_address_max: int, overrides: Mapping[str, int] = MappingProxyType({})
+    *,
+    total_max: int,
+    per_address_max: int,
+    has_logs: bool,
+    overrides: Mapping[str, int] = MappingProxyType({}),
 ) -> Limits:
     """Return the configured limits, lowered to what this process's descriptors allow.
 
@@ -107,12 +109,7 @@ def usable_limits(
     by_address = {
         address: maximum for host, maximum in overrides.items() for address in _addresses(host)
     }
-    limits = Limits(total_max, per_address_max, by_address)
-    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if descriptors == resource.RLIM_INFINITY:
-        return limits
-    usable = max(descriptors - RESERVED_DESCRIPTORS, descriptors // 2)
-    return limits._replace(total_max=min(limits.total_max, usable))
+    return Limits(connection_count_max(total_max, has_logs=has_logs), per_address_max, by_address)
 
 
 def _addresses(host: str) -> set[str]:
@@ -138,10 +135,3 @@ def rate_limits(config: NodeConfig) -> RateLimits:
         window_ms=network.quota_window_seconds * 1000.0,
         sample_count=network.quota_window_count,
     )
-
-
-def raise_descriptor_limit() -> None:
-    """Raise this process's limit of open files to the hard limit."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -31,11 +31,14 @@ from kvorum.storage.errors import DiskError
 from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.log_directory import LogDirectory
 from kvorum.storage.log_directory_files import LogDirectoryFiles
+from kvorum.storage.open_files import OpenFiles
 from kvorum.storage.unified_log import UnifiedLog
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 from kvorum.wire.primitives import Message
 
+OPEN_FILES_MAX: Final = 4
+"""Fewer than the logs have, so that files are let go and opened again."""
 PUMP_MS: Final = 10
 
 
@@ -186,7 +189,8 @@ class BrokerSession:
             guard=self._process.guard_reply,
             flush_later=self._unflushed.add,
         )
-        files = LogDirectoryFiles(self._disk, ROOT, LogDirFailureChannel(self._on_log_dir_failure))
+        failures = LogDirFailureChannel(self._on_log_dir_failure)
+        files = LogDirectoryFiles(self._disk, ROOT, failures, OpenFiles(OPEN_FILES_MAX))
         directory = LogDirectory(ROOT, directory_id(self._id), files, was_clean=self._was_clean)
         replicas = Replicas(owner, self._around, directory)
         replicas.startup(self.image)

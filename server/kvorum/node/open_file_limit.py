@@ -1,0 +1,39 @@
+"""The limit of this process's open files, and what connections and logs get of it.
+
+Some descriptors are reserved for everything else. On a node with logs, connections get half of the
+others, or what ``max.connections`` says if that is less; the files of logs get what is left.
+"""
+
+from __future__ import annotations
+
+import resource
+from typing import Final
+
+RESERVED_DESCRIPTORS: Final = 128
+"""Reserved for the metadata log, snapshots, connections to other nodes and what is short-lived."""
+_UNLIMITED: Final = 2**31 - 1
+
+
+def raise_descriptor_limit() -> None:
+    """Raise this process's limit of open files to the hard limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def connection_count_max(wanted: int, *, has_logs: bool) -> int:
+    """Return how many connections a node may have that is configured for `wanted`."""
+    usable = _usable_descriptors()
+    return min(wanted, usable // 2 if has_logs else usable)
+
+
+def log_file_count_max(connections_wanted: int = _UNLIMITED) -> int:
+    """Return how many files logs may have open, beside so many connections."""
+    return _usable_descriptors() - connection_count_max(connections_wanted, has_logs=True)
+
+
+def _usable_descriptors() -> int:
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return _UNLIMITED
+    return max(limit - RESERVED_DESCRIPTORS, limit // 2)

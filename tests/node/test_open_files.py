@@ -1,0 +1,129 @@
+"""A broker with few descriptors: its partitions are served, and refused only for a while."""
+
+import asyncio
+import errno
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.node.embedded_cluster import prepare_node
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import FETCH_VERSION, PRODUCE_VERSION, batch, produce, values
+from tests.support.topics import create
+from tests.support.waiting import wait_for, wait_for_async
+
+from kvorum.storage.files import OpenFile, RealFileSystem
+from kvorum.storage.open_files import OpenFiles
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchRequestFetchTopic,
+    FetchResponse,
+)
+from kvorum.wire.messages.produce import (
+    ProduceRequest,
+    ProduceRequestPartitionProduceData,
+    ProduceRequestTopicProduceData,
+    ProduceResponse,
+)
+
+OPEN_MAX = 5
+PARTITION_COUNT = 40
+
+
+def produce_to_all(address: str, topic: str) -> set[int]:
+    """Write a record, its partition's number, to every partition; return the error codes."""
+    data = [
+        ProduceRequestPartitionProduceData(index, batch(str(index).encode()))
+        for index in range(PARTITION_COUNT)
+    ]
+    body = ProduceRequest(
+        None, -1, 5000, [ProduceRequestTopicProduceData(topic, partition_data=data)]
+    )
+    with RawClient(address) as client:
+        (answered,) = client.ask(body, ProduceResponse, PRODUCE_VERSION).responses
+    return {one.error_code for one in answered.partition_responses}
+
+
+def fetch_all(address: str, topic: str) -> Mapping[int, list[bytes | None]]:
+    wishes = [
+        FetchRequestFetchPartition(index, fetch_offset=0, partition_max_bytes=1 << 20)
+        for index in range(PARTITION_COUNT)
+    ]
+    request = FetchRequest(
+        max_bytes=1 << 20, topics=[FetchRequestFetchTopic(topic, partitions=wishes)]
+    )
+    with RawClient(address) as client:
+        (answered,) = client.ask(request, FetchResponse, FETCH_VERSION).responses
+    return {one.partition_index: values(one) for one in answered.partitions}
+
+
+def open_log_files(folder: Path) -> int:
+    """Count the files of topics' logs that this process has open."""
+    links = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    return sum(
+        folder in path.parents and not path.parent.name.startswith("__cluster_metadata")
+        for path in map(Path.readlink, links)
+        if path.suffix in {".log", ".index", ".timeindex"}
+    )
+
+
+@pytest.mark.asyncio
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not tell which files are open")
+async def test_many_more_partitions_than_open_files_are_served(tmp_path: Path) -> None:
+    open_files = OpenFiles(OPEN_MAX)
+    embedded = prepare_node(tmp_path, open_files=open_files)
+    await embedded.node.start()
+    address = embedded.bootstrap_servers
+    try:
+        await asyncio.to_thread(create, address, "wide", partition_count=PARTITION_COUNT)
+        assert await asyncio.to_thread(produce_to_all, address, "wide") == {ErrorCode.NONE}
+        found = await asyncio.to_thread(fetch_all, address, "wide")
+        assert found == {index: [str(index).encode()] for index in range(PARTITION_COUNT)}
+        # What a response was sent from is let go with the response.
+        await wait_for_async(lambda: open_files.count <= OPEN_MAX, "nothing is being sent")
+        assert 0 < open_log_files(tmp_path) <= OPEN_MAX
+    finally:
+        await embedded.node.stop()
+
+
+class ShortOfDescriptors(RealFileSystem):
+    """A file system that opens no file of the topic `late` until the process may have more."""
+
+    is_short = True
+
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
+        if self.is_short and path.parent.name.startswith("late-"):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return super().open(path, create=create, read_only=read_only)
+
+
+@pytest.mark.asyncio
+async def test_a_partition_that_gets_no_descriptor_is_hosted_once_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("kvorum.node.broker.replica_manager.REFUSED_RETRY_MS", 10)
+    files = ShortOfDescriptors()
+    embedded = prepare_node(tmp_path, files=files)
+    await embedded.node.start()
+    address = embedded.bootstrap_servers
+
+    def write(topic: str) -> int:
+        with RawClient(address) as client:
+            return produce(client, topic, batch(b"value")).error_code
+
+    try:
+        await asyncio.to_thread(create, address, "late")
+        assert await asyncio.to_thread(write, "late") == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert "limit of open files" in caplog.text
+        await asyncio.to_thread(create, address, "other")
+        assert await asyncio.to_thread(write, "other") == ErrorCode.NONE
+        files.is_short = False
+        await asyncio.to_thread(
+            wait_for, lambda: write("late") == ErrorCode.NONE, "the refused partition is hosted"
+        )
+    finally:
+        await embedded.node.stop()
