@@ -135,7 +135,7 @@ class ReplicaManager:
         # One thread, so that one thing at a time is done, and the last one ends before a shutdown.
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kvorum-logs")
         # Those that got no descriptors are tried again.
-        self._refused: set[tuple[bytes, int]] = set()
+        self._refused: dict[tuple[bytes, int], TooManyOpenFilesError] = {}
         self._seen = MetadataImage()
         self._changed = asyncio.Event()
         self._is_current = asyncio.Event()
@@ -354,13 +354,15 @@ class ReplicaManager:
         async with self._replica_state_change_lock:
             await self._follow(image)
         if self._refused:
+            count, error = len(self._refused), str(next(iter(self._refused.values())))
+            _log.error(LogEvent("Partitions cannot be hosted for now", count=count, error=error))
             asyncio.get_running_loop().call_later(REFUSED_RETRY_MS / _MS_PER_S, self._changed.set)
 
     async def _follow(self, image: MetadataImage) -> None:
         before, self._seen = self._seen, image
         if image.configs is not before.configs:
             self.quotas.update(image.configs, self._settings.broker_id)
-        again, self._refused = self._refused, set()
+        again, self._refused = self._refused, {}
         changes = local_changes(before.topics, image.topics, self._settings.broker_id, again=again)
         for info in changes.deletes:
             await self._delete(info)
@@ -475,9 +477,10 @@ class ReplicaManager:
                     directory_id=None if assigned == directory_ids.UNASSIGNED else assigned,
                     now_ms=self._clock.wall_ms(),
                 )
+            except TooManyOpenFilesError as error:
+                self._refused[info.key] = error
+                continue
             except StorageError as error:
-                if isinstance(error, TooManyOpenFilesError):
-                    self._refused.add(info.key)
                 _log.error(LogEvent("A partition cannot be hosted", error=str(error)))
                 continue
             if leads:
