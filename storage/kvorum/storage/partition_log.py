@@ -32,6 +32,7 @@ from kvorum.storage.errors import (
     InvalidTruncationError,
     OffsetOutOfRangeError,
     StorageError,
+    TooManyOpenFilesError,
 )
 from kvorum.storage.file_records import FileRecords
 from kvorum.storage.files import FileSystem
@@ -218,7 +219,7 @@ class PartitionLog:
             config=self.config,
             now_ms=now_ms,
         ):
-            with self._poison.on_failure():
+            with self._poison.on_failure(spares=TooManyOpenFilesError):
                 first = headers[0]
                 is_legacy = isinstance(first, LegacyHeader)
                 # The first offset of an old message may be inside of it.
@@ -330,7 +331,7 @@ class PartitionLog:
             target = self._log_end_offset
             if target == self._recovery_point:
                 return target
-            with self._poison.on_failure():
+            with self._poison.on_failure(spares=TooManyOpenFilesError):
                 self._segments.sync_from(self._recovery_point)
                 self._recovery_point_keeper.write(target, durably=False)
             self._recovery_point = target

@@ -44,10 +44,14 @@ class Poison:
         self.take(PoisonedError("the log is closed", file=self._directory))
 
     @contextmanager
-    def on_failure(self) -> Generator[None]:
-        """Poison the log if the block fails: half a change may be on disk."""
+    def on_failure(self, *, spares: type[StorageError] | tuple[()] = ()) -> Generator[None]:
+        """Poison the log if the block fails: half a change may be on disk.
+
+        An error of the class `spares` leaves a block that can be repeated.
+        """
         try:
             yield
         except StorageError as error:
-            self.take(error)
+            if not isinstance(error, spares):
+                self.take(error)
             raise

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from kvorum.storage.errors import TooManyOpenFilesError
 from kvorum.storage.files import FileSystem, disk_errors
 from kvorum.storage.log_config import LogConfig
 from kvorum.storage.names import (
@@ -123,11 +124,15 @@ class SegmentList:
         """Make durable what lies at `offset` or above; may run beside appends and rolls."""
         has_new_names, self._has_new_names = self._has_new_names, False
         segments = self._segments
-        self._sync_sealed(segments, offset)
-        segments[-1].sync()
-        if has_new_names:
-            with disk_errors(self._directory, "syncing"):
-                self._files.sync_directory(self._directory)
+        try:
+            self._sync_sealed(segments, offset)
+            segments[-1].sync()
+            if has_new_names:
+                with disk_errors(self._directory, "syncing"):
+                    self._files.sync_directory(self._directory)
+        except TooManyOpenFilesError:
+            self._has_new_names |= has_new_names
+            raise
 
     def sync_at_close(self, offset: int) -> None:
         """Make all files durable, indexes included; the batches below `offset` are already."""

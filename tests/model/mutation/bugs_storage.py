@@ -154,7 +154,7 @@ MUTANTS = (
             Edit(
                 within="PartitionLog.flush",
                 old="""
-                    with self._poison.on_failure():
+                    with self._poison.on_failure(spares=TooManyOpenFilesError):
                         self._segments.sync_from(self._recovery_point)
                         self._recovery_point_keeper.write(target, durably=False)
                 """,

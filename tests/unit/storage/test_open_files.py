@@ -6,6 +6,7 @@ import errno
 import os
 import resource
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,42 @@ def test_an_append_that_gets_no_descriptor_can_be_repeated() -> None:
     append(log, sent(b"a"))
     assert values_in(log) == [b"a"]
     assert one.failures == []
+
+
+def test_a_flush_that_gets_no_descriptor_can_be_repeated() -> None:
+    one = OneLog()
+    log, other = one.log(0), one.log(1)
+    segments = replace(CONFIG.segments, is_flushed_on_roll=False)
+    log.update_config(replace(CONFIG, segments=segments))
+    for value in (b"a" * 400, b"b" * 400):
+        append(log, sent(value))
+    append(other, sent(b"c"))
+    one.run_out()
+    with pytest.raises(TooManyOpenFilesError):
+        log.flush()
+    one.recover()
+    log.flush()
+    folder = ROOT / "topic-0"
+    names = [path for path in one.files.durable if path.parent == folder]
+    logs = [path for path in names if path.suffix == LOG_SUFFIX]
+    assert [one.files.names[path].synced for path in logs] == [
+        bytes(one.files.names[path].content) for path in logs
+    ]
+    assert len(logs) == 2
+    assert values_in(log) == [b"a" * 400, b"b" * 400]
+
+
+def test_a_segment_that_gets_no_descriptor_begins_later() -> None:
+    one = OneLog()
+    log = one.log()
+    append(log, sent(b"a" * 400))
+    one.run_out()
+    with pytest.raises(TooManyOpenFilesError):
+        append(log, sent(b"b" * 400))
+    one.recover()
+    append(log, sent(b"b" * 400))
+    assert log.log_end_offset == 2
+    assert values_in(log) == [b"a" * 400, b"b" * 400]
 
 
 def test_index_entries_that_get_no_descriptor_are_written_with_later_ones() -> None:
