@@ -23,6 +23,16 @@ class PartitionInfo(NamedTuple):
         """The topic id and the index."""
         return self.topic_id, self.topic_partition.partition
 
+    def is_fetchable(self, broker_id: int) -> bool:
+        """Return whether another broker leads the partition, and does not count on this one.
+
+        A replica in the ISR, or eligible as a leader, vouches for what is committed: only another
+        one may begin with an empty log.
+        """
+        state = self.registration
+        vouching = {state.leader, *state.isr, *state.elr, *state.last_known_elr}
+        return state.has_leader and broker_id not in vouching
+
 
 @dataclass(frozen=True, slots=True)
 class LocalReplicaChanges:

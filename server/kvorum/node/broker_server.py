@@ -280,6 +280,7 @@ def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
         logs=LogManagerSettings(
             producer_expiration_ms=config.logs.producer_id_expiration_ms,
             delete_delay_ms=config.logs.delete_delay_ms,
+            sets_damaged_logs_aside=config.own.sets_damaged_logs_aside,
         ),
         fetchers=_fetcher_settings(config),
         moves=MoveSettings(

@@ -28,6 +28,7 @@ Each error has its file, the byte position in it if that is known, and advice fo
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
 
 class StorageError(Exception):
@@ -56,6 +57,12 @@ class StorageError(Exception):
 
 class CorruptFileError(StorageError):
     """A durable file does not hold what its format demands."""
+
+    def with_advice(self, advice: str) -> Self:
+        """Return the same error with one more piece of advice."""
+        return type(self)(
+            self.problem, file=self.file, offset=self.offset, advice=f"{self.advice}. {advice}"
+        )
 
 
 class CorruptLogError(CorruptFileError):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from typing import Final
 
 from kvorum.storage.clean_shutdown import write_clean_shutdown
 from kvorum.storage.errors import (
@@ -30,14 +31,22 @@ from kvorum.storage.unified_log import UnifiedLog
 from kvorum.storage.unified_log_loader import LogPlace, load_unified_log
 
 _log = logging.getLogger(__name__)
+_SET_ASIDE_ADVICE: Final = (
+    "Or set kvorum.damaged.logs.set.aside=true: the leader of the partition is another broker, and "
+    "the log is then kept under another name and fetched again"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogManagerSettings:
-    """``producer.id.expiration.ms``, and how long the files of a deleted partition are kept."""
+    """``producer.id.expiration.ms``, how long the files of a deleted partition are kept, and more.
+
+    `sets_damaged_logs_aside` says that a log which is damaged at a start is to be fetched anew.
+    """
 
     producer_expiration_ms: int = 86_400_000
     delete_delay_ms: int = 60_000
+    sets_damaged_logs_aside: bool = False
 
 
 class LogManager:
@@ -64,6 +73,7 @@ class LogManager:
         self._random = random
         self._deletions: list[tuple[int, LogDirectory, Path]] = []
         self._preferred: dict[TopicPartition, LogDirectory] = {}
+        self._is_fetchable: Callable[[TopicPartition], bool] = lambda _: False
 
     def startup(
         self,
@@ -71,13 +81,16 @@ class LogManager:
         *,
         now_ms: int,
         assigned: Callable[[TopicPartition], bytes | None] = lambda _: None,
+        is_fetchable: Callable[[TopicPartition], bool] = lambda _: False,
     ) -> None:
         """Load the logs that the last use has left; `hosted` returns a partition's topic id.
 
         A directory whose partition this broker does not host (None), or whose topic has another
         id, is set aside. `assigned` returns the id of the directory in which the metadata has a
-        partition. Raises StorageError.
+        partition. `is_fetchable` says that another broker leads a partition, and that this one does
+        not count for it: such a log may be set aside if it is damaged. Raises StorageError.
         """
+        self._is_fetchable = is_fetchable
         found: dict[LogDirectory, FoundDirectories] = {}
         for directory in self.directories:
             with self._going_on_without(directory):
@@ -118,7 +131,25 @@ class LogManager:
             if topic_id is None:
                 continue
             if self._is_single(directory, topic_partition, assigned(topic_partition)):
-                self._load(directory, topic_partition, topic_id, now_ms)
+                self._load_unless_damaged(directory, topic_partition, topic_id, now_ms)
+
+    def _load_unless_damaged(
+        self,
+        directory: LogDirectory,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        now_ms: int,
+    ) -> None:
+        """Load a log, or set it aside if it is damaged, can be fetched anew, and that is wanted."""
+        try:
+            self._load(directory, topic_partition, topic_id, now_ms)
+        except CorruptFileError as error:
+            if not self._is_fetchable(topic_partition):
+                raise
+            if not self._settings.sets_damaged_logs_aside:
+                raise error.with_advice(_SET_ASIDE_ADVICE) from error
+            aside = directory.rename_stray(topic_partition, self._unique())
+            _log.error("%s is damaged and kept as %s: %s", topic_partition, aside, error)
 
     def _hosted_id(
         self,

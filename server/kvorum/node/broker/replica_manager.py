@@ -41,7 +41,7 @@ from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.cleaner_thread import CleanerThread
 from kvorum.node.broker.log_dir_failure_handler import LogDirFailureHandler
 from kvorum.node.broker.log_flusher import LogFlusher
-from kvorum.node.broker.log_retention import delete_old_segments, remove_marked_files
+from kvorum.node.broker.log_retention import DELETION_CHECK_MS, removal_tasks
 from kvorum.node.broker.replica_alter_log_dirs_manager import (
     MoveEnvironment,
     ReplicaAlterLogDirsManager,
@@ -73,8 +73,6 @@ HOSTED_AT_ONCE: Final = 16
 """How many new logs are made in one turn of the thread for disks: others wait for it meanwhile."""
 REFUSED_RETRY_MS: Final = 5_000
 """How much later a partition is tried again that could not be hosted for want of descriptors."""
-DELETION_CHECK_MS: Final = 5_000
-"""How often files are looked for whose delay (``file.delete.delay.ms``) is over."""
 
 
 class ReplicaManager:
@@ -230,7 +228,12 @@ class ReplicaManager:
         ids = {key: info.topic_id for key, info in hosted.items()}
         places = {key: info.registration.directory(broker_id) for key, info in hosted.items()}
         await self._on_disk(
-            lambda: logs.startup(ids.get, now_ms=self._clock.wall_ms(), assigned=places.get)
+            lambda: logs.startup(
+                ids.get,
+                now_ms=self._clock.wall_ms(),
+                assigned=places.get,
+                is_fetchable=lambda key: hosted[key].is_fetchable(broker_id),
+            )
         )
         self._moves = self._new_moves(logs)
         await self._apply(image)
@@ -249,14 +252,13 @@ class ReplicaManager:
                     logs.checkpoint_recovery_points, self._settings.recovery_point_checkpoint_ms
                 )
             ),
-            asyncio.create_task(self._repeat(lambda: self._delete_logs(logs), DELETION_CHECK_MS)),
             asyncio.create_task(
-                delete_old_segments(
-                    self._online, self._clock, interval_ms=self._settings.retention_check_ms
+                self._repeat(
+                    lambda: logs.delete_logs(now_ms=self._clock.wall_ms()), DELETION_CHECK_MS
                 )
             ),
-            asyncio.create_task(
-                remove_marked_files(self._online, self._clock, interval_ms=DELETION_CHECK_MS)
+            *removal_tasks(
+                self._online, self._clock, retention_check_ms=self._settings.retention_check_ms
             ),
             asyncio.create_task(self._shrink_isrs()),
             asyncio.create_task(self._send(self._alter_partition.run)),
@@ -579,10 +581,7 @@ class ReplicaManager:
         if partition is not None:
             partition.on_altered(proposal, answer, self._clock.monotonic_ms())
 
-    def _delete_logs(self, logs: LogManager) -> None:
-        logs.delete_logs(now_ms=self._clock.wall_ms())
-
-    async def _repeat(self, work: Callable[[], None], interval_ms: int) -> None:
+    async def _repeat(self, work: Callable[[], object], interval_ms: int) -> None:
         while True:
             await asyncio.sleep(interval_ms / _MS_PER_S)
             try:

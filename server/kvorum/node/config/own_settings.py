@@ -13,10 +13,15 @@ from kvorum.metadata.config_definitions.endpoints import parse_host_port
 from kvorum.node.config.errors import ConfigError, config_errors
 
 METRICS_LISTENER: Final = "kvorum.metrics.listener"
+DAMAGED_LOGS_SET_ASIDE: Final = "kvorum.damaged.logs.set.aside"
 LOG_FORMAT: Final = "kvorum.log.format"
 METADATA_TOPIC_READABLE: Final = "kvorum.metadata.topic.readable"
 OWN_DOCUMENTATION: Final = MappingProxyType(
     {
+        DAMAGED_LOGS_SET_ASIDE: (
+            "false",
+            "At a start, keep a damaged log as -stray and fetch it again from another leader.",
+        ),
         LOG_FORMAT: (
             "text",
             "Format of the log: text for people, or json, one object per line, for machines.",
@@ -49,6 +54,7 @@ class OwnSettings:
     metrics_listener: Address | None
     log_format: LogFormat
     is_metadata_topic_readable: bool
+    sets_damaged_logs_aside: bool
 
 
 def own_settings(texts: Mapping[str, str]) -> OwnSettings:
@@ -57,6 +63,7 @@ def own_settings(texts: Mapping[str, str]) -> OwnSettings:
         metrics_listener=_metrics_listener(texts.get(METRICS_LISTENER, "").strip()),
         log_format=_log_format(texts.get(LOG_FORMAT, LogFormat.TEXT.value).strip()),
         is_metadata_topic_readable=_is_true(METADATA_TOPIC_READABLE, texts),
+        sets_damaged_logs_aside=_is_true(DAMAGED_LOGS_SET_ASIDE, texts),
     )
 
 

@@ -1,0 +1,43 @@
+"""What a broker's replicas are to do next, and which of them may begin anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvorum.broker.local_replica_changes import PartitionInfo
+from kvorum.metadata.partition import NO_LEADER, PartitionRegistration
+from kvorum.storage.topic_partition import TopicPartition
+
+HERE = 1
+DIRECTORY = bytes(16)
+
+
+def info(
+    leader: int, isr: tuple[int, ...], elr: tuple[int, ...] = (), last: tuple[int, ...] = ()
+) -> PartitionInfo:
+    registration = PartitionRegistration(
+        (1, 2, 3), (DIRECTORY,) * 3, isr, leader=leader, elr=elr, last_known_elr=last
+    )
+    return PartitionInfo(TopicPartition("topic", 0), bytes(16), registration)
+
+
+def test_a_replica_that_nobody_counts_on_may_be_fetched_anew() -> None:
+    assert info(2, (2, 3)).is_fetchable(HERE)
+    assert info(2, (2,), elr=(3,)).is_fetchable(HERE)
+
+
+@pytest.mark.parametrize(
+    "partition",
+    [
+        info(1, (1,)),
+        info(2, (1, 2)),
+        info(2, (2,), elr=(1,)),
+        info(NO_LEADER, (), last=(1,)),
+        info(NO_LEADER, (2,)),
+        info(NO_LEADER, (1,)),
+    ],
+)
+def test_a_replica_that_may_lead_or_has_nobody_to_fetch_from_may_not(
+    partition: PartitionInfo,
+) -> None:
+    assert not partition.is_fetchable(HERE)
