@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from immutables import Map
 
-from kvorum.broker.local_replica_changes import PartitionInfo
+from kvorum.broker.local_replica_changes import PartitionInfo, local_changes
 from kvorum.metadata.partition import NO_LEADER, PartitionRegistration
+from kvorum.metadata.partitions import Partitions
+from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.storage.topic_partition import TopicPartition
 
 HERE = 1
@@ -41,3 +44,15 @@ def test_a_replica_that_may_lead_or_has_nobody_to_fetch_from_may_not(
     partition: PartitionInfo,
 ) -> None:
     assert not partition.is_fetchable(HERE)
+
+
+def test_partitions_are_named_again_though_nothing_has_changed() -> None:
+    led, followed = info(1, (1,)).registration, info(2, (1, 2)).registration
+    topic = TopicImage("topic", DIRECTORY, Partitions((led, led, followed)))
+    image = TopicsImage(Map({DIRECTORY: topic}), Map({"topic": DIRECTORY}))
+    assert local_changes(image, image, HERE).leaders == []
+    gone = bytes(range(16))
+    found = local_changes(image, image, HERE, again={(DIRECTORY, 1), (DIRECTORY, 2), (gone, 0)})
+    assert [one.key for one in found.leaders] == [(DIRECTORY, 1)]
+    assert [one.key for one in found.followers] == [(DIRECTORY, 2)]
+    assert found.deletes == []
