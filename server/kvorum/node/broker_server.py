@@ -281,6 +281,7 @@ def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
             producer_expiration_ms=config.logs.producer_id_expiration_ms,
             delete_delay_ms=config.logs.delete_delay_ms,
             sets_damaged_logs_aside=config.own.sets_damaged_logs_aside,
+            recovery_thread_count=config.logs.recovery_thread_count,
         ),
         fetchers=_fetcher_settings(config),
         moves=MoveSettings(

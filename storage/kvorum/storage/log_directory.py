@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -216,17 +217,21 @@ class LogDirectory:
             self.files.rename(source, target)
             self.files.sync_directory(self.path)
 
-    def close(self) -> bool:
+    def close(self, *, thread_count: int = 1) -> bool:
         """Close every log and store the checkpoints; return whether all is in good order.
 
-        A log that a failed disk has made unusable is not. Raises StorageError.
+        A log that a failed disk has made unusable is not. Several threads spend less time, because
+        the disk does syncs that come together as one. Raises StorageError.
         """
         self._is_closing = True
         self.store_high_watermarks()
         logs = self._all_logs().values()
         is_sound = not any(log.is_poisoned for log in logs)
-        for log in logs:
-            log.close()
+        with ThreadPoolExecutor(thread_count, thread_name_prefix="kvorum-close-logs") as threads:
+            closings = [threads.submit(log.close) for log in logs]
+        # A log that fails has not kept the others open.
+        for closing in closings:
+            closing.result()
         self.store_recovery_points()
         self.store_log_starts()
         return is_sound

@@ -41,12 +41,14 @@ _SET_ASIDE_ADVICE: Final = (
 class LogManagerSettings:
     """``producer.id.expiration.ms``, how long the files of a deleted partition are kept, and more.
 
-    `sets_damaged_logs_aside` says that a log which is damaged at a start is to be fetched anew.
+    `sets_damaged_logs_aside` says that a log which is damaged at a start is to be fetched anew,
+    `recovery_thread_count` by how many threads the logs of a directory are closed.
     """
 
     producer_expiration_ms: int = 86_400_000
     delete_delay_ms: int = 60_000
     sets_damaged_logs_aside: bool = False
+    recovery_thread_count: int = 1
 
 
 class LogManager:
@@ -452,7 +454,7 @@ class LogManager:
         failure: StorageError | None = None
         for directory in self.directories:
             try:
-                if directory.close():
+                if directory.close(thread_count=self._settings.recovery_thread_count):
                     write_clean_shutdown(directory.path, directory.files, broker_epoch=broker_epoch)
             except StorageError as error:
                 failure = failure or error

@@ -95,6 +95,20 @@ def test_a_clean_start_reads_no_segment() -> None:
     assert started(files).get_log(PARTITION) is not None
 
 
+def test_a_log_that_fails_as_it_is_closed_leaves_no_other_one_open() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    logs = [created(manager, TopicPartition("topic", number)) for number in range(5)]
+    for log in logs:
+        append(log, sent(b"value"))
+    files.fail("sync", 3)
+    with pytest.raises(DiskError):
+        manager.directories[0].close(thread_count=2)
+    assert all(log.is_closed for log in logs)
+    finished = [path for path in files.names if path.name == f"{1:020d}.snapshot"]
+    assert len(finished) == 4
+
+
 def test_a_log_that_a_disk_made_unusable_is_not_marked_as_clean() -> None:
     files = FaultyFiles()
     manager = started(files)

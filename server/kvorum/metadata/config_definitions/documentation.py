@@ -140,6 +140,7 @@ _BROKER = {
     "offsets.topic.replication.factor": "Replicas of __consumer_offsets when it is created.",
     "offsets.topic.segment.bytes": "Size of a segment file of __consumer_offsets.",
     "producer.id.expiration.ms": "How long an idle producer with an id is remembered.",
+    "num.recovery.threads.per.data.dir": "Threads that close the logs of a data directory.",
     "num.replica.fetchers": "Connections by which a broker fetches from one leader.",
     "replica.fetch.backoff.ms": "How long a follower waits after an error before it fetches again.",
     "replica.fetch.max.bytes": "Most bytes of one partition that a follower asks for at once.",

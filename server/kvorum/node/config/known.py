@@ -112,6 +112,7 @@ _NODE_KEYS = frozenset(
         "min.insync.replicas",
         "node.id",
         "num.partitions",
+        "num.recovery.threads.per.data.dir",
         "num.replica.fetchers",
         "offset.metadata.max.bytes",
         "offsets.commit.timeout.ms",

@@ -91,6 +91,7 @@ class LogSettings:
     retention_check_ms: int
     delete_delay_ms: int
     producer_id_expiration_ms: int
+    recovery_thread_count: int
     fetch_bytes_max: int
     fetch_session_slots: int
     cleaner: CleanerSettings | None
@@ -229,6 +230,7 @@ def log_settings(values: BrokerValues) -> LogSettings:
         retention_check_ms=values.integer("log.retention.check.interval.ms"),
         delete_delay_ms=values.integer("log.segment.delete.delay.ms"),
         producer_id_expiration_ms=values.integer("producer.id.expiration.ms"),
+        recovery_thread_count=values.integer("num.recovery.threads.per.data.dir"),
         fetch_bytes_max=values.integer("fetch.max.bytes"),
         fetch_session_slots=values.integer("max.incremental.fetch.session.cache.slots"),
         cleaner=_cleaner_settings(values) if values.boolean("log.cleaner.enable") else None,
