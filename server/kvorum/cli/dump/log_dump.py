@@ -15,11 +15,10 @@ from kvorum.cli.dump.log_text import (
 )
 from kvorum.cli.dump.offset_gaps import OffsetGaps
 from kvorum.cli.dump.payloads import Decoder, MetadataDecoder
+from kvorum.cli.dump.plain_batches import RecordLines, is_plain, plain_batches
 from kvorum.inspection.mapped_file import MappedFile
-from kvorum.wire.records import Record, RecordBatch
-from kvorum.wire.records.batch import HEADER_BYTES, NO_SEQUENCE
+from kvorum.wire.records import Record
 from kvorum.wire.records.legacy import Entry, read_entries
-from kvorum.wire.records.numbered_values import numbered_values
 
 
 @dataclass(slots=True)
@@ -49,22 +48,46 @@ class LogDump:
     def part_lines(self, log: MappedFile, part: Part) -> Iterator[str]:
         """Yield the lines that a part of the log has."""
         shown = self.shown(log)[: part.end]
-        entry: Entry | None = None
-        for entry in read_entries(shown, begin=part.begin, is_cut_allowed=True):
-            yield entry_line(entry)
-            if self.is_deep:
-                yield from self._record_lines(entry)
-        trailing = part.end - (part.begin if entry is None else entry.position + entry.size)
+        position = part.begin
+        is_quick = not self.is_deep or isinstance(self.decoder, MetadataDecoder)
+        is_at_end = False
+        while not is_at_end:
+            if is_quick:
+                position = yield from plain_batches(shown, position, self._plain_record_lines())
+            is_at_end = True
+            for entry in read_entries(shown, begin=position, is_cut_allowed=True):
+                yield entry_line(entry)
+                if self.is_deep:
+                    yield from self._record_lines(entry)
+                position = entry.position + entry.size
+                if is_quick and is_plain(entry):
+                    is_at_end = False
+                    break
+        trailing = part.end - position
         if trailing > 0 and self.bytes_max == UNLIMITED_BYTES:
             yield f"Found {trailing} invalid bytes at the end of {self.file_name}"
 
-    def _record_lines(self, entry: Entry) -> Iterator[str]:
-        if isinstance(self.decoder, MetadataDecoder) and isinstance(entry, RecordBatch):
-            lines = metadata_lines(entry, self.decoder, skips_metadata=self.skips_metadata)
+    def _plain_record_lines(self) -> RecordLines | None:
+        """Return what makes the lines of the records in plain batches."""
+        if not isinstance(self.decoder, MetadataDecoder):
+            return None
+        texts = self.decoder.texts
+        find = texts.payload_lines if self.skips_metadata else texts.lines
+
+        def record_lines(
+            content: bytes, count: int, base_offset: int, base_time: int
+        ) -> list[str] | None:
+            try:
+                lines = find(content, count, base_offset, base_time)
+            except UnreadableRecordError:
+                return None
             if lines is not None:
-                self.gaps.note(entry.base_offset, entry.base_offset + len(lines) - 1)
-                yield "\n".join(lines)
-                return
+                self.gaps.note(base_offset, base_offset + len(lines) - 1)
+            return lines
+
+        return record_lines
+
+    def _record_lines(self, entry: Entry) -> Iterator[str]:
         for record, text in records_with_texts(entry):
             self.gaps.note(record.offset, record.offset)
             yield self._record_line(record, text, hides_contents=entry.is_control)
@@ -81,24 +104,3 @@ class LogDump:
         if payload.value is not None:
             line += f"{prefix}payload: {payload.value}"
         return line
-
-
-def metadata_lines(
-    batch: RecordBatch, decoder: MetadataDecoder, *, skips_metadata: bool
-) -> list[str] | None:
-    """Return the lines for the records of a batch as controllers write them, None for others.
-
-    They are what record by record would give, for a fraction of the cost.
-    """
-    if batch.attributes or batch.base_sequence != NO_SEQUENCE:
-        return None
-    values = numbered_values(bytes(batch.data[HEADER_BYTES:]), batch.record_count)
-    if values is None:
-        return None
-    try:
-        if skips_metadata:
-            return [f"{INDENT} payload: {text}" for text in map(decoder.texts.text, values)]
-        place = f" CreateTime: {batch.base_timestamp} keySize: -1 valueSize: "
-        return decoder.texts.lines(values, batch.base_offset, place)
-    except UnreadableRecordError:
-        return None

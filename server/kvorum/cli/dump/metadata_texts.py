@@ -23,6 +23,12 @@ from kvorum.metadata.record_types import record_type, record_type_name
 from kvorum.wire.apis import METADATA_RECORDS
 from kvorum.wire.json_form import FieldFacts, fields_of, to_json
 from kvorum.wire.primitives import Message
+from kvorum.wire.records.numbered_values import (
+    SHORT_BEGINNING_BYTES,
+    SHORT_FRAME_BYTES,
+    common_size,
+    numbered_values,
+)
 from kvorum.wire.uuid_text import uuid_to_text
 
 PARTS_MAX: Final = 1 << 14
@@ -36,8 +42,10 @@ _CODES: Final = MappingProxyType(
     {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "uuid": "16s"}
 )
 
+_CONTENTS: Final = " sequence: -1 headerKeys: [] payload: "
 _SHORT_NUMBER_MAX: Final = 0x7F
 _FRAME: Final = itemgetter(slice(SHORT_HEADER_BYTES))
+_FIRST_FRAME: Final = slice(SHORT_BEGINNING_BYTES, SHORT_BEGINNING_BYTES + SHORT_HEADER_BYTES)
 
 
 class _OtherKindError(Exception):
@@ -50,20 +58,48 @@ class MetadataTexts:
     def __init__(self) -> None:
         self._kinds: dict[bytes, _KindTexts] = {}
 
-    def lines(self, values: Sequence[bytes], offset: int, place: str) -> list[str]:
-        """Return the lines of records without keys and headers, the first one at `offset`.
+    def lines(self, data: bytes, count: int, offset: int, timestamp: int) -> list[str] | None:
+        """Return the lines of the `count` records that fill `data`, the first one at `offset`.
 
-        `place` is what stands between offset and size of the value. Raises `UnreadableRecordError`
+        None is for records other than those of `numbered_values`. Raises `UnreadableRecordError`
         for a value that is no metadata record, or has a longer frame than any release writes.
         """
-        try:
-            return self._lines_of_one_kind(values, offset, place)
-        except _OtherKindError:
+        # What is between a record's offset and the size of its value.
+        place = f" CreateTime: {timestamp} keySize: -1 valueSize: "
+        size = common_size(data, count)
+        kind = self._kinds.get(data[_FIRST_FRAME])
+        if size is not None and kind is not None:
+            heads, tails, parts = kind.heads, kind.tails, kind.parts[size].iter_unpack(data)
+            before = f"{place}{size}{_CONTENTS}"
+            try:
+                return [
+                    f"{INDENT} offset: {number}{before}{heads[head]}{tails[tail]}"
+                    for number, (head, tail) in enumerate(parts, offset)
+                ]
+            except _OtherKindError:
+                pass
+        values = numbered_values(data, count)
+        return None if values is None else self._lines(values, offset, place)
+
+    def payload_lines(self, data: bytes, count: int, *_: int) -> list[str] | None:
+        """Return what `lines` does, without offsets, timestamps and sizes."""
+        values = numbered_values(data, count)
+        if values is None:
+            return None
+        return [f"{INDENT} payload: {text}" for text in map(self.text, values)]
+
+    def _lines(self, values: Sequence[bytes], offset: int, place: str) -> list[str]:
+        """Return the lines of values of any kinds and sizes."""
+        lines: list[str] = []
+        while len(lines) < len(values):
             # A batch may begin with a broker that goes, and go on with hundreds of its partitions.
-            lines: list[str] = []
-            for _, run in groupby(values, _FRAME):
-                lines += self._lines_of_one_kind(list(run), offset + len(lines), place)
-            return lines
+            rest, next_offset = values[len(lines) :], offset + len(lines)
+            try:
+                lines += self._lines_of_one_kind(rest, next_offset, place)
+            except _OtherKindError:
+                _, run = next(groupby(rest, _FRAME))
+                lines += self._lines_of_one_kind(list(run), next_offset, place)
+        return lines
 
     def text(self, value: bytes) -> str:
         """Return type, version and data of a record as JSON.
@@ -82,8 +118,8 @@ class MetadataTexts:
             raise UnreadableRecordError("The frame is longer than any release writes it")
         end, heads, tails = kind.head_end, kind.heads, kind.tails
         return [
-            f"{INDENT} offset: {number}{place}{len(value)} sequence: -1 headerKeys: [] "
-            f"payload: {heads[value[:end]]}{tails[value[end:]]}"
+            f"{INDENT} offset: {number}{place}{len(value)}{_CONTENTS}"
+            f"{heads[value[:end]]}{tails[value[end:]]}"
             for number, value in enumerate(values, offset)
         ]
 
@@ -102,6 +138,21 @@ class _KindTexts(NamedTuple):
     heads: _Heads
     tails: _Tails
     head_end: int
+    parts: _Parts
+
+
+class _Parts(dict[int, Struct]):
+    """The forms of short records by the size of their value; of a record, they take both parts."""
+
+    def __init__(self, head_end: int) -> None:
+        super().__init__()
+        self._head_end = head_end
+
+    def __missing__(self, size: int) -> Struct:
+        head = min(size, self._head_end)
+        beginning, end = SHORT_BEGINNING_BYTES, SHORT_FRAME_BYTES - SHORT_BEGINNING_BYTES
+        form = self[size] = Struct(f"{beginning}x{head}s{size - head}s{end}x")
+        return form
 
 
 class _Texts(dict[bytes, str]):
@@ -171,7 +222,8 @@ def _kind_texts(value: bytes) -> _KindTexts:
     fixed = list(takewhile(lambda field: _has_fixed_size(field, layout), fields))
     heads = _Heads(value[:SHORT_HEADER_BYTES], _opening(record), fixed)
     end = heads.form.size
-    return _KindTexts(heads, _Tails(value[:end], layout, [each.json_name for each in fixed]), end)
+    tails = _Tails(value[:end], layout, [each.json_name for each in fixed])
+    return _KindTexts(heads, tails, end, _Parts(end))
 
 
 def _opening(record: FramedRecord) -> str:
