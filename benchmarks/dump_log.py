@@ -83,7 +83,7 @@ def _run(command: list[str]) -> Run:
     started = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
-        peaks: dict[int, float] = {}
+        peaks = [0.0]
         watcher = Thread(target=_watch, args=(process, peaks))
         watcher.start()
         complaint = process.stderr.read()
@@ -92,15 +92,15 @@ def _run(command: list[str]) -> Run:
         watcher.join()
     if process.returncode:
         raise RuntimeError(f"{command[0]} ended with {process.returncode}: {complaint!r}")
-    return Run(seconds, sum(peaks.values()))
+    return Run(seconds, max(peaks))
 
 
-def _watch(process: subprocess.Popen[bytes], peaks: dict[int, float]) -> None:
-    """Keep the most memory that the process and each of its children had, in MiB."""
+def _watch(process: subprocess.Popen[bytes], peaks: list[float]) -> None:
+    """Add the most memory that the process and its children had, of all that live at a time."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while process.poll() is None:
         # A process may end at any time, and then has no memory.
         with suppress(OSError, AssertionError):
-            for pid in (process.pid, *map(int, children.read_text().split())):
-                peaks[pid] = Memory(pid).peak_bytes() / _BYTES_PER_MIB
+            pids = (process.pid, *map(int, children.read_text().split()))
+            peaks.append(sum(Memory(pid).peak_bytes() for pid in pids) / _BYTES_PER_MIB)
         time.sleep(_LOOK_EVERY_S)

@@ -81,7 +81,7 @@ def _run(arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _complain(name, error, WRONG_USAGE, is_debugging=parsed.debug)
     except KeyboardInterrupt as error:
-        return _complain(name, error or "interrupted", FAILED, is_debugging=parsed.debug)
+        return _complain(name, str(error) or "interrupted", FAILED, is_debugging=parsed.debug)
     except BrokenPipeError as error:
         if silence_output():
             return READER_GONE

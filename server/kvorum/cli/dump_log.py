@@ -13,7 +13,7 @@ from kvorum.cli.dump.errors import UNREADABLE
 from kvorum.cli.dump.files import print_file
 from kvorum.cli.dump.java_file import JavaFile, listed_files
 from kvorum.cli.dump.options import DumpOptions
-from kvorum.cli.dump.processes import DumpProcesses, LostProcessError
+from kvorum.cli.dump.processes import LostProcessError
 from kvorum.cli.unparsed import accept_unparsed
 from kvorum.metadata.reference_release import REFERENCE_RELEASE
 
@@ -47,34 +47,31 @@ def main(words: Sequence[str]) -> int:
             print('Missing required argument "[files]"', file=sys.stderr)
             print(help_text(_PROGRAM, _DESCRIPTION), end="", file=sys.stderr)
             return 1
-        return _print_files(words, given)
+        return _print_files(given)
     except WrongUsageError as error:
         sys.stdout.flush()
         print(f"{_PROGRAM}: {error}", file=sys.stderr)
         return 1
 
 
-def _print_files(words: Sequence[str], given: Given) -> int:
+def _print_files(given: Given) -> int:
     files = listed_files(given.value("files", ""))
     for word in given.unused:
         print(f"{_PROGRAM}: {word} belongs to no option and is not read", file=sys.stderr)
     options = DumpOptions(given)
     complaints = Complaints()
-    with DumpProcesses.for_files(words, files) as processes:
-        for file in files:
-            if not _print_file(file, options, complaints, processes):
-                return 1
+    for file in files:
+        if not _print_file(file, options, complaints):
+            return 1
     for line in complaints.lines():
         print(line, file=sys.stderr)
     return 0
 
 
-def _print_file(
-    file: JavaFile, options: DumpOptions, complaints: Complaints, processes: DumpProcesses
-) -> bool:
+def _print_file(file: JavaFile, options: DumpOptions, complaints: Complaints) -> bool:
     """Print one file; if it cannot be read, print one line on stderr and return False."""
     try:
-        print_file(file, options, complaints, processes)
+        print_file(file, options, complaints)
     except BrokenPipeError:
         # The reader of the output has gone, which is no fault of the file.
         raise

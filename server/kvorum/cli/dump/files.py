@@ -9,7 +9,7 @@ from kvorum.cli.dump.errors import DamagedFileError
 from kvorum.cli.dump.java_file import JavaFile
 from kvorum.cli.dump.options import DumpOptions
 from kvorum.cli.dump.output import print_lines
-from kvorum.cli.dump.processes import DumpProcesses
+from kvorum.cli.dump.processes import print_log
 from kvorum.cli.dump.small_files import (
     Findings,
     IndexedLog,
@@ -28,9 +28,7 @@ from kvorum.storage.names import parse_snapshot_name
 _PASSED = "passed sanity check."
 
 
-def print_file(
-    file: JavaFile, options: DumpOptions, complaints: Complaints, processes: DumpProcesses
-) -> None:
+def print_file(file: JavaFile, options: DumpOptions, complaints: Complaints) -> None:
     """Print the output for one file.
 
     Raises OSError, `LostProcessError` and the errors of `UNREADABLE`; whatever precedes them is
@@ -39,7 +37,7 @@ def print_file(
     print_lines([f"Dumping {file.text}"])
     match file.suffix:
         case ".log" | ".checkpoint":
-            _print_log(file, options, complaints, processes)
+            _print_log(file, options, complaints)
         case ".index":
             print_lines(_offset_index_lines(file, options, complaints))
         case ".timeindex":
@@ -52,14 +50,12 @@ def print_file(
             complaints.now.append(f"Ignoring unknown file {file.text}")
 
 
-def _print_log(
-    file: JavaFile, options: DumpOptions, complaints: Complaints, processes: DumpProcesses
-) -> None:
+def _print_log(file: JavaFile, options: DumpOptions, complaints: Complaints) -> None:
     dump = options.log_dump(file.name)
     print_lines([_log_title(file)])
     if dump.bytes_max < 0:
         raise DamagedFileError(f"--max-bytes is {dump.bytes_max}: no such part of a file exists")
-    processes.print_log(dump, file)
+    print_log(dump, MappedFile(file.path))
     if dump.gaps.pairs:
         complaints.gaps.setdefault(file.absolute, {}).update(dump.gaps.pairs)
 

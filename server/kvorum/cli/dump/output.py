@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-# Characters; a write of each line would cost more than what is in it.
-_PRINTED_AT_ONCE: Final = 1 << 16
+# Characters. A write of each line would cost more than what is in it; the text of many more would
+# no longer be in the processor's cache when it is written.
+_TOGETHER: Final = 1 << 15
 
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines; whatever was yielded before an error is printed as well."""
+    for text in texts_of_lines(lines):
+        sys.stdout.write(text)
+
+
+def texts_of_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield texts of many lines; an error in `lines` comes after the text before it."""
     waiting: list[str] = []
     size = 0
     try:
         for each in lines:
             waiting.append(each)
             size += len(each)
-            if size >= _PRINTED_AT_ONCE:
-                _print_all(waiting)
+            if size >= _TOGETHER:
+                waiting.append("")
+                yield "\n".join(waiting)
+                waiting.clear()
                 size = 0
-    finally:
-        _print_all(waiting)
-
-
-def _print_all(lines: list[str]) -> None:
-    if lines:
-        lines.append("")
-        text = "\n".join(lines)
-        lines.clear()
-        sys.stdout.write(text)
+    except Exception:
+        yield "".join(f"{each}\n" for each in waiting)
+        raise
+    yield "".join(f"{each}\n" for each in waiting)

@@ -17,6 +17,7 @@ from kvorum.cli.dump.errors import UNREADABLE
 from kvorum.cli.dump.log_dump import LogDump
 from kvorum.cli.dump.log_parts import Part, log_parts
 from kvorum.cli.dump.offset_gaps import OffsetGaps
+from kvorum.cli.dump.output import texts_of_lines
 from kvorum.inspection.mapped_file import MappedFile
 
 
@@ -60,12 +61,12 @@ def dump_in_turns(dump: LogDump, log: MappedFile, seat: Seat, part_bytes: int) -
     turn = Turn(OffsetGaps())
     for part in _own_parts(log_parts(dump.shown(log), part_bytes), seat):
         part_dump = replace(dump, gaps=OffsetGaps(last=None))
-        text = _text(part_dump, log, part)
+        texts = _texts(part_dump, log, part)
         log.release(part.end)
         if part.begin or not seat.is_first:
             turn = _next_turn(dump, seat)
         if turn.failed is None:
-            turn = _taken(turn, part_dump.gaps, text, part)
+            turn = _taken(turn, part_dump.gaps, texts, part)
         if turn.failed is not None and seat.is_first:
             return turn.failed
         seat.after.send(turn)
@@ -98,22 +99,20 @@ def _next_turn(dump: LogDump, seat: Seat) -> Turn:
     return turn._replace(gaps=OffsetGaps(turn.gaps.last))
 
 
-def _text(dump: LogDump, log: MappedFile, part: Part) -> str | None:
+def _texts(dump: LogDump, log: MappedFile, part: Part) -> list[str] | None:
     """Return the lines of a part, None if it cannot be read."""
-    lines = [""]
     try:
-        lines[:0] = dump.part_lines(log, part)
+        return list(texts_of_lines(dump.part_lines(log, part)))
     except UNREADABLE:
         return None
-    return "\n".join(lines)
 
 
-def _taken(turn: Turn, gaps: OffsetGaps, text: str | None, part: Part) -> Turn:
+def _taken(turn: Turn, gaps: OffsetGaps, texts: list[str] | None, part: Part) -> Turn:
     """Print a part; return the turn of the next process."""
-    if text is None:
+    if texts is None:
         return turn._replace(failed=part)
     try:
-        sys.stdout.write(text)
+        sys.stdout.writelines(texts)
         sys.stdout.flush()
     except OSError:
         return turn._replace(failed=part)

@@ -6,24 +6,22 @@ from kvorum.cli.dump.arguments import parse_words
 from kvorum.cli.dump.errors import UNREADABLE
 from kvorum.cli.dump.java_file import JavaFile
 from kvorum.cli.dump.options import DumpOptions
-from kvorum.cli.dump.processes import DumpProcesses
+from kvorum.cli.dump.processes import print_log_by
+from kvorum.inspection.mapped_file import MappedFile
 
 
 def main() -> None:
-    """Print each log, and between them the gaps or the error; processes that failed are new."""
+    """Print each log, and then its gaps or the error."""
     count, part_bytes, names, *words = sys.argv[1:]
-    waiting = names.split(",")
-    while waiting:
-        with DumpProcesses(words, int(count), int(part_bytes)) as processes:
-            while waiting:
-                file = JavaFile(waiting.pop(0))
-                dump = DumpOptions(parse_words(words)).log_dump(file.name)
-                try:
-                    processes.print_log(dump, file)
-                except UNREADABLE as error:
-                    sys.stdout.write(f"error {error!r}\n")
-                    break
-                sys.stdout.write(f"gaps {dump.gaps.pairs}\n")
+    options = DumpOptions(parse_words(words))
+    for file in map(JavaFile, names.split(",")):
+        dump = options.log_dump(file.name)
+        try:
+            print_log_by(int(count), dump, MappedFile(file.path), part_bytes=int(part_bytes))
+        except UNREADABLE as error:
+            sys.stdout.write(f"error {error!r}\n")
+            continue
+        sys.stdout.write(f"gaps {dump.gaps.pairs}\n")
 
 
 if __name__ == "__main__":

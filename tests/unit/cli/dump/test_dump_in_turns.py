@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import select
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
+from struct import Struct
+from typing import IO
 
 import pytest
 from tests.support.dump_log import decoder_of
 from tests.support.waiting import wait_for
 
+from kvorum.cli.dump.log_parts import PART_BYTES as USUAL_PART_BYTES
 from kvorum.cli.dump.log_parts import log_parts
 from kvorum.cli.dump.processes import WORTH_PROCESSES_BYTES
 from kvorum.cli.usable_cores import usable_cores
@@ -32,6 +38,7 @@ OPTIONS = (
     (),
 )
 LOGS_MAX = 10
+INT = Struct("i")
 PART_BYTES = 300
 
 
@@ -117,8 +124,7 @@ def commands(pids: set[int]) -> dict[int, str]:
 
 def started_workers(pid: int) -> set[int] | None:
     children = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-    workers = {each for each, command in commands(set(children)).items() if "spawn_main" in command}
-    return workers or None
+    return set(commands(set(children))) or None
 
 
 @pytest.mark.process
@@ -162,3 +168,40 @@ def test_a_reader_that_goes_ends_all_without_a_word(tmp_path: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 128 + signal.SIGPIPE
+
+
+def waiting_bytes(pipe: IO[bytes]) -> int:
+    """Return how much of what was written into a pipe has not been read."""
+    (count,) = INT.unpack(fcntl.ioctl(pipe, termios.FIONREAD, bytes(INT.size)))
+    return int(count)
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows the processes of a process")
+@pytest.mark.skipif(usable_cores() == 1, reason="one core is used by one process")
+def test_an_interrupt_ends_all_even_if_one_waits_for_the_reader(tmp_path: Path) -> None:
+    # One record, which the first process prints, and many, which are the second one's part.
+    one = build_batch([RecordData(bytes(USUAL_PART_BYTES), None)], BatchOptions())
+    many = build_batch([RecordData(b"", None)] * (USUAL_PART_BYTES // 7), BatchOptions())
+    path = tmp_path / LOG
+    path.write_bytes(one + many * (WORTH_PROCESSES_BYTES // len(many)))
+    command = [sys.executable, "-m", "kvorum.cli", "dump-log", "--deep-iteration", "--files"]
+    with subprocess.Popen(
+        [*command, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        output = process.stdout
+        assert output is not None
+        room = fcntl.fcntl(output, fcntl.F_GETPIPE_SZ)
+        # A page that a small write began is not filled by the next one.
+        full = room - select.PIPE_BUF
+        wait_for(lambda: waiting_bytes(output) >= full or None, "the pipe is full")
+        workers = started_workers(process.pid)
+        assert workers
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait() == 1
+        assert process.stderr is not None
+        assert process.stderr.read() == b"kvorum dump-log: interrupted\n"
+    wait_for(lambda: not commands(workers) or None, f"{workers} have ended")

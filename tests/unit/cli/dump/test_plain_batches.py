@@ -87,7 +87,7 @@ def test_any_byte_that_is_wrong_is_printed_as_one_by_one(
     tmp_path: Path, values: list[bytes]
 ) -> None:
     batch = build_batch([RecordData(value, None, 5) for value in values], BatchOptions())
-    ends = {*range(HEADER_BYTES + 60), *range(len(batch) - 60, len(batch))}
+    ends = {*range(HEADER_BYTES + 48), *range(len(batch) - 12, len(batch))}
     for place in sorted(ends & set(range(len(batch)))):
         for bit in (0, 1, 7):
             damaged = bytearray(batch)
