@@ -89,6 +89,14 @@ def _fields_of(kind: type[Struct]) -> tuple[FieldFacts, ...]:
     return tuple(FieldFacts(*row) for row in kind.FIELDS)
 
 
+@cache
+def _fields_at(kind: type[Struct], version: int) -> tuple[tuple[FieldFacts, bool, bool], ...]:
+    """Return the fields; of each, whether a version has it, and whether it is tagged there."""
+    return tuple(
+        (field, field.is_in(version), field.is_tagged_in(version)) for field in fields_of(kind)
+    )
+
+
 def element_class(kind: type[Struct], type_name: str) -> type[Struct] | None:
     """Return the class of a field's elements, or None for primitives."""
     found = getattr(sys.modules[kind.__module__], type_name.removeprefix("[]"), None)
@@ -101,15 +109,15 @@ def element_class(kind: type[Struct], type_name: str) -> type[Struct] | None:
 def _struct_to_json(value: Struct, version: int, options: JsonOptions) -> dict[str, Json]:
     kind = type(value)
     found: dict[str, Json] = {}
-    for field in fields_of(kind):
+    for field, is_in, is_tagged in _fields_at(kind, version):  # type: ignore[arg-type] # see above
         own = getattr(value, field.attribute)
-        if not field.is_in(version):
+        if not is_in:
             if not field.is_ignorable and not is_default(kind, field, own):
                 raise UnsupportedVersionError(
                     f"Attempted to write a non-default {field.json_name} at version {version}"
                 )
             continue
-        if field.is_tagged_in(version) and is_default(kind, field, own):
+        if is_tagged and is_default(kind, field, own):
             continue
         if field.kind == "records" and not options.is_with_records:
             found[f"{field.json_name}SizeInBytes"] = 0 if own is None else len(own)

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from kvorum.wire.records.batch import LENGTH_FIELD_END
 
-PART_BYTES: Final = 1 << 19
-"""The least size of a part: its text is about five times as long."""
+PART_BYTES: Final = 1 << 17
+"""The least size of a part. Its text, about five times as long, fits into a processor's cache."""
 
 # Batches, and messages of formats 0 and 1, begin with an offset and the length of what follows.
 _LENGTH: Final = Struct(">8xi")
@@ -28,15 +28,20 @@ def log_parts(data: memoryview, part_bytes: int = PART_BYTES) -> Iterator[Part]:
     The last part has all that is behind the first length that cannot be right.
     """
     end = len(data)
+    # Behind it no batch can begin.
+    last = end - _LENGTH.size
     begin = position = 0
-    while end - position >= _LENGTH.size:
-        (length,) = _LENGTH.unpack_from(data, position)
+    next_look = min(part_bytes, last + 1)
+    unpack = _LENGTH.unpack_from
+    while position <= last:
+        (length,) = unpack(data, position)
         if length <= 0:
             break
         position += LENGTH_FIELD_END + length
-        if position >= end:
-            break
-        if position - begin >= part_bytes:
+        if position >= next_look:
+            if position > last:
+                break
             yield Part(begin, position)
             begin = position
+            next_look = min(begin + part_bytes, last + 1)
     yield Part(begin, end)

@@ -37,6 +37,9 @@ PARTS_MAX: Final = 1 << 14
 PART_BYTES_MAX: Final = 512
 """The largest part that is kept: larger ones hardly come again."""
 
+ALONE_BYTES_MAX: Final = 4
+"""The largest record of which whole batches of one are kept: one without fields."""
+
 # The kinds of fields of fixed size that records begin with, as struct names them.
 _CODES: Final = MappingProxyType(
     {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "uuid": "16s"}
@@ -57,6 +60,7 @@ class MetadataTexts:
 
     def __init__(self) -> None:
         self._kinds: dict[bytes, _KindTexts] = {}
+        self._alone: dict[bytes, str] = {}
 
     def lines(self, data: bytes, count: int, offset: int, timestamp: int) -> list[str] | None:
         """Return the lines of the `count` records that fill `data`, the first one at `offset`.
@@ -66,18 +70,25 @@ class MetadataTexts:
         """
         # What is between a record's offset and the size of its value.
         place = f" CreateTime: {timestamp} keySize: -1 valueSize: "
+        if count == 1 and data in self._alone:
+            return [f"{INDENT} offset: {offset}{place}{self._alone[data]}"]
         size = common_size(data, count)
         kind = self._kinds.get(data[_FIRST_FRAME])
         if size is not None and kind is not None:
             heads, tails, parts = kind.heads, kind.tails, kind.parts[size].iter_unpack(data)
             before = f"{place}{size}{_CONTENTS}"
             try:
-                return [
+                lines = [
                     f"{INDENT} offset: {number}{before}{heads[head]}{tails[tail]}"
                     for number, (head, tail) in enumerate(parts, offset)
                 ]
             except _OtherKindError:
                 pass
+            else:
+                if count == 1 and size <= ALONE_BYTES_MAX:
+                    # What an idle controller writes over and over: a record without content.
+                    self._alone[data] = lines[0].partition("valueSize: ")[2]
+                return lines
         values = numbered_values(data, count)
         return None if values is None else self._lines(values, offset, place)
 

@@ -18,7 +18,7 @@ from kvorum.cli.dump.turns import Seat, dump_in_turns
 from kvorum.cli.usable_cores import usable_cores
 from kvorum.inspection.mapped_file import MappedFile
 
-WORTH_PROCESSES_BYTES: Final = 4 * PART_BYTES
+WORTH_PROCESSES_BYTES: Final = 1 << 21
 """Smaller logs are dumped by one process."""
 
 
