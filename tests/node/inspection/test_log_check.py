@@ -15,14 +15,17 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.support.damaged_files import Contents, Damage, Vandal, read_contents
 from tests.support.golden_data import METADATA_NODES
+from tests.support.packed_variants import lz4_variants
 
 from kvorum.cli import main
 from kvorum.inspection.index_entries import TIME_ENTRY
 from kvorum.inspection.log_check.check import NothingToCheckError, Report, check_paths
-from kvorum.inspection.log_check.findings import Finding, Severity, Verdict
+from kvorum.inspection.log_check.findings import Finding, Rule, Severity, Verdict
 from kvorum.storage.batch_header import HEADER_SIZE
 from kvorum.testing import Cluster
+from kvorum.wire.checksums import crc32c
 from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch, read_batches
+from kvorum.wire.records.batch import CRC_START, HEADER_BYTES
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS: Final = 120
@@ -139,6 +142,32 @@ def test_a_batch_that_unpacks_to_much_is_sound(tmp_path: Path) -> None:
     data = build_batch([RecordData(bytes(2**23), None, 5)], options)
     log = f"topic-0/{0:020}.log"
     assert damage_of(check_paths([written({log: data}, tmp_path)])) == []
+
+
+@pytest.mark.parametrize(
+    ("variant", "rules"),
+    [
+        ("usual", []),
+        ("bytes behind", []),
+        ("linked blocks", [Rule.COMPRESSION]),
+        ("skippable frame before", [Rule.COMPRESSION]),
+        ("cut in the block", [Rule.RECORDS]),
+    ],
+)
+def test_lz4_that_consumers_in_java_cannot_read_is_found(
+    tmp_path: Path, variant: str, rules: list[Rule]
+) -> None:
+    options = BatchOptions(partition_leader_epoch=0)
+    sound = build_batch([RecordData(b"abc", None, 5)], options)
+    packed = lz4_variants(sound[HEADER_BYTES:])[variant]
+    batch = bytearray(build_batch([RecordData(b"abc", None, 5)], options._replace(base_offset=1)))
+    batch[HEADER_BYTES:] = packed
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    batch[CRC_START + 1] = Compression.LZ4
+    batch[CRC_START - 4 : CRC_START] = crc32c(batch[CRC_START:]).to_bytes(4, "big")
+    report = check_paths([written({f"topic-0/{0:020}.log": sound + batch}, tmp_path)])
+    assert [finding.rule for finding in damage_of(report)] == rules
+    assert {finding.position for finding in damage_of(report)} <= {len(sound)}
 
 
 @pytest.mark.slow

@@ -50,6 +50,11 @@ class Rule(Enum):
         "The checksum is right and yet the records cannot be read: they were written wrong",
         _RESTORE,
     )
+    COMPRESSION = (
+        "compression",
+        "Consumers in Java fail at these records, and get none behind them; other clients may not",
+        "Write them anew with a client that can read them, then delete them (kafka-delete-records)",
+    )
     METADATA_RECORD = (
         "metadata-record",
         "A node that reads this record stops, because it cannot be sure of the cluster's state",

@@ -33,8 +33,10 @@ from kvorum.storage.partition_metadata import METADATA_TOPIC_ID, PARTITION_METAD
 from kvorum.storage.quorum_state import QUORUM_STATE_FILE
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
-from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
+from kvorum.wire.records.batch import HEADER_BYTES
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX, Compression
 from kvorum.wire.records.legacy import Entry
+from kvorum.wire.records.lz4_frame import unreadable_by_kafka
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_from_text
 
 _INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
@@ -217,9 +219,16 @@ class _PartitionCheck:
                     return
         except WireError as error:
             self._bad_records(path, entry, str(error), first)
+            return
+        if isinstance(entry, RecordBatch) and entry.compression is Compression.LZ4:
+            reason = unreadable_by_kafka(entry.data[HEADER_BYTES:])
+            if reason is not None:
+                self._bad_records(path, entry, f"lz4: {reason}", first, Rule.COMPRESSION)
 
-    def _bad_records(self, path: Path, entry: Entry, problem: str, offset: int) -> None:
-        self._findings.add(Rule.RECORDS, path, problem, position=entry.position, offset=offset)
+    def _bad_records(
+        self, path: Path, entry: Entry, problem: str, offset: int, rule: Rule = Rule.RECORDS
+    ) -> None:
+        self._findings.add(rule, path, problem, position=entry.position, offset=offset)
 
     def _check_index(
         self, batches: SegmentBatches, suffix: str, read: dict[Path, bytes], *, size: int
