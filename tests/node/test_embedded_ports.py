@@ -27,7 +27,7 @@ def test_a_chosen_port_is_none_that_the_system_gives_to_connections(tmp_path: Pa
     assert set(ports) <= set(free_ports.LISTENING_PORTS)
 
 
-def test_a_port_that_is_bound_is_nobody_elses_before_somebody_listens() -> None:
+def test_a_bound_port_cannot_be_bound_again_before_it_listens() -> None:
     with free_ports.bind_anywhere("PLAINTEXT") as bound:
         port = bound.getsockname()[1]
         with pytest.raises(NodeStartError, match=f"port {port} is taken"):

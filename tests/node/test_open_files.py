@@ -83,7 +83,7 @@ async def test_many_more_partitions_than_open_files_are_served(tmp_path: Path) -
         assert await asyncio.to_thread(produce_to_all, address, "wide") == {ErrorCode.NONE}
         found = await asyncio.to_thread(fetch_all, address, "wide")
         assert found == {index: [str(index).encode()] for index in range(PARTITION_COUNT)}
-        # What a response was sent from is let go with the response.
+        # A file is let go with the response that was sent from it.
         await wait_for_async(lambda: open_files.count <= OPEN_MAX, "nothing is being sent")
         assert 0 < open_log_files(tmp_path) <= OPEN_MAX
     finally:

@@ -73,7 +73,7 @@ class Bystander:
             versions = client.ask(ApiVersionsRequest("bystander", "1"), ApiVersionsResponse, 4)
             assert versions.error_code == ErrorCode.NONE
         else:
-            # A busy machine fences the broker now and then; then there is none, and an answer.
+            # A busy machine fences the broker now and then: the response then names no broker.
             client.ask(MetadataRequest(topics=[]), MetadataResponse, 12)
         self.slowest_s = max(self.slowest_s, time.monotonic() - started)
         self.most_work_s = max(self.most_work_s, processor_seconds(self._pid) - used_s)

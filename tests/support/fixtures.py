@@ -23,7 +23,7 @@ from tests.support.node import Node
 JarsOf = Callable[[str], Path]
 Report = Callable[[str], None]
 REFUSED_CONNECTION: Final = "laddr=('0.0.0.0', "
-"""How a socket shows itself of which the connection was refused."""
+"""The address in the text of a socket whose connection was refused."""
 _MEASURED = pytest.StashKey[list[str]]()
 
 

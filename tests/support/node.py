@@ -34,7 +34,7 @@ STANDALONE: Final = ("--standalone",)
 NO_VOTERS: Final = ("--no-initial-controllers",)
 QUICK: Final = {"broker.session.timeout.ms": "400", "broker.heartbeat.interval.ms": "100"}
 """A broker that was killed may register again once its old session is over: soon. A busy machine
-fences such a broker now and then: whoever asks it has to ask again."""
+fences such a broker now and then: a client has to ask again."""
 ATTEMPTS: Final = 2
 """How often a real node is started in all: where memory is short, Java dies now and then."""
 COMBINED_HEAP_MB: Final = 384
@@ -86,17 +86,17 @@ class Node:
 
     @property
     def broker(self) -> str:
-        """Where clients ask the broker."""
+        """The address of the broker for clients."""
         return f"127.0.0.1:{self.broker_port}"
 
     @property
     def controller(self) -> str:
-        """Where clients ask the controller."""
+        """The address of the controller for clients."""
         return f"127.0.0.1:{self.controller_port}"
 
     @property
     def address(self) -> str:
-        """Where clients ask the node: its broker, if it has one."""
+        """The address of the node for clients: that of its broker, if it has one."""
         return self.broker if "broker" in self.settings()["process.roles"] else self.controller
 
     @property
@@ -122,7 +122,7 @@ class Node:
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """What its meta.properties says now."""
+        """The contents of its meta.properties now."""
         return load_java_properties((self.data / "meta.properties").read_bytes())
 
     @property
@@ -137,7 +137,7 @@ class Node:
 
     @property
     def key(self) -> Key:
-        """Who it is as a replica."""
+        """Its key as a replica."""
         return self.node_id, self.identity["directory.id"]
 
     @property
@@ -170,7 +170,7 @@ class Node:
         }
 
     def configure(self, changes: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Write the server.properties anew, with these changes."""
+        """Write the server.properties again, with these changes."""
         write_properties(self.properties, self.settings(changes))
 
     def format(

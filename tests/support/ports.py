@@ -41,7 +41,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def listens(address: str) -> bool:
-    """Whether somebody accepts connections there."""
+    """Return whether connections are accepted there."""
     host, _, port = address.partition(":")
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         return probe.connect_ex((host, int(port))) == 0

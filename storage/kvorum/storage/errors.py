@@ -94,7 +94,7 @@ class DiskFullError(DiskError):
 
 
 class TooManyOpenFilesError(DiskError):
-    """There is no descriptor left for a file; the disk itself refused nothing."""
+    """The process has no descriptor left for a file; the disk is sound."""
 
 
 class PoisonedError(StorageError):

@@ -61,7 +61,7 @@ class OpenFile(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the file; closing twice is allowed. One that nobody refers to is closed as well."""
+        """Close the file, as its last reference does when it goes; closing twice is allowed."""
         ...
 
 

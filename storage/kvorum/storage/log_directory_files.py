@@ -1,7 +1,7 @@
 """The file system as one log directory uses it: what the disk refuses takes the directory offline.
 
 Every access of the directory's logs, checkpoints and cleaner passes here, so no caller can miss a
-failure. The error goes on to the caller as it is. Three refusals are none of the disk's: a name
+failure. The error goes on to the caller as it is. Three errors are not failures of the disk: a name
 that is not there where a caller only looks, a file that was closed while another thread read it,
 and a descriptor that the process does not get.
 """

@@ -41,7 +41,7 @@ _SET_ASIDE_ADVICE: Final = (
 class LogManagerSettings:
     """``producer.id.expiration.ms``, how long the files of a deleted partition are kept, and more.
 
-    `sets_damaged_logs_aside` says that a log which is damaged at a start is to be fetched anew,
+    `sets_damaged_logs_aside` says that a log which is damaged at a start is fetched again,
     `recovery_thread_count` by how many threads the logs of a directory are closed.
     """
 
@@ -142,7 +142,7 @@ class LogManager:
         topic_id: bytes,
         now_ms: int,
     ) -> None:
-        """Load a log, or set it aside if it is damaged, can be fetched anew, and that is wanted."""
+        """Load a log; set it aside if it is damaged, can be fetched again, and that is wanted."""
         try:
             self._load(directory, topic_partition, topic_id, now_ms)
         except CorruptFileError as error:

@@ -1,4 +1,4 @@
-"""How many of a broker's log files are open at once.
+"""The number of log files that a broker has open at once.
 
 A partition has a segment's file and two indexes, and a process may have only so many descriptors.
 So the files of logs are open in turns: one that was not used lately is let go without a word to its
@@ -9,7 +9,7 @@ the first file that was not used again since it came by.
 makes all of a file's bytes durable, through whichever descriptor they were written. An error that
 the system meets when it writes the bytes on its own is kept with the file, and the next sync
 reports it, also through a descriptor that was opened later (Linux since 4.17). It is forgotten in
-one case: the system needs memory and drops what it knows of a file that nobody has open. Where a
+one case: the system needs memory and drops what it knows of a file that is not open. Where a
 sync is an acknowledgement nothing may be forgotten. The metadata log's files are therefore not
 among these: they stay open from the first write to the last sync. A topic's log is kept by its
 replicas; with ``flush.messages=1`` the sync follows the write at once, by the same descriptor.
@@ -72,7 +72,7 @@ class OpenFiles:
             self._files.pop(file, None)
 
     def with_descriptors(self, work: Callable[[], Result]) -> Result:
-        """Do what needs a descriptor; if there is none, let half of the files go and do it again.
+        """Do what needs a descriptor; where none is left, let half of the files go and do it again.
 
         Others of this process may have taken more than is left to them.
         """

@@ -481,7 +481,7 @@ class Segment:
     def change_suffix(self, suffix: str) -> None:
         """Rename the files to those of a segment that ends in `suffix`, the .log file first.
 
-        They are opened anew under their names; nobody else may use the segment meanwhile.
+        They are opened again under their new names; no other thread may use the segment meanwhile.
         """
         self._rename_files(suffix)
         self._suffix = suffix

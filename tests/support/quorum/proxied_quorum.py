@@ -44,9 +44,9 @@ class ProxiedQuorum(Quorum):
         self._paused: set[int] = set()
         own = {
             "process.roles": "controller",
-            # No records but those that somebody asks for.
+            # There are no records but those that a test asks for.
             "metadata.max.idle.interval.ms": "0",
-            # What takes the place of a broker is never fenced.
+            # A played broker is never fenced.
             "broker.session.timeout.ms": "3600000",
             **TIMES,
         }
@@ -81,7 +81,7 @@ class ProxiedQuorum(Quorum):
 
     @property
     def majority(self) -> int:
-        """How many controllers decide."""
+        """The number of controllers that decide."""
         return len(self.members) // 2 + 1
 
     def advertised(self, node_id: int) -> str:
@@ -97,7 +97,7 @@ class ProxiedQuorum(Quorum):
     def kill(self, *node_ids: int) -> None:
         """End some members where they stand."""
         for node_id in node_ids:
-            # Nobody listens any more at the moment when its connections break.
+            # Its port is closed at the moment when its connections break.
             self.network.refuse(node_id)
             super().kill(node_id)
             self._paused.discard(node_id)

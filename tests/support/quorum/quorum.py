@@ -62,12 +62,12 @@ class Quorum:
 
     @property
     def addresses(self) -> str:
-        """Where clients ask: all of them."""
+        """The addresses of all controllers for clients."""
         return ",".join(one.controller for one in self.members.values())
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where other nodes ask: all of them."""
+        """The addresses of all controllers for other nodes."""
         return ",".join(map(self.advertised, self.members))
 
     def advertised(self, node_id: int) -> str:
@@ -121,7 +121,7 @@ class Quorum:
             self.members[node_id].kill()
 
     def wipe(self, node_id: int) -> None:
-        """Give a member that does not run an empty disk, formatted anew and without voters."""
+        """Give a member that does not run an empty disk, formatted again and without voters."""
         shutil.rmtree(self.members[node_id].data)
         self.format(node_id, *NO_VOTERS)
 
@@ -129,7 +129,7 @@ class Quorum:
         return {self.members[node_id].key for node_id in node_ids}
 
     def described(self) -> Described | None:
-        """Return what the leader with the highest epoch says; None where nobody leads."""
+        """Return what the leader with the highest epoch says, or None without a leader."""
         told = map(describe, self._running())
         leading = [answer for answer in told if answer is not None]
         return max(leading, key=lambda answer: answer.leader_epoch, default=None)

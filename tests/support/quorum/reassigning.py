@@ -87,7 +87,7 @@ def wait_until_reached(quorum: Quorum, replicas: Sequence[int]) -> Described:
 
 
 def kill_the_leader_of_each_step(quorum: Quorum, replicas: Sequence[int]) -> list[int]:
-    """Kill whoever leads after each change of the voters, until they are `replicas`.
+    """Kill the leader after each change of the voters, until they are `replicas`.
 
     A killed controller is started again at once. Returns who was killed.
     """

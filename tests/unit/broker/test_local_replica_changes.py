@@ -1,4 +1,4 @@
-"""What a broker's replicas are to do next, and which of them may begin anew."""
+"""The next steps of a broker's replicas, and which of them may begin with an empty log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def info(
     return PartitionInfo(TopicPartition("topic", 0), bytes(16), registration)
 
 
-def test_a_replica_that_nobody_counts_on_may_be_fetched_anew() -> None:
+def test_a_replica_outside_of_isr_and_elr_may_be_fetched_again() -> None:
     assert info(2, (2, 3)).is_fetchable(HERE)
     assert info(2, (2,), elr=(3,)).is_fetchable(HERE)
 

@@ -1,4 +1,4 @@
-"""What connections and logs get of the limit of open files."""
+"""The shares of connections and logs in the limit of open files."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def files() -> FaultyFiles:
     return files
 
 
-def test_a_damaged_log_that_can_be_fetched_is_kept_aside_and_begins_anew(
+def test_a_damaged_log_that_can_be_fetched_is_kept_aside_and_fetched_again(
     files: FaultyFiles,
 ) -> None:
     damaged = bytes(files.names[ROOT / "topic-0" / offset_name(0, LOG_SUFFIX)].content)

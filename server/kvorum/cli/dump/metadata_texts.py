@@ -68,7 +68,7 @@ class MetadataTexts:
         None is for records other than those of `numbered_values`. Raises `UnreadableRecordError`
         for a value that is no metadata record, or has a longer frame than any release writes.
         """
-        # What is between a record's offset and the size of its value.
+        # The text between a record's offset and the size of its value.
         place = f" CreateTime: {timestamp} keySize: -1 valueSize: "
         if count == 1 and data in self._alone:
             return [f"{INDENT} offset: {offset}{place}{self._alone[data]}"]
@@ -86,7 +86,7 @@ class MetadataTexts:
                 pass
             else:
                 if count == 1 and size <= ALONE_BYTES_MAX:
-                    # What an idle controller writes over and over: a record without content.
+                    # An idle controller writes the same record, without content, over and over.
                     self._alone[data] = lines[0].partition("valueSize: ")[2]
                 return lines
         values = numbered_values(data, count)

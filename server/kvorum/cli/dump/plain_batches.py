@@ -30,8 +30,8 @@ _NOBODY: Final = b"\xff" * 14
 _LINES_AT_ONCE: Final = 128
 
 RecordLines = Callable[[bytes, int, int, int], "list[str] | None"]
-"""Returns the lines for a batch's bytes behind the header, number of records, base offset and base
-timestamp; None for records that it leaves over."""
+"""Returns the lines of a batch, given the bytes after its header, its number of records, its base
+offset and its base timestamp; None for records that it leaves to others."""
 
 
 def is_plain(entry: Entry) -> bool:

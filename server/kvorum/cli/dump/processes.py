@@ -80,7 +80,7 @@ def _printed_by(count: int, dump: LogDump, log: MappedFile, part_bytes: int) -> 
     finally:
         first.close()
         for process in processes:
-            # It has printed all of its parts, or waits for a reader whom this one does not.
+            # It has printed all of its parts, or waits for a reader that reads no more.
             process.terminate()
             process.join()
 

@@ -15,7 +15,7 @@ from kvorum.storage.errors import StorageError
 _log = logging.getLogger(__name__)
 _MS_PER_S: Final = 1000
 DELETION_CHECK_MS: Final = 5_000
-"""How often files are looked for whose delay (``file.delete.delay.ms``) is over."""
+"""The interval of looking for files whose delay (``file.delete.delay.ms``) is over."""
 
 
 def removal_tasks(

@@ -72,7 +72,7 @@ _MS_PER_S: Final = 1000
 HOSTED_AT_ONCE: Final = 16
 """How many new logs are made in one turn of the thread for disks: others wait for it meanwhile."""
 REFUSED_RETRY_MS: Final = 5_000
-"""How much later a partition is tried again that could not be hosted for want of descriptors."""
+"""The delay before a partition that got no descriptors is tried again."""
 
 
 class ReplicaManager:

@@ -134,7 +134,7 @@ def _bind(opened: socket.socket, address: tuple[object, ...]) -> socket.socket:
 
 
 def _bind_alone(opened: socket.socket, address: tuple[object, ...]) -> None:
-    """Bind so that nobody else can bind the port before somebody listens on it.
+    """Bind so that no other process can bind the port before this one listens on it.
 
     With SO_REUSEADDR from the beginning, Linux would give a port to all who have the option. A port
     with connections of a former process that linger cannot be had without it.
@@ -151,7 +151,7 @@ def _bind_alone(opened: socket.socket, address: tuple[object, ...]) -> None:
 def let_port_be_reused(bound: socket.socket) -> None:
     """Let a later process have the port while connections of this one linger.
 
-    To be called before somebody listens on the socket.
+    To be called before the socket listens.
     """
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 

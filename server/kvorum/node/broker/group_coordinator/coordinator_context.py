@@ -51,7 +51,7 @@ Response = TypeVar("Response")
 WriteOperation: TypeAlias = Callable[[GroupCoordinatorShard, int], CoordinatorResult[Response]]
 """Decides on a request or a timeout at a time of day."""
 Then: TypeAlias = Callable[[Response | RequestError], None]
-"""Takes the response of an operation, or why there is none. It may not call the coordinator."""
+"""Takes the response of an operation, or its error. It must not call the coordinator."""
 LEADER_ONLY: Final = 1
 """The high watermark is waited for, so that an append itself asks for no other replica."""
 _log = logging.getLogger(__name__)
