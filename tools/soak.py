@@ -35,6 +35,7 @@ TABLE: Final = ROOT / TABLE_NAME
 QUICK_DIVISOR: Final = 100
 NICENESS: Final = 10
 SEEDS: Final = 2_000
+DAMAGES_OF_A_NODE: Final = 400
 KILL_ROUNDS: Final = 500
 STORM_MINUTES: Final = 20.0
 FLEET_RECORDS: Final = 10_000_000
@@ -121,6 +122,19 @@ def kills(divisor: int) -> list[Command]:
     ]
 
 
+def damages(divisor: int) -> list[Command]:
+    """Damage the files of five nodes, and have `kvorum log check` look at each damage."""
+    file = "tests/node/inspection/test_log_check.py"
+    words = [*MODULE, "pytest", "-q", file, "-k", "a_damaged_file_is_named"]
+    return [
+        Command(
+            words=words,
+            figures=r"^MEASURED (\d+ damages.*)",
+            environment={"KVORUM_LOG_DAMAGES": str(DAMAGES_OF_A_NODE // divisor)},
+        )
+    ]
+
+
 def kill_storm(divisor: int, *brokers: str) -> list[Command]:
     """Kill brokers, given by options of the storm, beneath producers and a group."""
     seed = secrets.randbelow(2**40)
@@ -172,6 +186,7 @@ PARTS: Final[Parts] = MappingProxyType(
         "quorum": quorum,
         "partitions": partitions,
         "kills": kills,
+        "damages": damages,
         "kill-storm-ours": lambda divisor: kill_storm(divisor, "--ours", "11,12,13"),
         "kill-storm-mixed": lambda divisor: kill_storm(divisor, "--ours", "11,12"),
         "kill-storm-older": lambda divisor: kill_storm(divisor, "--ours", "11,12", "--older"),

@@ -157,7 +157,7 @@ def test_a_seed_that_is_written_is_the_one_that_the_command_takes(part: str) -> 
         given = {*command.words, *command.environment.values()}
         assert command.seed is None or str(command.seed) in given
     has_seed = any(command.seed is not None for command in PARTS[part](1))
-    assert has_seed == (part not in {"kills", "mutation", "models", "growth"})
+    assert has_seed == (part not in {"kills", "damages", "mutation", "models", "growth"})
 
 
 def test_a_part_that_passes_adds_one_line_with_its_figures(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.support.damaged_files import Contents, Damage, Vandal, read_contents
+from tests.support.fixtures import Report as Measured
 from tests.support.golden_data import METADATA_NODES
 from tests.support.packed_variants import lz4_variants
 
@@ -173,20 +174,21 @@ def test_lz4_that_consumers_in_java_cannot_read_is_found(
 @pytest.mark.slow
 @pytest.mark.timeout(120 + 5 * DAMAGES_OF_A_NODE)
 def test_a_damaged_file_is_named_and_nothing_crashes(
-    golden_sets: Path, generated: Path, tmp_path: Path
+    golden_sets: Path, generated: Path, tmp_path: Path, report: Measured
 ) -> None:
     silent: list[Damage] = []
     count = 0
     for count, damage in enumerate(damages(golden_sets, generated), 1):
         root = written(damage.after, tmp_path / str(count))
         try:
-            report = check_paths([root])
+            checked = check_paths([root])
         except NothingToCheckError:
             assert damage.how.startswith("missing")
             continue
-        about = [finding for finding in report.findings if is_about(finding, damage, root)]
-        if not about and report.verdict is Verdict.SOUND:
+        about = [finding for finding in checked.findings if is_about(finding, damage, root)]
+        if not about and checked.verdict is Verdict.SOUND:
             silent.append(damage)
+    report(f"{count} damages, {len(silent)} of them of a kind that no reader can see")
     assert count == (len(NODES) + 1) * DAMAGES_OF_A_NODE
     told = [f"{damage.file}: {damage.how}" for damage in silent if not has_silent_form(damage)]
     assert told == []
