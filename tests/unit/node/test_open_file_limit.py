@@ -30,7 +30,8 @@ def test_connections_and_logs_share_what_is_not_reserved(
     limit_open_files(monkeypatch, limit)
     connections = connection_count_max(wanted, has_logs=True)
     log_files = log_file_count_max(wanted)
-    assert 0 < connections <= min(wanted, log_files)
+    assert 0 < connections <= min(wanted, 3 * log_files + 3)
+    assert log_files >= limit // 8
     assert connections + log_files <= limit - min(RESERVED_DESCRIPTORS, limit // 2)
     assert connections + log_files >= limit // 2
 
@@ -44,4 +45,4 @@ def test_a_controller_has_all_of_it_for_connections(monkeypatch: pytest.MonkeyPa
 def test_without_a_limit_nothing_is_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
     limit_open_files(monkeypatch, resource.RLIM_INFINITY)
     assert connection_count_max(10**6, has_logs=True) == 10**6
-    assert log_file_count_max() >= 10**9
+    assert log_file_count_max() >= 10**8

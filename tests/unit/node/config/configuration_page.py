@@ -43,8 +43,8 @@ This page is written from the tables in `kvorum.metadata.config_definitions` by
   itself; no other authorizer can be named. Its own keys are Kafka's: `super.users`, users
   between semicolons, and `allow.everyone.if.no.acl.found`.
 - A node raises its limit of open files (`ulimit -n`) to the hard one. `max.connections` is lowered
-  to what that allows, less 128 for everything else: half of that on a broker, whose logs have the
-  other half.
+  to what that allows, less 128 for everything else: three quarters of that on a broker, whose logs
+  have the rest.
 - Of several faults in one file, kvorum may name another one first.
 - The documentation that DescribeConfigs carries is our own line on each key, where there is one.
 """
