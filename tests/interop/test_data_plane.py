@@ -19,7 +19,7 @@ from tests.support.header_variants import header_variants
 from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import produce
-from tests.support.topics import wait_until_led
+from tests.support.topics import topic_id, wait_until_led
 
 from kvorum.storage.producer_snapshot import decode_producer_snapshot
 from kvorum.wire.error_codes import ErrorCode
@@ -34,7 +34,6 @@ from kvorum.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
-from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kvorum.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -109,16 +108,17 @@ def fetched(response: FetchResponse, names: Mapping[bytes, str]) -> list[object]
     return [
         (
             response.error_code,
-            name_of(topic.topic, topic.topic_id, names),
+            name,
             partition.partition_index,
             partition.error_code,
             partition.high_watermark,
             partition.last_stable_offset,
             partition.log_start_offset,
             partition.aborted_transactions,
-            whole_batches(partition.records, name_of(topic.topic, topic.topic_id, names)),
+            whole_batches(partition.records, name),
         )
         for topic in response.responses
+        for name in (name_of(topic.topic, topic.topic_id, names),)
         for partition in topic.partitions
     ]
 
@@ -207,15 +207,12 @@ def test_answers_and_files_are_those_of_kafka(nodes: tuple[Node, Node]) -> None:
     script = Script(Random(SEED), int(time.time() * 1000))
     differences: list[str] = []
     with RawClient(real.address) as theirs, RawClient(ours.address) as mine:
-        ids = [ids_of(client) for client in (theirs, mine)]
+        sides = [(client, *names_and_ids(client)) for client in (theirs, mine)]
         for number, step in enumerate(script.steps(STEPS)):
             kind = RESPONSES[type(step.request)]
             expected, got = (
-                comparable(
-                    client.ask(step.addressed(known), kind, step.version),
-                    {topic_id: name for name, topic_id in known.items()},
-                )
-                for client, known in zip((theirs, mine), ids, strict=True)
+                comparable(client.ask(step.addressed(ids), kind, step.version), names)
+                for client, names, ids in sides
             )
             if got != expected and not is_of_deleted_record(theirs, step):
                 differences.append(
@@ -228,9 +225,10 @@ def test_answers_and_files_are_those_of_kafka(nodes: tuple[Node, Node]) -> None:
         compare_files(real.data / f"{topic}-0", ours.data / f"{topic}-0", topic)
 
 
-def ids_of(client: RawClient) -> dict[str, bytes]:
-    response = client.ask(MetadataRequest(topics=None), MetadataResponse, 12)
-    return {topic.name or "": topic.topic_id for topic in response.topics}
+def names_and_ids(client: RawClient) -> tuple[dict[bytes, str], dict[str, bytes]]:
+    """Return the names of a server's topics by their ids, and the ids by the names."""
+    ids = {name: topic_id(client, name) for name in TOPICS}
+    return {known: name for name, known in ids.items()}, ids
 
 
 def compare_files(theirs: Path, ours: Path, topic: str) -> None:

@@ -20,7 +20,8 @@ from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Kind
 from tests.support.raw_client import RawClient
-from tests.support.record_requests import batch, produce
+from tests.support.record_requests import batch, list_offset, produce
+from tests.support.topics import topic_id
 from tests.support.waiting import asked_until, wait_for
 
 from kvorum.wire.error_codes import ErrorCode
@@ -29,13 +30,6 @@ from kvorum.wire.messages.fetch import (
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
 )
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-)
-from kvorum.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kvorum.wire.messages.produce import (
     ProduceRequest,
     ProduceRequestPartitionProduceData,
@@ -46,7 +40,6 @@ from kvorum.wire.primitives import Message
 OURS, REAL, OTHER = 11, 12, 13
 EVERYBODY = {OURS, REAL, OTHER}
 LATEST, EARLIEST = -1, -2
-CONSUMER = -1
 
 
 @pytest.fixture(scope="module")
@@ -167,17 +160,10 @@ def has_records(folder: Path, topic: str) -> bool:
 
 def code_of_offset(client: RawClient, topic: str, timestamp: int, version: int) -> int:
     """Return the code of a consumer's ListOffsets, once the broker leads."""
-    wish = ListOffsetsRequestListOffsetsPartition(0, timestamp=timestamp)
-    request = ListOffsetsRequest(
-        CONSUMER, topics=[ListOffsetsRequestListOffsetsTopic(topic, [wish])]
-    )
-
-    def ask() -> int:
-        (found,) = client.ask(request, ListOffsetsResponse, version).topics
-        return found.partitions[0].error_code
-
     return asked_until(
-        ask, lambda code: code != ErrorCode.NOT_LEADER_OR_FOLLOWER, "the broker leads"
+        lambda: list_offset(client, topic, timestamp, version=version)[0],
+        lambda code: code != ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        "the broker leads",
     )
 
 
@@ -217,14 +203,6 @@ def test_a_new_leader_names_no_end_before_it_knows_what_is_committed(
             assert asked_until(ask, lambda code: code == ErrorCode.NONE, "the end is named") == 0
 
 
-def topic_id(cluster: BrokerCluster, topic: str) -> bytes:
-    """Return the id of a topic, as one of the real brokers knows it."""
-    with RawClient(cluster.brokers[REAL].address) as client:
-        request = MetadataRequest([MetadataRequestTopic(name=topic)])
-        (found,) = client.ask(request, MetadataResponse, 12).topics
-    return found.topic_id
-
-
 def answers(cluster: BrokerCluster, broker_id: int, request: Message, version: int) -> bytes | None:
     """Return the response of one broker, byte for byte."""
     with RawClient(cluster.brokers[broker_id].address) as client:
@@ -242,7 +220,8 @@ def test_a_refusal_names_the_leader_as_a_real_broker_names_it(
     reassign(cluster, fenced, tmp_path, OTHER, OURS, REAL)
     elect(cluster, fenced, tmp_path)
     cluster.wait_for_partitions(fenced, leaders={OTHER}, isr=EVERYBODY)
-    ids = {topic: topic_id(cluster, topic) for topic in (followed, elsewhere, fenced)}
+    with RawClient(cluster.brokers[REAL].address) as client:
+        ids = {topic: topic_id(client, topic) for topic in (followed, elsewhere, fenced)}
     seen: list[bytes | None] = []
 
     def compare(request: Message, version: int) -> None:

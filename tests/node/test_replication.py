@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tests.node.embedded_cluster import append, leader
 from tests.support.raw_client import RawClient
-from tests.support.record_requests import batch, fetch, fetch_request, produce, values
+from tests.support.record_requests import batch, fetch, fetch_request, list_offset, produce, values
 from tests.support.replicated_topics import (
     BROKERS,
     CONTROLLER,
@@ -33,12 +33,6 @@ from kvorum.wire.messages.delete_records import (
     DeleteRecordsResponse,
 )
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-)
 
 
 @pytest.fixture(scope="module")
@@ -282,18 +276,6 @@ def test_a_follower_that_lags_leaves_the_isr_and_comes_back(cluster: Cluster, to
     assert (state.leader, state.leader_epoch) == (101, 0)
     assert_same_logs(cluster, topic)
     assert read(cluster, topic) == [b"one", b"two", b"three"]
-
-
-def list_offset(
-    client: RawClient, topic: str, timestamp: int, *, version: int = 7, replica_id: int = -1
-) -> tuple[int, int]:
-    """Return the error code and the offset."""
-    wish = ListOffsetsRequestListOffsetsPartition(0, timestamp=timestamp)
-    body = ListOffsetsRequest(
-        replica_id, topics=[ListOffsetsRequestListOffsetsTopic(topic, [wish])]
-    )
-    (answered,) = client.ask(body, ListOffsetsResponse, version).topics
-    return answered.partitions[0].error_code, answered.partitions[0].offset
 
 
 def test_offsets_do_not_go_back_where_another_leads(cluster: Cluster, topic: str) -> None:

@@ -129,7 +129,7 @@ def test_configuration_that_makes_no_sense(
     assert words in refused(node)
 
 
-def test_keys_that_nobody_knows_are_named_and_ignored(node: Node) -> None:
+def test_unknown_keys_are_named_and_ignored(node: Node) -> None:
     node.configure({"no.such.key": "1", "nor.this": "x"})
     with node.process as process:
         line = process.wait_for_line("Unknown configuration keys")

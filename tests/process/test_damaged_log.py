@@ -75,7 +75,7 @@ def test_a_torn_tail_is_cut_off_and_reported(used: Node, kind: str) -> None:
         assert read_topics(used.broker).keys() == {*NAMES, "after"}
 
 
-def test_indexes_that_are_damaged_or_gone_are_made_anew(used: Node) -> None:
+def test_indexes_that_are_damaged_or_gone_are_rebuilt(used: Node) -> None:
     used.first_segment.with_suffix(".index").write_bytes(b"no index at all")
     used.first_segment.with_suffix(".timeindex").unlink()
     with used.process:
@@ -106,7 +106,7 @@ def test_small_files_that_are_damaged_stop_the_node(used: Node, name: str, conte
 
 
 @pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "kvorum-flushed-offset"])
-def test_small_files_that_are_gone_are_made_anew(used: Node, name: str) -> None:
+def test_small_files_that_are_gone_are_rebuilt(used: Node, name: str) -> None:
     file = used.metadata_log / name
     file.unlink()
     with used.process:

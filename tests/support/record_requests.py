@@ -1,4 +1,4 @@
-"""Produce and Fetch of one partition, as a raw client sends them."""
+"""Produce, Fetch and ListOffsets of one partition, as a raw client sends them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from kvorum.wire.messages.fetch import (
     FetchResponse,
     FetchResponsePartitionData,
 )
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+    ListOffsetsResponse,
+)
 from kvorum.wire.messages.produce import (
     ProduceRequest,
     ProduceRequestPartitionProduceData,
@@ -22,6 +28,7 @@ from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batc
 
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
+CONSUMER = -1
 
 
 def batch(value: bytes, *, is_transactional: bool = False) -> bytes:
@@ -70,6 +77,18 @@ def fetch(
     request = fetch_request(topic, offset, min_bytes=min_bytes, max_wait_ms=max_wait_ms)
     (answered,) = client.ask(request, FetchResponse, FETCH_VERSION).responses
     return answered.partitions[0]
+
+
+def list_offset(
+    client: RawClient, topic: str, timestamp: int, *, version: int = 7, replica_id: int = CONSUMER
+) -> tuple[int, int]:
+    """Return the error code and the offset."""
+    wish = ListOffsetsRequestListOffsetsPartition(0, timestamp=timestamp)
+    body = ListOffsetsRequest(
+        replica_id, topics=[ListOffsetsRequestListOffsetsTopic(topic, [wish])]
+    )
+    (answered,) = client.ask(body, ListOffsetsResponse, version).topics
+    return answered.partitions[0].error_code, answered.partitions[0].offset
 
 
 def values(data: FetchResponsePartitionData) -> list[bytes | None]:

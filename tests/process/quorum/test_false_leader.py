@@ -234,7 +234,7 @@ def _dethrone(quorum: ProxiedQuorum) -> None:
 
 
 @pytest.mark.parametrize("spoil_frame", FRAMES, ids=lambda one: one.__name__)
-def test_responses_that_are_none(
+def test_responses_that_cannot_be_read(
     quorum: ProxiedQuorum, setting: Setting, spoil_frame: Spoil
 ) -> None:
     liar = Liar(setting)
@@ -252,7 +252,9 @@ def test_no_response_at_all(quorum: ProxiedQuorum, setting: Setting) -> None:
 
 
 @pytest.mark.parametrize("versions", VERSIONS)
-def test_versions_that_are_none(quorum: ProxiedQuorum, setting: Setting, versions: str) -> None:
+def test_version_ranges_that_make_no_sense(
+    quorum: ProxiedQuorum, setting: Setting, versions: str
+) -> None:
     answer = Liar(setting).answer
     with FakePeer(setting.leader_port, answer, versions=VERSIONS[versions]) as peer:
         lead(quorum, setting)

@@ -40,7 +40,7 @@ def test_a_replica_outside_of_isr_and_elr_may_be_fetched_again() -> None:
         info(NO_LEADER, (1,)),
     ],
 )
-def test_a_replica_that_may_lead_or_has_nobody_to_fetch_from_may_not(
+def test_a_replica_that_may_lead_or_has_no_leader_may_not_be_fetched_again(
     partition: PartitionInfo,
 ) -> None:
     assert not partition.is_fetchable(HERE)

@@ -24,10 +24,9 @@ async def answer(
     request: IncomingRequest[AlterReplicaLogDirsRequest], broker: BrokerServices
 ) -> Message:
     """Begin each move; a replica that is asked for twice goes to the directory named last."""
-    body = request.body
     wishes = {
         TopicPartition(topic.name, index): directory.path
-        for directory in body.dirs
+        for directory in request.body.dirs
         for topic in directory.topics
         for index in topic.partitions
     }

@@ -23,10 +23,9 @@ from kvorum.wire.primitives import Message
 
 async def answer(request: IncomingRequest[DeleteGroupsRequest], broker: BrokerServices) -> Message:
     """Delete each group once; those that the client may not delete come last, as in Kafka."""
-    body = request.body
     allowed: list[str] = []
     refused: list[str] = []
-    for group_id in dict.fromkeys(body.groups_names):
+    for group_id in dict.fromkeys(request.body.groups_names):
         is_allowed = request.access.allows_on_group(AclOperation.DELETE, group_id)
         (allowed if is_allowed else refused).append(group_id)
     try:

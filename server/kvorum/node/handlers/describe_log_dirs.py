@@ -34,7 +34,6 @@ async def answer(
     request: IncomingRequest[DescribeLogDirsRequest], broker: BrokerServices
 ) -> Message:
     """Describe each directory, and the logs in it that are asked for."""
-    body = request.body
     directories = dict.fromkeys(broker.config.log_directories)
     cordoned = set(broker.config.broker.cordoned_log_directories)
     logs = {directory.path: directory for directory in broker.replicas.log_directories}
@@ -46,7 +45,7 @@ async def answer(
             continue
         described = _describe(path, is_cordoned=bool(cordoned & {directory, "*"}))
         if described.error_code == ErrorCode.NONE:
-            described.topics = _topics(logs[path], body.topics, broker.replicas)
+            described.topics = _topics(logs[path], request.body.topics, broker.replicas)
         results.append(described)
     return DescribeLogDirsResponse(results=results)
 

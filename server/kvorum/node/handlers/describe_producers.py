@@ -32,14 +32,13 @@ async def answer(
     request: IncomingRequest[DescribeProducersRequest], broker: BrokerServices
 ) -> Message:
     """Describe the producers of each partition."""
-    body = request.body
     hosting = broker.hosting
     return DescribeProducersResponse(
         topics=[
             DescribeProducersResponseTopicResponse(
                 name=topic.name, partitions=_topic(topic, request, hosting)
             )
-            for topic in body.topics
+            for topic in request.body.topics
         ]
     )
 

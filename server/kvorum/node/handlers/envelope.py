@@ -30,9 +30,8 @@ async def answer(
     request: IncomingRequest[EnvelopeRequest], controller: ControllerServices
 ) -> Message:
     """Answer the request inside; an inactive controller answers the envelope NOT_CONTROLLER."""
-    envelope = request.body
     try:
-        inner = _read_inner(envelope, request, controller)
+        inner = _read_inner(request, controller)
         response = await _answer(inner, controller)
     except CloseConnectionError:
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
@@ -50,8 +49,9 @@ async def answer(
 
 
 def _read_inner(
-    envelope: EnvelopeRequest, request: IncomingRequest[Message], controller: ControllerServices
+    request: IncomingRequest[EnvelopeRequest], controller: ControllerServices
 ) -> IncomingRequest[Message]:
+    envelope = request.body
     principal = decode_principal(bytes(envelope.request_principal or b""))
     try:
         host = str(ipaddress.ip_address(bytes(envelope.client_host_address)))

@@ -204,8 +204,7 @@ async def _records(
 def _preferred_read_replica(
     request: IncomingRequest[FetchRequest], broker: BrokerServices
 ) -> PreferredReadReplica:
-    body = request.body
-    if _replica(body) is not None or request.version < FIRST_VERSION_FROM_FOLLOWERS:
+    if _replica(request.body) is not None or request.version < FIRST_VERSION_FROM_FOLLOWERS:
         return read_here
     return preferred_read_replica(request, broker)
 
@@ -252,8 +251,7 @@ def _topic(
     choice: TopicChoice, request: IncomingRequest[FetchRequest], hosting: Hosting
 ) -> TopicImage:
     """Return the topic; a follower needs a permission on the cluster, and none on the topic."""
-    body = request.body
-    if _replica(body) is None:
+    if _replica(request.body) is None:
         return hosting.topic(choice, AclOperation.READ, request.access)
     if not request.access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
         raise RequestError.with_default_message(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -336,7 +334,6 @@ async def _metadata(
     may_wait: bool,
 ) -> FetchResponseFetchableTopicResponse:
     """Return the response of the metadata topic; a partition asked for twice is read once."""
-    body = request.body
     # As in Kafka, what is asked last about a partition counts.
     wishes = {wish.partition: wish for topic in topics for wish in topic.partitions}
     may_wait = may_wait and wishes.keys() == {CLUSTER_METADATA_PARTITION}
@@ -344,7 +341,7 @@ async def _metadata(
     for index, wish in wishes.items():
         data = FetchPartitionData(_error_of(index, request))
         if data.error is ErrorCode.NONE:
-            data = await fetch(served, _params(body, wish, may_wait=may_wait))
+            data = await fetch(served, _params(request.body, wish, may_wait=may_wait))
         partitions.append(_partition(index, data, request))
     return FetchResponseFetchableTopicResponse(
         topic=topics[0].topic, topic_id=topics[0].topic_id, partitions=partitions
@@ -380,7 +377,6 @@ def _params(
 def _partition(
     index: int, data: FetchPartitionData, request: IncomingRequest[FetchRequest]
 ) -> FetchResponsePartitionData:
-    body = request.body
     error = data.error
     is_unknown_to_client = request.version < FIRST_VERSION_WITH_STORAGE_ERROR
     if error is ErrorCode.KAFKA_STORAGE_ERROR and is_unknown_to_client:
@@ -392,7 +388,7 @@ def _partition(
         # There are no transactions of producers in this log.
         last_stable_offset=data.high_watermark,
         log_start_offset=data.log_start_offset,
-        aborted_transactions=[] if body.isolation_level == READ_COMMITTED else None,
+        aborted_transactions=[] if request.body.isolation_level == READ_COMMITTED else None,
         records=data.records,
     )
 

@@ -31,8 +31,7 @@ async def answer(
     request: IncomingRequest[ListTransactionsRequest], _broker: BrokerServices
 ) -> Message:
     """Return the empty list, and the requested states that do not exist."""
-    body = request.body
-    unknown = [state for state in body.state_filters if state not in STATES]
+    unknown = [state for state in request.body.state_filters if state not in STATES]
     return ListTransactionsResponse(unknown_state_filters=unknown)
 
 

@@ -30,14 +30,13 @@ async def answer(
     request: IncomingRequest[OffsetForLeaderEpochRequest], broker: BrokerServices
 ) -> Message:
     """Answer partition by partition; a follower needs no permission on the topic."""
-    body = request.body
     hosting = broker.hosting
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(
                 topic=topic.topic, partitions=_topic(topic, request, hosting)
             )
-            for topic in body.topics
+            for topic in request.body.topics
         ]
     )
 

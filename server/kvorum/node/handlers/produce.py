@@ -143,7 +143,7 @@ async def answer(
     Without acknowledgement there is no response, and an error closes the connection.
     """
     body = request.body
-    _check_transactional_id(body, request)
+    _check_transactional_id(request)
     topics = [_topic(topic, request, broker) for topic in _merged(body.topic_data)]
     produced = [one for topic in topics for one in topic.partitions if isinstance(one, _Produced)]
     # A refusal would make clients send again, in another order perhaps.
@@ -166,8 +166,9 @@ async def answer(
     )
 
 
-def _check_transactional_id(body: ProduceRequest, request: IncomingRequest[ProduceRequest]) -> None:
+def _check_transactional_id(request: IncomingRequest[ProduceRequest]) -> None:
     """Raise RequestError where a transaction's records come without its id, or a permission."""
+    body = request.body
     batches = [
         # As in Kafka, bytes that are no batch at all refuse the whole request.
         first_batch(memoryview(data.records or b""))
@@ -345,7 +346,7 @@ class _Appender:
         return _Appended(partition, info, response)
 
     async def _append_to(self, partition: Partition, produced: _Produced) -> LogAppendInfo:
-        clock, acks, verified = self._broker.clock, _acks(self._request), self._verified
+        clock, acks, verified = self._broker.clock, self._request.body.acks, self._verified
         wall_ms = clock.wall_ms()
         # Meanwhile the partition may get another leader: that is looked at again by the append.
         inspected = await self._broker.replicas.inspector.inspect(
@@ -376,17 +377,13 @@ def _partition(
     produced: _Produced, request: IncomingRequest[ProduceRequest], broker: BrokerServices
 ) -> Partition:
     """Return the partition that a client may append to; raises RequestError."""
-    if _acks(request) not in {ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, LEADER_ONLY}:
+    if request.body.acks not in {ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, LEADER_ONLY}:
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUIRED_ACKS)
     name = produced.topic.name
     broker.topic_stats.on_produce_request(name)
     if name in INTERNAL_TOPICS and request.header.client_id != ADMIN_CLIENT_ID:
         raise RequestError.with_default_message(ErrorCode.INVALID_TOPIC_EXCEPTION)
     return broker.hosting.partition(produced.topic, produced.partition_index)
-
-
-def _acks(request: IncomingRequest[ProduceRequest]) -> int:
-    return request.body.acks
 
 
 def _count_refusal(stats: BrokerTopicStats, topic: str, code: ErrorCode, size_bytes: int) -> None:

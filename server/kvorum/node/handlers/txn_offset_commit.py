@@ -28,10 +28,10 @@ from kvorum.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from kvorum.wire.primitives import Message
+from kvorum.wire.records.batch import NO_SEQUENCE
 
 FIRST_VERSION_THAT_KNOWS_LOADING: Final = 2
 """Older clients may fail upon COORDINATOR_LOAD_IN_PROGRESS."""
-NO_SEQUENCE: Final = -1
 
 
 async def answer(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-# How many numbers a byte can hold if it is the last one of a number.
+# The count of numbers that a byte can hold if it is the last one of a number.
 _ONE_BYTE: Final = 0x80
 # Fewer records are faster read one by one.
 _STRIDED_MIN: Final = 4
-# What a record has before its value if its numbers take one byte each: length, attributes, time,
-# number, no key, the value's length. Behind the value it says in one byte that it has no headers.
+# The bytes of a record before its value if its numbers take one byte each: length, attributes,
+# time, number, no key, the value's length. A byte after the value says that there are no headers.
 SHORT_BEGINNING_BYTES: Final = 6
 SHORT_FRAME_BYTES: Final = SHORT_BEGINNING_BYTES + 1
 _REPEATED: Final = tuple(bytes((number,)) * 64 for number in range(_ONE_BYTE))
@@ -39,7 +39,7 @@ def numbered_values(data: bytes, count: int) -> list[bytes] | None:
 def common_size(data: bytes, count: int) -> int | None:
     """Return the size of the values that `numbered_values` would return, if all have the same.
 
-    Then a value begins `SHORT_BEGINNING_BYTES` behind the beginning of its record. None is also for
+    Then a value begins `SHORT_BEGINNING_BYTES` after the beginning of its record. None is also for
     few and for many records, and for sizes that take more than a byte.
     """
     if count == 1:

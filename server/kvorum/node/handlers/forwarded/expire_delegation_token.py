@@ -19,8 +19,7 @@ async def answer(
     request: IncomingRequest[ExpireDelegationTokenRequest], broker: BrokerServices
 ) -> HandlerResponse:
     """Refuse clients that may not send requests about tokens; forward the rest."""
-    body = request.body
-    refusal = decided.admit(body, requester_of(request, broker.config))
+    refusal = decided.admit(request.body, requester_of(request, broker.config))
     if refusal is not None:
         return refusal
     return ForwardedResponse(await broker.forwarder.forward(request))
