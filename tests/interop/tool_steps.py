@@ -220,7 +220,6 @@ STEPS: dict[str, Step] = {
         "kafka-acls",
         (*BROKER, "--add", "--allow-principal", "User:x", "--operation", "Read", *TOPIC),
     ),
-    "list groups": Step("kafka-consumer-groups", (*BROKER, "--list")),
     "list transactions": Step("kafka-transactions", (*BROKER, "list")),
     "delete": Step("kafka-topics", (*BROKER, "--delete", *TOPIC)),
     "delete again": Step("kafka-topics", (*BROKER, "--delete", *TOPIC)),

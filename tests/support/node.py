@@ -217,13 +217,18 @@ class Node:
         self.process.start()
 
     def stop(self) -> None:
-        """Have it shut down in order, if it runs; one just launched may die at once."""
+        """Have it shut down in order, if it runs; one just launched may die at once.
+
+        A real node that is still starting may also meet a fatal fault: it removes what it has not
+        installed yet.
+        """
         if self.process.is_launched:
             ended = self.process.terminate()
             # A process that has said nothing yet may not look after signals yet.
             is_too_early = ended.exit_code == -signal.SIGTERM and not ended.lines
+            is_starting = self._java is not None and not ended.has_said(KAFKA_RUNS)
             is_orderly = ended.exit_code == _ORDERLY_END[self.kind]
-            assert is_orderly or is_too_early, self.process.last_words()
+            assert is_orderly or is_too_early or is_starting, self.process.last_words()
 
     def kill(self) -> None:
         """End it where it stands, if it runs."""

@@ -53,6 +53,10 @@ class Ended:
     exit_code: int
     lines: tuple[str, ...]
 
+    def has_said(self, text: str) -> bool:
+        """Return whether a line of its output has a text."""
+        return any(text in line for line in self.lines)
+
     @property
     def last_line(self) -> str:
         """The line an operator sees last."""
