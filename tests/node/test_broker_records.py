@@ -251,7 +251,7 @@ def test_a_finished_segment_is_made_durable_beside_the_event_loop(
         return bool(flushed)
 
     wait_for(is_flushed, "a segment is flushed")
-    assert all(name.startswith("kvorum-log-flush") for name in flushed)
+    assert all(name.startswith("kvorum-logs") for name in flushed)
 
 
 def test_a_fetch_does_not_wait_at_the_end_of_a_finished_segment(

@@ -13,6 +13,7 @@ from tests.support.topics import create, read_topics
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli import main
+from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 from kvorum.node.broker.replica_manager import HOSTED_AT_ONCE, ReplicaManager
 from kvorum.storage.files import OpenFile, RealFileSystem
 from kvorum.testing import AsyncCluster, Cluster
@@ -158,13 +159,13 @@ async def test_records_wait_for_the_log_of_a_new_partition(
 ) -> None:
     disk = HeldDisk()
     waits = asyncio.Event()
-    next_turn = ReplicaManager.next_turn
+    next_turn = BrokerMetadataPublisher.next_turn
 
-    async def noted(replicas: ReplicaManager) -> None:
+    async def noted(publisher: BrokerMetadataPublisher) -> None:
         waits.set()
-        await next_turn(replicas)
+        await next_turn(publisher)
 
-    monkeypatch.setattr(ReplicaManager, "next_turn", noted)
+    monkeypatch.setattr(BrokerMetadataPublisher, "next_turn", noted)
     embedded = prepare_node(tmp_path, files=disk)
     await embedded.node.start()
     address = embedded.bootstrap_servers

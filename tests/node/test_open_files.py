@@ -105,7 +105,7 @@ class ShortOfDescriptors(RealFileSystem):
 async def test_a_partition_that_gets_no_descriptor_is_hosted_once_it_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("kvorum.node.broker.replica_manager.REFUSED_RETRY_MS", 10)
+    monkeypatch.setattr("kvorum.node.broker.broker_metadata_publisher.REFUSED_RETRY_MS", 10)
     files = ShortOfDescriptors()
     embedded = prepare_node(tmp_path, files=files)
     await embedded.node.start()

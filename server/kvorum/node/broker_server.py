@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
-from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
 from kvorum.broker.quota.quota_managers import QuotaManagers
-from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaSettings
 from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.broker.replica_selector import RACK_AWARE, RackAwareReplicaSelector
 from kvorum.node.authorization import Authorizer
@@ -19,28 +17,25 @@ from kvorum.node.broker.add_partitions_to_txn_manager import (
     CoordinatorAccess,
 )
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
+from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
 from kvorum.node.broker.delayed_operation import Purgatories
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
-from kvorum.node.broker.replica_alter_log_dirs_manager import MoveSettings
-from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherSettings
-from kvorum.node.broker.replica_manager import ReplicaManager
-from kvorum.node.broker.replica_manager_settings import ReplicaEnvironment, ReplicaManagerSettings
 from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
 from kvorum.node.broker.transaction_verification import TransactionVerification
 from kvorum.node.config import NodeConfig
-from kvorum.node.directories import clean_shutdowns, common_epoch, open_log_directories
+from kvorum.node.directories import clean_shutdowns, common_epoch
 from kvorum.node.endpoints import advertised_endpoints
 from kvorum.node.errors import NodeStartError
 from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.node.handlers.registry import broker_apis, forwardable_keys
+from kvorum.node.replication import Replication
 from kvorum.node.services import BrokerServices, VersionRanges
 from kvorum.node.serving.listener_api import ServedApis
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.shared_server import SharedServer
-from kvorum.storage.log_manager import LogManagerSettings
 from kvorum.wire.uuid_text import random_uuid
 
 if TYPE_CHECKING:
@@ -51,8 +46,6 @@ if TYPE_CHECKING:
 
 FORWARDING_TIMEOUT_MS = 60_000
 PRODUCER_IDS_TIMEOUT_MS = 60_000
-ALTER_PARTITION_TIMEOUT_MS = 60_000
-ASSIGNMENTS_TIMEOUT_MS = 60_000
 ALL_DIRECTORIES = "*"
 MS_PER_S = 1000
 
@@ -81,29 +74,18 @@ class BrokerServer:
             on_failure=on_failure,
             cordoned_directories=self._cordoned_directories(),
         )
-        self._replicas = ReplicaManager(
-            _replica_manager_settings(config),
-            ReplicaEnvironment(
-                loader=shared.loader,
-                clock=shared.clock,
-                random=shared.random,
-                broker_epoch=lambda: self._lifecycle_manager.epoch,
-                alter_partition_channel=shared.channel(
-                    "alter-partition", timeout_ms=ALTER_PARTITION_TIMEOUT_MS
-                ),
-                assignments_channel=shared.channel(
-                    "directory-assignments", timeout_ms=ASSIGNMENTS_TIMEOUT_MS
-                ),
-                outgoing=shared.outgoing,
-                on_failure=on_failure,
-                on_directory_offline=self._propagate_directory_failure,
-            ),
+        self._replication = Replication(
+            shared,
+            broker_epoch=lambda: self._lifecycle_manager.epoch,
+            on_directory_offline=self._lifecycle_manager.propagate_directory_failure,
+            on_failure=on_failure,
         )
+        self._inspector = BatchInspector()
         self._add_partitions_to_txn = _add_partitions_to_txn_manager(shared)
         self._transactions = TransactionVerification(
             config, self._add_partitions_to_txn, shared.loader, shared.clock
         )
-        self._groups = GroupCoordination(self._replicas, self._group_coordinator)
+        self._groups = GroupCoordination(self._replication.publisher, self._group_coordinator)
         self._producer_ids = ProducerIdManager(
             shared.channel("producer-ids", timeout_ms=PRODUCER_IDS_TIMEOUT_MS),
             broker_id=config.node_id,
@@ -156,33 +138,20 @@ class BrokerServer:
         if self._shared.config.broker.is_controlled_shutdown_enabled:
             await self._lifecycle_manager.stop()
         await self._close_connections()
-        await self._replicas.shutdown(broker_epoch=self._lifecycle_manager.epoch)
+        await self._replication.stop(self._lifecycle_manager.epoch)
 
     async def abort(self) -> None:
         """Close everything at once, without asking the controller."""
         await self._close_connections()
-        await self._replicas.abort()
+        await self._replication.abort()
 
     async def _recover(self) -> None:
-        directories = self._shared.directories
-        online = open_log_directories(
-            directories,
-            self._shutdowns,
-            self._shared.files,
-            self._replicas.failure_channel,
-            self._shared.open_files,
-        )
-        is_one_missing = len(online) < len(directories.log_directories)
-        await self._replicas.startup(online, has_offline_log_dirs=is_one_missing)
-
-    def _propagate_directory_failure(self, directory: Path) -> None:
-        directories = self._shared.directories
-        index = directories.log_directories.index(directory)
-        self._lifecycle_manager.propagate_directory_failure(directories.log_directory_ids[index])
+        await self._replication.start(self._shutdowns)
 
     async def _close_connections(self) -> None:
         self._topic_creator.close()
         self._groups.close()
+        self._inspector.close()
         await self._lifecycle_manager.abort()
         for server in self._servers.values():
             await server.stop()
@@ -198,7 +167,7 @@ class BrokerServer:
 
         return GroupCoordinatorService(
             self._shared.config.groups,
-            self._replicas,
+            self._replication.replicas,
             broker_id=self._shared.config.node_id,
             runtime=AsyncioRuntime(self._shared.clock, thread_name="kvorum-groups"),
             random=self._shared.random,
@@ -244,7 +213,10 @@ class BrokerServer:
             forwarder=self._forwarder,
             topic_creator=self._topic_creator,
             metadata_topic=_metadata_topic(shared),
-            replicas=self._replicas,
+            replicas=self._replication.replicas,
+            publisher=self._replication.publisher,
+            replication_quotas=self._replication.quotas,
+            inspector=self._inspector,
             producer_ids=self._producer_ids,
             fetch_sessions=FetchManager(config.logs.fetch_session_slots, shared.random),
             replica_selector=_replica_selector(config),
@@ -272,33 +244,6 @@ class BrokerServer:
         return ranges
 
 
-def _replica_manager_settings(config: NodeConfig) -> ReplicaManagerSettings:
-    return ReplicaManagerSettings(
-        broker_id=config.node_id,
-        metadata_directory=Path(config.metadata_log.directory),
-        texts=config.texts,
-        logs=LogManagerSettings(
-            producer_expiration_ms=config.logs.producer_id_expiration_ms,
-            delete_delay_ms=config.logs.delete_delay_ms,
-            sets_damaged_logs_aside=config.own.sets_damaged_logs_aside,
-            recovery_thread_count=config.logs.recovery_thread_count,
-        ),
-        fetchers=_fetcher_settings(config),
-        moves=MoveSettings(
-            directories=config.log_directories,
-            cordoned=config.broker.cordoned_log_directories,
-            fetch_bytes_max=config.replication.fetch_bytes_max,
-            backoff_ms=config.replication.fetch_backoff_ms,
-        ),
-        quotas=_quota_settings(config),
-        lag_max_ms=config.replication.lag_ms_max,
-        high_watermark_checkpoint_ms=config.logs.high_watermark_checkpoint_ms,
-        recovery_point_checkpoint_ms=config.logs.recovery_point_checkpoint_ms,
-        retention_check_ms=config.logs.retention_check_ms,
-        cleaner=config.logs.cleaner,
-    )
-
-
 def _add_partitions_to_txn_manager(shared: SharedServer) -> AddPartitionsToTxnManager:
     config = shared.config
     access = CoordinatorAccess(
@@ -321,19 +266,6 @@ def _replica_selector(config: NodeConfig) -> RackAwareReplicaSelector | None:
     return RackAwareReplicaSelector()
 
 
-def _quota_settings(config: NodeConfig) -> ReplicationQuotaSettings:
-    replication = config.replication
-    return ReplicationQuotaSettings(
-        replication=MetricConfig(
-            replication.quota_sample_count, replication.quota_window_seconds * MS_PER_S
-        ),
-        alter_log_dirs=MetricConfig(
-            replication.alter_log_dirs_quota_sample_count,
-            replication.alter_log_dirs_quota_window_seconds * MS_PER_S,
-        ),
-    )
-
-
 def _request_handler_helper(shared: SharedServer) -> RequestHandlerHelper:
     network = shared.config.network
     quotas = QuotaManagers(
@@ -341,23 +273,6 @@ def _request_handler_helper(shared: SharedServer) -> RequestHandlerHelper:
         lambda: shared.loader.published.client_quotas,
     )
     return RequestHandlerHelper(quotas, shared.clock)
-
-
-def _fetcher_settings(config: NodeConfig) -> ReplicaFetcherSettings:
-    replication = config.replication
-    return ReplicaFetcherSettings(
-        FetcherSettings(
-            broker_id=config.node_id,
-            wait_ms_max=replication.fetch_wait_ms_max,
-            bytes_min=replication.fetch_bytes_min,
-            bytes_max=replication.fetch_bytes_max,
-            response_bytes_max=replication.fetch_response_bytes_max,
-            backoff_ms=replication.fetch_backoff_ms,
-        ),
-        fetcher_count=replication.fetcher_count,
-        listener=config.listeners.inter_broker_name,
-        socket_timeout_ms=replication.socket_timeout_ms,
-    )
 
 
 def _metadata_topic(shared: SharedServer) -> MetadataTopic | None:

@@ -43,11 +43,23 @@ class Runtime(Clock, Protocol):
         ...
 
 
+class ThreadedRuntime(Runtime, Protocol):
+    """A runtime to which blocking work can turn while it goes on."""
+
+    def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
+        """Call back in a turn of its own; any thread may ask."""
+        ...
+
+    def run_in_loop(self, work: Callable[[], None]) -> None:
+        """Do something between two callbacks, for blocking work, which waits; raise its errors."""
+        ...
+
+
 class AsyncioRuntime:
     """The event loop of the caller, with threads for blocking work."""
 
-    def __init__(self, clock: Clock, *, thread_name: str) -> None:
-        self._executor = ThreadPoolExecutor(2, thread_name)
+    def __init__(self, clock: Clock, *, thread_name: str, thread_count: int = 2) -> None:
+        self._executor = ThreadPoolExecutor(thread_count, thread_name)
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._under_way: set[asyncio.Future[object]] = set()
@@ -64,6 +76,18 @@ class AsyncioRuntime:
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call back in the next turn of the loop."""
         self._loop.call_soon(callback)
+
+    def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
+        """Call back in a turn of the loop; any thread may ask."""
+        self._loop.call_soon_threadsafe(callback)
+
+    def run_in_loop(self, work: Callable[[], None]) -> None:
+        """Do something in the loop, and wait for it in another thread; raise its errors."""
+
+        async def run() -> None:
+            work()
+
+        asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
     def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> Timer:
         """Call back at a time of the monotonic clock."""

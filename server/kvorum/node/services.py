@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
+from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManagers
 from kvorum.broker.replica_selector import RackAwareReplicaSelector
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
+from kvorum.node.broker.batch_inspector import BatchInspector
+from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 from kvorum.node.broker.delayed_operation import Purgatories
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
@@ -54,6 +57,9 @@ class BrokerServices:
     topic_creator: AutoTopicCreationManager
     metadata_topic: MetadataTopic | None
     replicas: ReplicaManager
+    publisher: BrokerMetadataPublisher
+    replication_quotas: ReplicationQuotaManagers
+    inspector: BatchInspector
     producer_ids: ProducerIdManager
     fetch_sessions: FetchManager
     replica_selector: RackAwareReplicaSelector | None
@@ -78,7 +84,7 @@ class BrokerServices:
     @property
     def hosting(self) -> Hosting:
         """The partitions of this broker, by the topics of the image that is published."""
-        return Hosting(self.loader.published.topics, self.replicas)
+        return Hosting(self.loader.published.topics, self.replicas, self.publisher)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

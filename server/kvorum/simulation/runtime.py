@@ -51,6 +51,14 @@ class SimulatedRuntime:
         """Call back in a turn of its own."""
         self._events.after(0.0, lambda: self._turns.turn(callback))
 
+    def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
+        """Call back in a turn of its own."""
+        self.call_soon(callback)
+
+    def run_in_loop(self, work: Callable[[], None]) -> None:
+        """Do something at once: blocking work takes its time before it is done."""
+        work()
+
     def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> Timer:
         """Call back when the node's clock shows `deadline_ms`."""
         return SimulatedTimer(self, deadline_ms, callback)

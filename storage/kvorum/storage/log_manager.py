@@ -6,7 +6,7 @@ Everything may block on the disk. The owner calls one method at a time, from any
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,21 +55,20 @@ class LogManager:
     """The logs of topics; `config_of` returns the settings of a topic's logs by its name.
 
     A replica that moves to another directory has a future log there (KIP-113), which in the end
-    takes the place of the current one. `directories` are those online. `has_offline_log_dirs` says
-    that others are not: there may be logs of partitions that are not found (KIP-112).
+    takes the place of the current one. `directories` are those online, none before `startup` and
+    after the end. `has_offline_log_dirs` says that there are others: there may be logs of
+    partitions that are not found (KIP-112).
     """
 
     def __init__(
         self,
-        directories: Sequence[LogDirectory],
-        *,
         settings: LogManagerSettings,
+        *,
         config_of: Callable[[str], TopicLogConfig],
         random: Random,
-        has_offline_log_dirs: bool = False,
     ) -> None:
-        self.directories = tuple(directories)
-        self.has_offline_log_dirs = has_offline_log_dirs
+        self.directories: tuple[LogDirectory, ...] = ()
+        self.has_offline_log_dirs = False
         self._settings = settings
         self._config_of = config_of
         self._random = random
@@ -79,11 +78,13 @@ class LogManager:
 
     def startup(
         self,
+        directories: Iterable[LogDirectory],
         hosted: Callable[[TopicPartition], bytes | None],
         *,
         now_ms: int,
         assigned: Callable[[TopicPartition], bytes | None] = lambda _: None,
         is_fetchable: Callable[[TopicPartition], bool] = lambda _: False,
+        has_offline_log_dirs: bool = False,
     ) -> None:
         """Load the logs that the last use has left; `hosted` returns a partition's topic id.
 
@@ -92,6 +93,8 @@ class LogManager:
         partition. `is_fetchable` says that another broker leads a partition, and that this one does
         not count for it: such a log may be set aside if it is damaged. Raises StorageError.
         """
+        self.directories = tuple(directories)
+        self.has_offline_log_dirs = has_offline_log_dirs
         self._is_fetchable = is_fetchable
         found: dict[LogDirectory, FoundDirectories] = {}
         for directory in self.directories:
@@ -452,7 +455,8 @@ class LogManager:
         A directory that fails does not keep the others from it. Raises StorageError in the end.
         """
         failure: StorageError | None = None
-        for directory in self.directories:
+        directories, self.directories = self.directories, ()
+        for directory in directories:
             try:
                 if directory.close(thread_count=self._settings.recovery_thread_count):
                     write_clean_shutdown(directory.path, directory.files, broker_epoch=broker_epoch)
@@ -463,7 +467,8 @@ class LogManager:
 
     def abandon(self) -> None:
         """Close the files without writing, as a crash would."""
-        for directory in self.directories:
+        directories, self.directories = self.directories, ()
+        for directory in directories:
             directory.abandon()
 
     def _unique(self) -> bytes:

@@ -133,7 +133,6 @@ class Coordinated:
         files = FaultyFiles()
         files.make_directory(Path("/d"))
         self.logs = managed([LogDirectory(Path("/d"), DIRECTORY, files, was_clean=True)])
-        self.logs.startup(lambda _: None, now_ms=0)
         self.proposals: list[IsrProposal] = []
         self.partitions = [self._partition(index) for index in range(self.partition_count)]
         self.registration = PartitionRegistration(

@@ -10,9 +10,11 @@ import pytest
 from tests.support.waiting import wait_for_async
 from tests.unit.storage.topic_logs import CONFIG, NOW_MS, TOPIC_ID, append
 
+from kvorum.node.asyncio_bridge import run
 from kvorum.node.broker.cleaner_thread import CleanerThread
 from kvorum.node.clock import SystemClock
 from kvorum.node.config.settings import CleanerSettings
+from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.storage.cleanup_config import CleanupConfig
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log_directory import LogDirectory
@@ -27,12 +29,11 @@ COMPACTED = replace(CONFIG, cleanup=CleanupConfig(is_compacted=True, is_deleted=
 
 def managed(directory: LogDirectory) -> LogManager:
     manager = LogManager(
-        [directory],
-        settings=LogManagerSettings(delete_delay_ms=0),
+        LogManagerSettings(delete_delay_ms=0),
         config_of=lambda _topic: COMPACTED,
         random=Random(1),
     )
-    manager.startup(lambda _partition: TOPIC_ID, now_ms=NOW_MS)
+    manager.startup([directory], lambda _partition: TOPIC_ID, now_ms=NOW_MS)
     return manager
 
 
@@ -60,13 +61,16 @@ async def test_a_partition_is_left_alone_until_its_deletion_is_done(tmp_path: Pa
     manager = managed(directory)
     fill(manager, LEAVING, 60)
     fill(manager, STAYING, 30)
-    cleaner = CleanerThread(SETTINGS, [directory], SystemClock(), lambda _partition: False)
-    await cleaner.abort_cleaning(LEAVING)
+    runtime = AsyncioRuntime(SystemClock(), thread_name="cleaner")
+    cleaner = CleanerThread(SETTINGS, manager, runtime)
+    cleaner.startup()
+    await run(cleaner.abort_cleaning(LEAVING))
     await wait_until_clean(directory, STAYING)
     assert LEAVING not in directory.cleaner_checkpoint.read()
     manager.async_delete(LEAVING, now_ms=NOW_MS)
-    await cleaner.forget(LEAVING)
+    await run(cleaner.forget(LEAVING))
     fill(manager, LEAVING, 60)
     await wait_until_clean(directory, LEAVING)
-    await cleaner.shutdown()
+    await run(cleaner.shutdown())
+    runtime.close()
     manager.shutdown(broker_epoch=1)

@@ -20,27 +20,31 @@ DAMAGED, SOUND = TopicPartition("topic", 0), TopicPartition("topic", 1)
 KEY = r"kvorum\.damaged\.logs\.set\.aside=true"
 
 
-def manager_of(files: FaultyFiles, *, sets_aside: bool) -> LogManager:
-    files.make_directory(ROOT)
+def manager_of(*, sets_aside: bool) -> LogManager:
     return LogManager(
-        [LogDirectory(ROOT, bytes(16), files, was_clean=False)],
-        settings=LogManagerSettings(sets_damaged_logs_aside=sets_aside),
+        LogManagerSettings(sets_damaged_logs_aside=sets_aside),
         config_of=lambda _: CONFIG,
         random=Random(1),
     )
 
 
-def start(manager: LogManager, *, is_fetchable: bool) -> None:
+def start(manager: LogManager, files: FaultyFiles, *, is_fetchable: bool) -> None:
+    files.make_directory(ROOT)
     hosted = {DAMAGED: TOPIC_ID, SOUND: TOPIC_ID}
-    manager.startup(hosted.get, now_ms=NOW_MS, is_fetchable=lambda _: is_fetchable)
+    manager.startup(
+        [LogDirectory(ROOT, bytes(16), files, was_clean=False)],
+        hosted.get,
+        now_ms=NOW_MS,
+        is_fetchable=lambda _: is_fetchable,
+    )
 
 
 @pytest.fixture
 def files() -> FaultyFiles:
     """The files of two logs after a crash; the first one has lost a bit that was durable."""
     files = FaultyFiles()
-    manager = manager_of(files, sets_aside=False)
-    start(manager, is_fetchable=False)
+    manager = manager_of(sets_aside=False)
+    start(manager, files, is_fetchable=False)
     for partition in (DAMAGED, SOUND):
         log = manager.get_or_create_log(partition, TOPIC_ID, directory_id=None, now_ms=NOW_MS)
         append(log, sent(b"value"))
@@ -55,8 +59,8 @@ def test_a_damaged_log_that_can_be_fetched_is_kept_aside_and_fetched_again(
     files: FaultyFiles,
 ) -> None:
     damaged = bytes(files.names[ROOT / "topic-0" / offset_name(0, LOG_SUFFIX)].content)
-    manager = manager_of(files, sets_aside=True)
-    start(manager, is_fetchable=True)
+    manager = manager_of(sets_aside=True)
+    start(manager, files, is_fetchable=True)
     assert manager.get_log(DAMAGED) is None
     sound = manager.get_log(SOUND)
     assert sound is not None
@@ -68,9 +72,9 @@ def test_a_damaged_log_that_can_be_fetched_is_kept_aside_and_fetched_again(
 
 
 def test_the_error_says_that_the_log_can_be_set_aside(files: FaultyFiles) -> None:
-    manager = manager_of(files, sets_aside=False)
+    manager = manager_of(sets_aside=False)
     with pytest.raises(CorruptLogError, match=KEY) as caught:
-        start(manager, is_fetchable=True)
+        start(manager, files, is_fetchable=True)
     assert caught.value.file == ROOT / "topic-0" / offset_name(0, LOG_SUFFIX)
     assert caught.value.offset is not None
 
@@ -80,6 +84,6 @@ def test_a_damaged_log_that_others_may_need_stops_the_start(
     files: FaultyFiles, sets_aside: bool
 ) -> None:
     with pytest.raises(CorruptLogError) as caught:
-        start(manager_of(files, sets_aside=sets_aside), is_fetchable=False)
+        start(manager_of(sets_aside=sets_aside), files, is_fetchable=False)
     assert "set.aside" not in str(caught.value)
     assert "topic-0" in files.list_directories(ROOT)

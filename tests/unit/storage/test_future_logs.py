@@ -40,9 +40,7 @@ def started(
         files.make_directory(root)
         shutdown = take_clean_shutdown(root, files)
         directories.append(LogDirectory(root, identity, files, was_clean=shutdown.was_clean))
-    manager = managed(directories)
-    manager.startup({PARTITION: topic_id}.get, now_ms=NOW_MS, assigned=lambda _: IDS[assigned])
-    return manager
+    return managed(directories, {PARTITION: topic_id}.get, lambda _: IDS[assigned])
 
 
 def here_and_there(manager: LogManager) -> tuple[LogDirectory, LogDirectory]:

@@ -37,8 +37,7 @@ class TwoDirectories:
             self.directories.append(
                 LogDirectory(root, bytes([number]) * 16, watched, was_clean=False)
             )
-        self.manager: LogManager = managed(self.directories)
-        self.manager.startup({HERE: TOPIC_ID, THERE: TOPIC_ID}.get, now_ms=NOW_MS)
+        self.manager: LogManager = managed(self.directories, {HERE: TOPIC_ID, THERE: TOPIC_ID}.get)
         self.here, self.there = self._created(HERE, 0), self._created(THERE, 1)
         for log in (self.here, self.there):
             append(log, sent(b"a"))
@@ -123,9 +122,8 @@ def test_the_other_directory_goes_on_without_the_failed_one() -> None:
 def test_a_directory_that_cannot_be_loaded_is_left_out() -> None:
     two = TwoDirectories()
     two.manager.abandon()
-    again = managed(two.directories)
     two.files.fail("open", 1)
-    again.startup({HERE: TOPIC_ID, THERE: TOPIC_ID}.get, now_ms=NOW_MS)
+    again = managed(two.directories, {HERE: TOPIC_ID, THERE: TOPIC_ID}.get)
     assert [one.path for one in again.directories] == [SECOND]
     assert again.get_log(HERE) is None
     found = again.get_log(THERE)
@@ -138,7 +136,7 @@ def test_a_start_without_any_directory_fails() -> None:
     two.manager.abandon()
     two.files.fail("open", 1)
     with pytest.raises(DiskError):
-        managed(two.directories[:1]).startup({HERE: TOPIC_ID}.get, now_ms=NOW_MS)
+        managed(two.directories[:1], {HERE: TOPIC_ID}.get)
 
 
 def test_no_log_is_made_for_one_that_may_be_in_an_offline_directory() -> None:

@@ -45,9 +45,7 @@ def started(files: FaultyFiles, *roots: Path, topic_id: bytes | None = TOPIC_ID)
         shutdown = take_clean_shutdown(root, files)
         identity = bytes([number]) * 16
         directories.append(LogDirectory(root, identity, files, was_clean=shutdown.was_clean))
-    manager = managed(directories)
-    manager.startup({PARTITION: topic_id}.get, now_ms=NOW_MS)
-    return manager
+    return managed(directories, {PARTITION: topic_id}.get)
 
 
 def created(manager: LogManager, partition: TopicPartition = PARTITION) -> UnifiedLog:

@@ -265,10 +265,10 @@ def test_a_start_without_descriptors_leaves_the_directory_online() -> None:
     one.log()
     one.manager.abandon()
     one.run_out()
-    again = managed([one.directory])
+    hosted = {TopicPartition("topic", 0): TOPIC_ID}
     with pytest.raises(TooManyOpenFilesError):
-        again.startup({TopicPartition("topic", 0): TOPIC_ID}.get, now_ms=NOW_MS)
-    assert again.directories == (one.directory,)
+        one.manager.startup([one.directory], hosted.get, now_ms=NOW_MS)
+    assert one.manager.directories == (one.directory,)
     assert one.failures == []
 
 

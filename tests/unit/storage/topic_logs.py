@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from kvorum.storage.cleanup_config import CleanupConfig
@@ -41,13 +42,17 @@ def flush(log: UnifiedLog) -> None:
     log.flush()
 
 
-def managed(directories: list[LogDirectory]) -> LogManager:
-    return LogManager(
-        directories,
-        settings=LogManagerSettings(delete_delay_ms=50),
-        config_of=lambda _topic: CONFIG,
-        random=Random(1),
+def managed(
+    directories: list[LogDirectory],
+    hosted: Callable[[TopicPartition], bytes | None] = lambda _: None,
+    assigned: Callable[[TopicPartition], bytes | None] = lambda _: None,
+) -> LogManager:
+    """Return a manager that has loaded the logs of the partitions that are hosted."""
+    manager = LogManager(
+        LogManagerSettings(delete_delay_ms=50), config_of=lambda _topic: CONFIG, random=Random(1)
     )
+    manager.startup(directories, hosted, now_ms=NOW_MS, assigned=assigned)
+    return manager
 
 
 def sent(value: bytes, *, sequence: int = -1, producer: int = -1, time_ms: int = 5) -> RecordBatch:

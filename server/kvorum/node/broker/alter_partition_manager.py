@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from typing import Final
 
 from kvorum.broker.partition_leader.alter_partition_manager import AlterPartitionManager
 from kvorum.broker.partition_leader.outcomes import Answer, Refused
 from kvorum.broker.partition_leader.partition_state import IsrProposal
-from kvorum.node.clock import Clock
+from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.coroutines import Signal, sleep
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.outbound.node_to_controller_channel_manager import (
     ControllerUnreachableError,
@@ -18,27 +17,22 @@ from kvorum.node.outbound.node_to_controller_channel_manager import (
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import AlterPartitionResponse
 
-_MS_PER_S: Final = 1000
-
 
 class DefaultAlterPartitionManager:
     """Sends the proposals of all partitions; `on_answer` gets the controller's answer to each."""
 
     def __init__(
         self,
-        broker_id: int,
+        broker: ThisBroker,
         channel: NodeToControllerChannelManager,
-        *,
-        broker_epoch: Callable[[], int],
-        clock: Clock,
         on_answer: Callable[[IsrProposal, Answer], None],
     ) -> None:
-        self._queue = AlterPartitionManager(broker_id)
+        self._queue = AlterPartitionManager(broker.id)
+        self._broker = broker
         self._channel = channel
-        self._broker_epoch = broker_epoch
-        self._clock = clock
         self._on_answer = on_answer
-        self._submitted = asyncio.Event()
+        self._submitted = Signal(broker.runtime)
+        self._task = broker.run(self._run())
 
     def submit(self, proposal: IsrProposal) -> None:
         """Send a proposal; it is refused at once while another one of its partition is sent."""
@@ -47,30 +41,31 @@ class DefaultAlterPartitionManager:
         else:
             self._on_answer(proposal, Refused(ErrorCode.OPERATION_NOT_ATTEMPTED))
 
-    async def run(self) -> None:
-        """Send what is submitted until the task is cancelled."""
+    def close(self) -> None:
+        """Send nothing more."""
+        self._task.close()
+
+    async def _run(self) -> None:
+        runtime = self._broker.runtime
         while True:
             self._submitted.clear()
-            now_ms = self._clock.monotonic_ms()
+            now_ms = runtime.monotonic_ms()
             due_ms = self._queue.next_due_ms()
             if due_ms is None:
                 await self._submitted.wait()
             elif due_ms > now_ms:
-                await asyncio.sleep((due_ms - now_ms) / _MS_PER_S)
+                await sleep(runtime, due_ms - now_ms)
             else:
                 await self._send(now_ms)
 
-    async def close(self) -> None:
-        """Close the connection to the controller."""
-        await self._channel.close()
-
     async def _send(self, now_ms: float) -> None:
-        request = self._queue.due(now_ms, broker_epoch=self._broker_epoch())
+        request = self._queue.due(now_ms, broker_epoch=self._broker.epoch())
         assert request is not None
         try:
-            response = await self._channel.request(request, AlterPartitionResponse)
+            response = await self._channel.send(request, AlterPartitionResponse)
         except (ControllerUnreachableError, NoCommonVersionError):
-            self._queue.on_disconnected(self._clock.monotonic_ms())
+            self._queue.on_disconnected(self._broker.runtime.monotonic_ms())
             return
-        for proposal, answer in self._queue.on_response(response, self._clock.monotonic_ms()):
+        now_ms = self._broker.runtime.monotonic_ms()
+        for proposal, answer in self._queue.on_response(response, now_ms):
             self._on_answer(proposal, answer)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from typing import Final
 
 from kvorum.broker.assignments import Assignments, PartitionKey
-from kvorum.metadata.topics_image import TopicsImage
-from kvorum.node.clock import Clock
+from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.coroutines import Signal, sleep
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.outbound.node_to_controller_channel_manager import (
     ControllerUnreachableError,
@@ -16,28 +14,17 @@ from kvorum.node.outbound.node_to_controller_channel_manager import (
 )
 from kvorum.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
 
-_MS_PER_S: Final = 1000
-
 
 class AssignmentsManager:
     """Sends `Assignments` over a connection of its own."""
 
-    def __init__(
-        self,
-        broker_id: int,
-        channel: NodeToControllerChannelManager,
-        *,
-        broker_epoch: Callable[[], int],
-        topics: Callable[[], TopicsImage],
-        clock: Clock,
-    ) -> None:
-        self._assignments = Assignments(broker_id)
+    def __init__(self, broker: ThisBroker, channel: NodeToControllerChannelManager) -> None:
+        self._assignments = Assignments(broker.id)
+        self._broker = broker
         self._channel = channel
-        self._broker_epoch = broker_epoch
-        self._topics = topics
-        self._clock = clock
-        self._reported = asyncio.Event()
+        self._reported = Signal(broker.runtime)
         self._on_accepted: dict[PartitionKey, tuple[bytes, Callable[[], None]]] = {}
+        self._task = broker.run(self._run())
 
     def on_assignment(
         self,
@@ -52,39 +39,40 @@ class AssignmentsManager:
         self._on_accepted.pop(key, None)
         if on_accepted is not None:
             self._on_accepted[key] = directory_id, on_accepted
-        self._assignments.on_assignment(key, directory_id, self._clock.monotonic_ms())
+        self._assignments.on_assignment(key, directory_id, self._now_ms())
         self._reported.set()
 
-    async def run(self) -> None:
-        """Send what is reported until the task is cancelled."""
+    def close(self) -> None:
+        """Send nothing more."""
+        self._task.close()
+
+    async def _run(self) -> None:
         while True:
             self._reported.clear()
             due_ms = self._assignments.next_due_ms()
-            wait_ms = None if due_ms is None else due_ms - self._clock.monotonic_ms()
+            wait_ms = None if due_ms is None else due_ms - self._now_ms()
             if wait_ms is None:
                 await self._reported.wait()
             elif wait_ms > 0:
-                await asyncio.sleep(wait_ms / _MS_PER_S)
+                await sleep(self._broker.runtime, wait_ms)
             else:
                 await self._send()
 
-    async def close(self) -> None:
-        """Close the connection to the controller."""
-        await self._channel.close()
-
     async def _send(self) -> None:
-        request = self._assignments.due(self._topics(), broker_epoch=self._broker_epoch())
+        broker = self._broker
+        request = self._assignments.due(broker.image().topics, broker_epoch=broker.epoch())
         if request is None:
             return
         try:
-            response = await self._channel.request(request, AssignReplicasToDirsResponse)
+            response = await self._channel.send(request, AssignReplicasToDirsResponse)
         except (ControllerUnreachableError, NoCommonVersionError):
-            self._assignments.on_disconnected(self._clock.monotonic_ms())
+            self._assignments.on_disconnected(self._now_ms())
             return
-        for key, directory_id in self._assignments.on_response(
-            response, self._clock.monotonic_ms()
-        ):
+        for key, directory_id in self._assignments.on_response(response, self._now_ms()):
             awaited = self._on_accepted.get(key)
             if awaited is not None and awaited[0] == directory_id:
                 del self._on_accepted[key]
                 awaited[1]()
+
+    def _now_ms(self) -> float:
+        return self._broker.runtime.monotonic_ms()

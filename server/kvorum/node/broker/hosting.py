@@ -12,6 +12,8 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
+from kvorum.node.asyncio_bridge import run
+from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
@@ -32,6 +34,7 @@ class Hosting(NamedTuple):
 
     topics: TopicsImage
     replicas: ReplicaManager
+    publisher: BrokerMetadataPublisher
 
     def topic(self, choice: TopicChoice, operation: AclOperation, access: Access) -> TopicImage:
         """Return the topic.
@@ -69,19 +72,19 @@ class Hosting(NamedTuple):
         self, partitions: Iterable[tuple[TopicImage, int]], *, timeout_ms: int
     ) -> None:
         """Wait for new partitions, whose leader clients know before it has made their logs."""
-        replicas = self.replicas
-        if replicas.is_current:
+        publisher = self.publisher
+        if publisher.is_current:
             return
         keys = {
             (topic.id, index)
             for topic, index in partitions
             if (found := topic.partitions.get(index)) is not None
-            and found.leader == replicas.broker_id
+            and found.leader == self.replicas.broker_id
         }
         with suppress(TimeoutError):
             async with asyncio.timeout(max(timeout_ms, 0) / _MS_PER_S):
-                while not (replicas.is_current or all(map(self._is_led, keys))):
-                    await replicas.next_turn()
+                while not (publisher.is_current or all(map(self._is_led, keys))):
+                    await run(publisher.next_turn())
 
     def _is_led(self, key: tuple[bytes, int]) -> bool:
         partition = self.replicas.partition(*key)

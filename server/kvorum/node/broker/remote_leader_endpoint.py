@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from kvorum.broker.fetcher.fetch_requests import fetch_version, list_offsets_version
 from kvorum.metadata.address import Address
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MINIMUM_METADATA_VERSION, MetadataVersion
+from kvorum.node.asyncio_bridge import awaiting
+from kvorum.node.coroutines import Wait
 from kvorum.node.outbound.client_connection import ClientConnection, ConnectFailedError
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
@@ -42,8 +45,43 @@ class RemoteLeaderEndpoint:
         self._outgoing = outgoing
         self._connection: ClientConnection | None = None
 
-    async def connect(self) -> ClientConnection:
-        """Return the connection, opened if need be; raises ClientConnectionError."""
+    def connect(self) -> Wait[None]:
+        """Return the wait for a connection; raises ClientConnectionError."""
+        return awaiting(self._connect)
+
+    @property
+    def fetch_version(self) -> int:
+        """The version of Fetch that the metadata version stands for."""
+        return fetch_version(self._metadata_version)
+
+    def fetch(self, request: FetchRequest, version: int) -> Wait[FetchResponse]:
+        """Return the wait for the response to a fetch; raises ClientConnectionError."""
+        return awaiting(partial(self._ask, request, FetchResponse, version))
+
+    def list_offsets(self, request: ListOffsetsRequest) -> Wait[ListOffsetsResponse]:
+        """Return the wait for offsets of the leader; raises ClientConnectionError."""
+        version = list_offsets_version(self._metadata_version)
+        return awaiting(partial(self._ask, request, ListOffsetsResponse, version))
+
+    def abort(self) -> None:
+        """Close the connection; a request that is under way fails."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.abort()
+
+    def close(self) -> Wait[None]:
+        """Return the wait for the connection to be closed."""
+        return awaiting(self._close)
+
+    async def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _connect(self) -> None:
+        await self._connected()
+
+    async def _connected(self) -> ClientConnection:
         if self._connection is None or not self._connection.is_open:
             address = self._address()
             if address is None:
@@ -55,34 +93,8 @@ class RemoteLeaderEndpoint:
             )
         return self._connection
 
-    @property
-    def fetch_version(self) -> int:
-        """The version of Fetch that the metadata version stands for."""
-        return fetch_version(self._metadata_version)
-
-    async def fetch(self, request: FetchRequest, version: int) -> FetchResponse:
-        """Return the response to a fetch; raises ClientConnectionError."""
-        return await self._ask(request, FetchResponse, version)
-
-    async def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        """Return offsets of the leader; raises ClientConnectionError."""
-        version = list_offsets_version(self._metadata_version)
-        return await self._ask(request, ListOffsetsResponse, version)
-
-    def abort(self) -> None:
-        """Close the connection; a request that is under way fails."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.abort()
-
-    async def close(self) -> None:
-        """Close the connection and wait until it is closed."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()
-
     async def _ask(self, request: Message, kind: type[Response], version: int) -> Response:
-        connection = await self.connect()
+        connection = await self._connected()
         return await connection.request(request, kind, timeout_ms=self._timeout_ms, version=version)
 
     @property

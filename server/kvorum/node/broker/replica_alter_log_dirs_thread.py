@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
 
 from kvorum.broker.assignments import PartitionKey
 from kvorum.broker.fetcher.future_replica import FutureReplica, ReassignmentState
 from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.node.broker.assignments_manager import AssignmentsManager
-from kvorum.node.clock import Clock
+from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.coroutines import Signal, other_work
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.tasks import cancel_and_wait
 from kvorum.storage.errors import StorageError
 from kvorum.storage.producer_state import ProducerError
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.errors import CorruptBatchError
 
-_MS_PER_S: Final = 1000
 _log = logging.getLogger(__name__)
 
 
@@ -66,27 +62,25 @@ class ReplicaAlterLogDirsThread:
 
     def __init__(
         self,
+        broker: ThisBroker,
         assignments: AssignmentsManager,
-        clock: Clock,
+        quota: ReplicationQuotaManager,
         *,
         fetch_bytes_max: int,
         backoff_ms: int,
         replace: Callable[[Move], Awaitable[bool]],
-        on_failure: Callable[[Exception], None],
-        quota: ReplicationQuotaManager,
     ) -> None:
+        self._runtime = broker.runtime
         self._assignments = assignments
-        self._clock = clock
         self._fetch_bytes_max = fetch_bytes_max
         self._backoff_ms = backoff_ms
         self._replace = replace
-        self._on_failure = on_failure
         self._quota = quota
         self._moves: dict[PartitionKey, Move] = {}
         self._in_progress: Move | None = None
-        self._woken = asyncio.Event()
+        self._woken = Signal(broker.runtime)
         self._watchers: dict[PartitionKey, Callable[[], None]] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._task = broker.run(self._run())
 
     def is_moving(self, move: Move) -> bool:
         """Return whether a move is neither finished nor cancelled."""
@@ -110,14 +104,11 @@ class ReplicaAlterLogDirsThread:
         self._watchers[move.key] = wake
         partition.watch(wake)
         self._woken.set()
-        if self._task is None:
-            self._task = asyncio.create_task(self._run())
 
     def copy(self, move: Move) -> None:
         """Copy what one fetch returns; raises CorruptBatchError, StorageError, ProducerError."""
-        clock = self._clock
-        byte_count = move.replica.copy(self._fetch_bytes_max, wall_ms=clock.wall_ms())
-        self._quota.record(byte_count, clock.monotonic_ms())
+        byte_count = move.replica.copy(self._fetch_bytes_max, wall_ms=self._runtime.wall_ms())
+        self._quota.record(byte_count, self._runtime.monotonic_ms())
 
     def remove(self, key: PartitionKey) -> None:
         """Copy a partition no longer; the controller hears that the replica stays where it is."""
@@ -125,11 +116,9 @@ class ReplicaAlterLogDirsThread:
         if move is not None and move.state.may_be_inconsistent:
             self._assignments.on_assignment(key, move.current_directory_id)
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """End, wherever the task is."""
-        task, self._task = self._task, None
-        if task is not None:
-            await cancel_and_wait(task)
+        self._task.close()
 
     def _forget(self, key: PartitionKey) -> Move | None:
         move = self._moves.pop(key, None)
@@ -138,22 +127,18 @@ class ReplicaAlterLogDirsThread:
         return move
 
     async def _run(self) -> None:
-        try:
-            while True:
-                self._woken.clear()
-                move = self._next()
-                if move is None:
-                    await self._wait()
-                else:
-                    await self._do_work(move)
-                    await asyncio.sleep(0)
-        except Exception as error:
-            self._on_failure(error)
-            raise
+        while True:
+            self._woken.clear()
+            move = self._next()
+            if move is None:
+                await self._wait()
+            else:
+                await self._do_work(move)
+                await other_work(self._runtime)
 
     def _next(self) -> Move | None:
         """Return the replica to copy now: the same one as long as there is something to copy."""
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._runtime.monotonic_ms()
         if self._quota.is_quota_exceeded(now_ms):
             return None
         ready = [one for one in self._moves.values() if not one.is_idle and one.due_ms <= now_ms]
@@ -163,15 +148,12 @@ class ReplicaAlterLogDirsThread:
 
     async def _wait(self) -> None:
         """Wait until a replica is to be copied, or a delay is over."""
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._runtime.monotonic_ms()
         due = [one.due_ms for one in self._moves.values() if not one.is_idle]
         # What is due already is held back by the quota.
         later = (due_ms for due_ms in due if due_ms > now_ms)
         until_ms = min((now_ms + self._backoff_ms, *later))
-        delay_s = (until_ms - now_ms) / _MS_PER_S if due else None
-        with suppress(TimeoutError):
-            async with asyncio.timeout(delay_s):
-                await self._woken.wait()
+        await self._woken.wait(until_ms - now_ms if due else None)
 
     async def _do_work(self, move: Move) -> None:
         try:
@@ -180,7 +162,7 @@ class ReplicaAlterLogDirsThread:
                 await self._maybe_promote(move)
         except CorruptBatchError as error:
             # What is read again may be sound.
-            move.due_ms = self._clock.monotonic_ms() + self._backoff_ms
+            move.due_ms = self._runtime.monotonic_ms() + self._backoff_ms
             self._complain(move, error)
         except (StorageError, ProducerError) as error:
             # A log that was taken away from under a cancelled move is no problem.

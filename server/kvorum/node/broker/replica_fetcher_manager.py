@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
@@ -11,11 +10,10 @@ from kvorum.broker.fetcher.partition_fetch_state import FetchedPartition
 from kvorum.broker.fetcher.replica_fetcher import Key
 from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import FollowerQuota
-from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.java_hash import string_hash
 from kvorum.node.broker.remote_leader_endpoint import RemoteLeaderEndpoint
 from kvorum.node.broker.replica_fetcher_thread import ReplicaFetcherThread
-from kvorum.node.clock import Clock
+from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.storage.topic_partition import TopicPartition
 
@@ -29,23 +27,20 @@ class ReplicaFetcherSettings(NamedTuple):
     socket_timeout_ms: int
 
 
-class FetcherEnvironment(NamedTuple):
-    """What fetchers live on; `on_failure` ends a broker that cannot continue."""
-
-    image: Callable[[], MetadataImage]
-    broker_epoch: Callable[[], int]
-    clock: Clock
-    outgoing: Outgoing
-    on_failure: Callable[[Exception], None]
-    quota: FollowerQuota
-
-
 class ReplicaFetcherManager:
     """The fetchers of a broker, by leader and number."""
 
-    def __init__(self, settings: ReplicaFetcherSettings, environment: FetcherEnvironment) -> None:
+    def __init__(
+        self,
+        broker: ThisBroker,
+        settings: ReplicaFetcherSettings,
+        outgoing: Outgoing,
+        quota: FollowerQuota,
+    ) -> None:
+        self._broker = broker
         self._settings = settings
-        self._environment = environment
+        self._outgoing = outgoing
+        self._quota = quota
         self._threads: dict[tuple[int, int], ReplicaFetcherThread] = {}
         self._of_partition: dict[Key, tuple[int, int]] = {}
 
@@ -71,7 +66,7 @@ class ReplicaFetcherManager:
             topic_partition.topic,
             partition.topic_id,
             topic_partition.partition,
-            PartitionReplica(partition, self._environment.clock.wall_ms),
+            PartitionReplica(partition, self._broker.runtime.wall_ms),
         )
         self._of_partition[fetched.key] = place
         thread.add(fetched, partition.leader_epoch)
@@ -96,23 +91,16 @@ class ReplicaFetcherManager:
             await thread.close()
 
     def _new_thread(self, leader_id: int, fetcher_id: int) -> ReplicaFetcherThread:
-        environment, settings = self._environment, self._settings
+        settings = self._settings
         leader = RemoteLeaderEndpoint(
             leader_id,
             listener=settings.listener,
             client_id=f"broker-{settings.fetcher.broker_id}-fetcher-{fetcher_id}",
             timeout_ms=settings.socket_timeout_ms,
-            image=environment.image,
-            outgoing=environment.outgoing,
+            image=self._broker.image,
+            outgoing=self._outgoing,
         )
-        return ReplicaFetcherThread(
-            leader,
-            settings.fetcher,
-            broker_epoch=environment.broker_epoch,
-            clock=environment.clock,
-            on_failure=environment.on_failure,
-            quota=environment.quota,
-        )
+        return ReplicaFetcherThread(self._broker, leader, settings.fetcher, self._quota)
 
 
 def fetcher_id_of(topic_partition: TopicPartition, count: int) -> int:

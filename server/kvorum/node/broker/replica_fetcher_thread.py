@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Final
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.out_of_range import OffsetSearch
@@ -14,13 +10,12 @@ from kvorum.broker.fetcher.partition_fetch_state import FetchedPartition
 from kvorum.broker.fetcher.replica_fetcher import Key, ReplicaFetcher
 from kvorum.broker.quota.replication_quota_manager import FollowerQuota
 from kvorum.node.broker.remote_leader_endpoint import RemoteLeaderEndpoint
-from kvorum.node.clock import Clock
+from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.coroutines import Signal
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.client_connection import ClientConnectionError
-from kvorum.node.tasks import cancel_and_wait
 from kvorum.wire.errors import WireError
 
-_MS_PER_S: Final = 1000
 _log = logging.getLogger(__name__)
 
 
@@ -29,23 +24,18 @@ class ReplicaFetcherThread:
 
     def __init__(
         self,
+        broker: ThisBroker,
         leader: RemoteLeaderEndpoint,
         settings: FetcherSettings,
-        *,
-        broker_epoch: Callable[[], int],
-        clock: Clock,
-        on_failure: Callable[[Exception], None],
         quota: FollowerQuota,
     ) -> None:
+        self._broker = broker
         self._leader = leader
         self._settings = settings
-        self._broker_epoch = broker_epoch
-        self._clock = clock
-        self._on_failure = on_failure
         self._fetcher = ReplicaFetcher(settings, _report, quota)
-        self._added = asyncio.Event()
+        self._added = Signal(broker.runtime)
         self._complaint = ""
-        self._task = asyncio.create_task(self._run())
+        self._task = broker.run(self._run())
 
     @property
     def is_idle(self) -> bool:
@@ -73,18 +63,12 @@ class ReplicaFetcherThread:
 
     async def close(self) -> None:
         """End, wherever the task is."""
-        try:
-            await cancel_and_wait(self._task)
-        finally:
-            await self._leader.close()
+        self._task.close()
+        await self._leader.close()
 
     async def _run(self) -> None:
-        try:
-            while True:
-                await self._do_work()
-        except Exception as error:
-            self._on_failure(error)
-            raise
+        while True:
+            await self._do_work()
 
     async def _do_work(self) -> None:
         """Fetch once, or wait until there is something to fetch."""
@@ -103,7 +87,7 @@ class ReplicaFetcherThread:
     async def _fetch(self) -> None:
         version = self._leader.fetch_version
         fetch = self._fetcher.fetch(
-            self._now_ms(), version=version, broker_epoch=self._broker_epoch()
+            self._now_ms(), version=version, broker_epoch=self._broker.epoch()
         )
         if fetch is None:
             await self._wait()
@@ -121,12 +105,10 @@ class ReplicaFetcherThread:
         now_ms = self._now_ms()
         delay_ms = max(self._fetcher.next_due_ms(now_ms) - now_ms, 0)
         self._added.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(delay_ms / _MS_PER_S):
-                await self._added.wait()
+        await self._added.wait(delay_ms)
 
     def _now_ms(self) -> float:
-        return self._clock.monotonic_ms()
+        return self._broker.runtime.monotonic_ms()
 
     def _complain(self, error: str) -> None:
         """Log a problem once, until the leader answers again or the problem is another one."""

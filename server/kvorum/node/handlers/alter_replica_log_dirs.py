@@ -6,6 +6,7 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.request_error import RequestError
+from kvorum.node.asyncio_bridge import run
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -30,7 +31,7 @@ async def answer(
         for topic in directory.topics
         for index in topic.partitions
     }
-    codes = await broker.replicas.alter_replica_log_dirs(wishes)
+    codes = await run(broker.replicas.alter_replica_log_dirs(wishes))
     results: dict[str, AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult] = {}
     for (name, index), code in codes.items():
         result = results.setdefault(

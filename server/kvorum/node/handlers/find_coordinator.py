@@ -19,6 +19,7 @@ from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
+from kvorum.node.asyncio_bridge import run
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -95,8 +96,8 @@ async def _find(
     if node.node_id == broker.config.node_id:
         # The logs of a new topic take a moment. Until then a group's requests are refused here
         # (NOT_COORDINATOR), after which some clients wait for seconds.
-        while not broker.replicas.is_current:
-            await broker.replicas.next_turn()
+        while not broker.publisher.is_current:
+            await run(broker.publisher.next_turn())
     return node
 
 

@@ -29,7 +29,7 @@ def throttle(
     """Return what says of a partition whether its records are held back; never from a consumer."""
     if replica is None:
         return lambda _: False
-    quota, clock = broker.replicas.quotas.leader, broker.clock
+    quota, clock = broker.replication_quotas.leader, broker.clock
     return lambda partition: quota.should_leader_throttle(
         partition, replica.broker_id, clock.monotonic_ms()
     )
@@ -37,7 +37,7 @@ def throttle(
 
 def record_throttled(response: FetchResponse, version: int, broker: BrokerServices) -> None:
     """Count the throttled part of a follower's response, as long as it is on the wire."""
-    quota = broker.replicas.quotas.leader
+    quota = broker.replication_quotas.leader
     by_id = broker.loader.published.topics.by_id
     records_size = 0
     throttled: list[FetchResponseFetchableTopicResponse] = []

@@ -225,7 +225,7 @@ async def _partition(
         partition.check_current_leader_epoch(asked.current_leader_epoch)
         partition.demand_leader()
         end_offset = _readable_end(partition, body)
-        found = await _place(partition, asked.timestamp, end_offset, broker.replicas.inspector)
+        found = await _place(partition, asked.timestamp, end_offset, broker.inspector)
         # Another may have become the leader meanwhile.
         partition.demand_leader()
         if (

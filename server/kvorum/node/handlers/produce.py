@@ -349,7 +349,7 @@ class _Appender:
         clock, acks, verified = self._broker.clock, self._request.body.acks, self._verified
         wall_ms = clock.wall_ms()
         # Meanwhile the partition may get another leader: that is looked at again by the append.
-        inspected = await self._broker.replicas.inspector.inspect(
+        inspected = await self._broker.inspector.inspect(
             partition, produced.batch, required_acks=acks, wall_ms=wall_ms
         )
         where = produced.topic_partition

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from kvorum.metadata.address import Address
+from kvorum.node.asyncio_bridge import awaiting
 from kvorum.node.clock import Clock
+from kvorum.node.coroutines import Wait
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ClientConnectionError,
@@ -87,6 +90,10 @@ class NodeToControllerChannelManager:
                 return response
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY_SECONDS_MAX)
+
+    def send(self, message: Message, kind: type[Response]) -> Wait[Response]:
+        """Return the wait for what `request` returns or raises."""
+        return awaiting(partial(self.request, message, kind))
 
     async def connect(self) -> None:
         """Connect if not yet connected and the leader is known; a failure is not an error."""

@@ -54,6 +54,7 @@ class Replicas:
     def __init__(self, owner: ReplicaOwner, around: Surroundings, directory: LogDirectory) -> None:
         self._owner = owner
         self._around = around
+        self._directory = directory
         self.partitions: dict[Key, Partition] = {}
         self._fetchers: dict[int, LeaderFetcher] = {}
         self._configs = TopicConfigs(owner.broker_id, {})
@@ -68,8 +69,7 @@ class Replicas:
             PartitionStats(),
         )
         self.logs = LogManager(
-            [directory],
-            settings=LogManagerSettings(delete_delay_ms=DELETE_DELAY_MS),
+            LogManagerSettings(delete_delay_ms=DELETE_DELAY_MS),
             config_of=lambda _: around.settings.log_config,
             random=around.random,
         )
@@ -81,7 +81,7 @@ class Replicas:
             info.topic_partition: info.topic_id
             for info in (*everything.leaders, *everything.followers)
         }
-        self.logs.startup(hosted.get, now_ms=self._around.wall_ms())
+        self.logs.startup([self._directory], hosted.get, now_ms=self._around.wall_ms())
         self.apply(image)
 
     def apply(self, image: MetadataImage) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 
 if TYPE_CHECKING:
     from kvorum.groups.shard import GroupCoordinatorShard
@@ -23,13 +23,13 @@ class GroupCoordination:
     """Makes the service with the first request, or when ``__consumer_offsets`` is there."""
 
     def __init__(
-        self, replicas: ReplicaManager, make: Callable[[], GroupCoordinatorService]
+        self, publisher: BrokerMetadataPublisher, make: Callable[[], GroupCoordinatorService]
     ) -> None:
         self._make = make
         self._made: GroupCoordinatorService | None = None
         self._image: MetadataImage | None = None
         self._is_closed = False
-        replicas.after_change(self._on_image)
+        publisher.after_change(self._on_image)
 
     @property
     def service(self) -> GroupCoordinatorService:

@@ -1,0 +1,55 @@
+"""The way from asyncio's coroutines to those of `coroutines`, and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, TypeVar
+
+from kvorum.node.coroutines import GiveUp, Take, Task, Wait
+
+Result = TypeVar("Result")
+
+
+async def run(coroutine: Coroutine[Wait[Any], Any, Result]) -> Result:
+    """Return the result of a coroutine of `coroutines`; it ends where its caller is cancelled."""
+    future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+
+    def then(result: Result | Exception) -> None:
+        if future.done():
+            return
+        if isinstance(result, Exception):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+
+    task = Task(coroutine, then)
+    try:
+        return await future
+    finally:
+        task.close()
+
+
+def awaiting(work: Callable[[], Coroutine[Any, Any, Result]]) -> Wait[Result]:
+    """Return the wait for a coroutine of asyncio, which is cancelled where the wait is given up."""
+
+    def begin(take: Take[Result]) -> GiveUp:
+        task = asyncio.get_running_loop().create_task(work())
+        task.add_done_callback(partial(_tell, take))
+        return partial(_cancel, task)
+
+    return Wait(begin)
+
+
+def _cancel(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+
+
+def _tell(take: Take[Any], task: asyncio.Task[Any]) -> None:
+    if task.cancelled():
+        return
+    error = task.exception()
+    if error is not None and not isinstance(error, Exception):
+        raise error
+    take(task.result() if error is None else error)

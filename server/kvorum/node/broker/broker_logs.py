@@ -1,0 +1,187 @@
+"""The logs of this broker, with what is done to them again and again (as LogManager in Kafka).
+
+Logs belong to the event loop. What may block runs in threads: one for the disks, in which one thing
+at a time is done, one for flushes, and one for compaction.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+from kvorum.broker.local_replica_changes import PartitionInfo, local_changes
+from kvorum.metadata import directory_ids
+from kvorum.metadata.topics_image import TopicsImage
+from kvorum.node.broker.cleaner_thread import CleanerThread
+from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.config.settings import LogSettings
+from kvorum.node.coroutines import OneAtATime, Task, other_work, sleep
+from kvorum.node.events.log_event import LogEvent
+from kvorum.storage.errors import StorageError, TooManyOpenFilesError
+from kvorum.storage.log_directory import LogDirectory
+from kvorum.storage.log_manager import LogManager
+from kvorum.storage.unified_log import UnifiedLog
+
+THREAD_COUNT: Final = 3
+DELETION_CHECK_MS: Final = 5_000
+"""The interval of looking for files whose delay (``file.delete.delay.ms``) is over."""
+_log = logging.getLogger(__name__)
+
+
+class BrokerLogs:
+    """The log manager, the threads that work for it, and its schedule."""
+
+    def __init__(self, broker: ThisBroker, manager: LogManager, settings: LogSettings) -> None:
+        self.manager = manager
+        self.disk = OneAtATime(broker.runtime)
+        self.cleaner = CleanerThread(settings.cleaner, manager, broker.runtime)
+        self._broker = broker
+        self._runtime = broker.runtime
+        self._settings = settings
+        self._flushes = OneAtATime(broker.runtime)
+        self._flushing: set[UnifiedLog] = set()
+        self._tasks: list[Task[None]] = []
+
+    async def startup(
+        self, directories: Sequence[LogDirectory], *, has_offline_log_dirs: bool
+    ) -> None:
+        """Load the logs of the partitions that the published image has.
+
+        `has_offline_log_dirs` says that the configuration has more directories.
+        Raises StorageError if a log cannot be opened.
+        """
+        broker_id = self._broker.id
+        everything = local_changes(TopicsImage(), self._broker.image().topics, broker_id)
+        infos = (*everything.leaders, *everything.followers)
+        hosted = {info.topic_partition: info for info in infos}
+        ids = {info.topic_partition: info.topic_id for info in infos}
+        places = {info.topic_partition: info.registration.directory(broker_id) for info in infos}
+        await self.disk.in_thread(
+            lambda: self.manager.startup(
+                directories,
+                ids.get,
+                now_ms=self._runtime.wall_ms(),
+                assigned=places.get,
+                is_fetchable=lambda key: hosted[key].is_fetchable(broker_id),
+                has_offline_log_dirs=has_offline_log_dirs,
+            )
+        )
+
+    def begin_schedule(self) -> None:
+        """Begin with what is done again and again; the partitions have their logs."""
+        manager, settings, run = self.manager, self._settings, self._broker.run
+        self._tasks = [
+            run(
+                self._on_disk_every(
+                    settings.high_watermark_checkpoint_ms, manager.checkpoint_high_watermarks
+                )
+            ),
+            run(
+                self._on_disk_every(
+                    settings.recovery_point_checkpoint_ms, manager.checkpoint_recovery_points
+                )
+            ),
+            run(
+                self._on_disk_every(
+                    DELETION_CHECK_MS, lambda: manager.delete_logs(now_ms=self._runtime.wall_ms())
+                )
+            ),
+            run(self._delete_old_segments()),
+            run(self._remove_marked_files()),
+        ]
+        self.cleaner.startup()
+
+    def make_logs(
+        self, infos: Iterable[PartitionInfo], *, leads: bool
+    ) -> list[tuple[PartitionInfo, UnifiedLog | TooManyOpenFilesError]]:
+        """Return partitions with their logs, in which leader epochs begin; in the disks' thread.
+
+        One that cannot be hosted is left out, but for one that got no descriptors.
+        """
+        made: list[tuple[PartitionInfo, UnifiedLog | TooManyOpenFilesError]] = []
+        for info in infos:
+            assigned = info.registration.directory(self._broker.id)
+            try:
+                log = self.manager.get_or_create_log(
+                    info.topic_partition,
+                    info.topic_id,
+                    directory_id=None if assigned == directory_ids.UNASSIGNED else assigned,
+                    now_ms=self._runtime.wall_ms(),
+                )
+            except TooManyOpenFilesError as error:
+                made.append((info, error))
+                continue
+            except StorageError as error:
+                _log.error(LogEvent("A partition cannot be hosted", error=str(error)))
+                continue
+            if leads:
+                # Synced here, not in the event loop. A log that fails at this fails there again.
+                with suppress(StorageError):
+                    log.assign_epoch_start_offset(info.registration.leader_epoch)
+            made.append((info, log))
+        return made
+
+    def flush(self, log: UnifiedLog) -> None:
+        """Make finished segments durable soon, unless that is to happen already (flush-log)."""
+        if log not in self._flushing:
+            self._flushing.add(log)
+            self._broker.run(self._flush(log))
+
+    async def shutdown(self, close: Callable[[LogManager], None]) -> None:
+        """End the schedule and what runs in threads; then have the logs closed."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.close()
+        await self.cleaner.shutdown()
+        await self._flushes.in_thread(lambda: None)
+        await self.disk.in_thread(lambda: close(self.manager))
+
+    async def _on_disk_every(self, interval_ms: int, work: Callable[[], object]) -> None:
+        while True:
+            await sleep(self._runtime, interval_ms)
+            try:
+                await self.disk.in_thread(work)
+            except StorageError as error:
+                _log.error(LogEvent("A task of the log directories failed", error=str(error)))
+
+    async def _delete_old_segments(self) -> None:
+        """Apply retention."""
+        while True:
+            await sleep(self._runtime, self._settings.retention_check_ms)
+            for log in self._logs():
+                try:
+                    log.delete_old_segments(now_ms=self._runtime.wall_ms())
+                except StorageError as error:
+                    _log.error(LogEvent("Old segments were not deleted", error=str(error)))
+                await other_work(self._runtime)
+
+    async def _remove_marked_files(self) -> None:
+        """Remove the files of deleted segments, and of those that were compacted."""
+        while True:
+            await sleep(self._runtime, DELETION_CHECK_MS)
+            for log in self._logs():
+                try:
+                    log.remove_marked(now_ms=self._runtime.wall_ms())
+                except StorageError as error:
+                    _log.error(LogEvent("Deleted files were not removed", error=str(error)))
+
+    def _logs(self) -> Iterator[UnifiedLog]:
+        """Yield the logs that are there, each unless it has been closed meanwhile."""
+        for directory in self.manager.directories:
+            # The thread for the disks may add a log meanwhile, or take one away.
+            for log in (*directory.logs.values(), *directory.future_logs.values()):
+                if not log.is_closed:
+                    yield log
+
+    async def _flush(self, log: UnifiedLog) -> None:
+        try:
+            await self._flushes.in_thread(log.flush)
+        except StorageError as error:
+            # A closed log is one whose topic was deleted meanwhile. Any other is unusable from here
+            # on, and refuses appends with this very error.
+            if not log.is_closed:
+                _log.error(LogEvent("A log was not flushed", error=str(error)))
+        finally:
+            self._flushing.discard(log)

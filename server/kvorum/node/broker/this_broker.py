@@ -1,0 +1,33 @@
+"""A broker, as its own parts know it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from kvorum.metadata.image import MetadataImage
+from kvorum.node.coroutines import Task, Wait
+from kvorum.node.event_loop import ThreadedRuntime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThisBroker:
+    """The id, the epoch of the registration, the published image, and the time to run in.
+
+    `on_failure` ends a broker that cannot go on.
+    """
+
+    id: int
+    epoch: Callable[[], int]
+    image: Callable[[], MetadataImage]
+    runtime: ThreadedRuntime
+    on_failure: Callable[[Exception], None]
+
+    def run(self, coroutine: Coroutine[Wait[Any], Any, None]) -> Task[None]:
+        """Run something until it is closed; an error ends the broker."""
+        return Task(coroutine, self._on_end)
+
+    def _on_end(self, result: Exception | None) -> None:
+        if result is not None:
+            self.on_failure(result)

@@ -1,0 +1,256 @@
+"""Coroutines on a `Runtime`, so that code which waits reads from top to bottom in every loop.
+
+They await a `Wait` where a coroutine of asyncio awaits a future; nothing else may be awaited. A
+`Task` runs one. `asyncio_bridge` leads from here to asyncio and back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial
+from types import TracebackType
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from kvorum.node.event_loop import Runtime
+
+Result = TypeVar("Result")
+Take: TypeAlias = Callable[[Result | Exception], None]
+"""Takes a result, or the error that is there instead."""
+GiveUp: TypeAlias = Callable[[], None]
+"""Ends a wait whose result nobody takes any more."""
+
+
+class Wait(Generic[Result]):
+    """The wait for one result.
+
+    `begin` is called with what takes the result, in a later turn, and returns what gives up.
+    """
+
+    def __init__(self, begin: Callable[[Take[Result]], GiveUp]) -> None:
+        self.begin = begin
+
+    def __await__(self) -> Generator[Wait[Result], Result, Result]:
+        """Wait; raises the error if there is one."""
+        return (yield self)
+
+
+class Task(Generic[Result]):
+    """A coroutine that runs until it ends, or until `close`; `then` takes its result or error."""
+
+    def __init__(self, coroutine: Coroutine[Wait[Any], Any, Result], then: Take[Result]) -> None:
+        self._coroutine = coroutine
+        self._then = then
+        self._waits_for: Wait[Any] | None = None
+        self._give_up: GiveUp = _do_nothing
+        self._go_on(partial(coroutine.send, None))
+
+    def close(self) -> None:
+        """End the coroutine where it waits, as if it had raised GeneratorExit; repeats are free."""
+        if self._waits_for is not None:
+            self._waits_for = None
+            self._give_up()
+            self._coroutine.close()
+
+    def _go_on(self, resume: Callable[[], Wait[Any]]) -> None:
+        try:
+            wait = resume()
+        except StopIteration as end:
+            self._then(end.value)
+        except Exception as error:  # noqa: BLE001 - `then` takes it
+            self._then(error)
+        else:
+            self._waits_for = wait
+            self._give_up = wait.begin(partial(self._take, wait))
+
+    def _take(self, wait: Wait[Any], result: Any) -> None:
+        if self._waits_for is not wait:
+            return
+        self._waits_for = None
+        resume = self._coroutine.throw if isinstance(result, Exception) else self._coroutine.send
+        self._go_on(partial(resume, result))
+
+
+def sleep(runtime: Runtime, delay_ms: float) -> Wait[None]:
+    """Return the wait for `delay_ms` to pass."""
+    deadline_ms = runtime.monotonic_ms() + delay_ms
+    return Wait(lambda take: runtime.call_at(deadline_ms, partial(take, None)).cancel)
+
+
+def other_work(runtime: Runtime) -> Wait[None]:
+    """Return the wait for a turn of other work."""
+
+    def begin(take: Take[None]) -> GiveUp:
+        runtime.call_soon(partial(take, None))
+        return _do_nothing
+
+    return Wait(begin)
+
+
+class Pulse:
+    """Something that happens again and again, for which any number of tasks may wait."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        # In the order in which they came.
+        self._waiting: dict[Take[bool], None] = {}
+
+    def beat(self) -> None:
+        """Let all go on that wait."""
+        waiting, self._waiting = self._waiting, {}
+        for take in waiting:
+            self._runtime.call_soon(partial(take, True))
+
+    def next(self, timeout_ms: float | None = None) -> Wait[bool]:
+        """Return the wait for the next beat: True, or False when the time is over."""
+
+        def begin(take: Take[bool]) -> GiveUp:
+            self._waiting[take] = None
+            give_up = partial(self._waiting.pop, take, None)
+            if timeout_ms is None:
+                return give_up
+
+            def late() -> None:
+                give_up()
+                take(False)
+
+            timer = self._runtime.call_at(self._runtime.monotonic_ms() + timeout_ms, late)
+
+            def end() -> None:
+                timer.cancel()
+                give_up()
+
+            return end
+
+        return Wait(begin)
+
+
+class Signal:
+    """A flag that is up or down, and for which tasks may wait."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.is_set = False
+        self._risings = Pulse(runtime)
+
+    def set(self) -> None:
+        """Raise the flag."""
+        self.is_set = True
+        self._risings.beat()
+
+    def clear(self) -> None:
+        """Lower the flag."""
+        self.is_set = False
+
+    async def wait(self, timeout_ms: float | None = None) -> bool:
+        """Return whether the flag is up before the time is over."""
+        return self.is_set or await self._risings.next(timeout_ms)
+
+
+class Lock:
+    """Lets one task after the other pass, in the order in which they came."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._is_held = False
+        self._waiting: deque[Take[None]] = deque()
+
+    async def __aenter__(self) -> None:
+        if self._is_held:
+            # It stays held from the one before to this one.
+            await Wait(self._queue)
+        self._is_held = True
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._is_held = bool(self._waiting)
+        if self._waiting:
+            self._runtime.call_soon(partial(self._waiting.popleft(), None))
+
+    def _queue(self, take: Take[None]) -> GiveUp:
+        self._waiting.append(take)
+        return partial(self._leave, take)
+
+    def _leave(self, take: Take[None]) -> None:
+        if take in self._waiting:
+            self._waiting.remove(take)
+        else:
+            # Its turn had come.
+            self._pass_on()
+
+
+class _Piece(NamedTuple):
+    """A piece of work, and what takes its result."""
+
+    work: Callable[[], Any]
+    take: Take[Any]
+    may_block: bool
+
+
+class OneAtATime:
+    """Work that is done one piece after the other, in the order in which it was asked for."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._is_busy = False
+        self._queue: deque[_Piece] = deque()
+
+    def in_thread(self, work: Callable[[], Result]) -> Wait[Result]:
+        """Return the wait for a piece of work that may block."""
+        return self._wait(work, may_block=True)
+
+    def in_loop(self, work: Callable[[], Result]) -> Wait[Result]:
+        """Return the wait for a piece of work in the loop, while no other piece is under way."""
+        return self._wait(work, may_block=False)
+
+    def _wait(self, work: Callable[[], Result], *, may_block: bool) -> Wait[Result]:
+        def begin(take: Take[Result]) -> GiveUp:
+            piece = _Piece(work, take, may_block)
+            self._queue.append(piece)
+            if not self._is_busy:
+                self._is_busy = True
+                self._runtime.call_soon(self._next)
+            return partial(self._drop, piece)
+
+        return Wait(begin)
+
+    def _drop(self, piece: _Piece) -> None:
+        """Do a piece no longer, unless it is under way."""
+        if piece in self._queue:
+            self._queue.remove(piece)
+
+    def _next(self) -> None:
+        if not self._queue:
+            self._is_busy = False
+            return
+        work, take, may_block = self._queue.popleft()
+        results: list[Any] = []
+
+        def then(error: Exception | None) -> None:
+            try:
+                take(results[0] if error is None else error)
+            finally:
+                self._next()
+
+        def do() -> None:
+            results.append(work())
+
+        if may_block:
+            self._runtime.run_blocking(do, then)
+            return
+        error: Exception | None = None
+        try:
+            do()
+        except Exception as raised:  # noqa: BLE001 - `take` gets it
+            error = raised
+        then(error)
+
+
+def _do_nothing() -> None:
+    pass

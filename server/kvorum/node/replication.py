@@ -1,0 +1,190 @@
+"""The replicas of a broker, put together: their logs, what they follow, and what they send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from kvorum.broker.fetcher.fetch_requests import FetcherSettings
+from kvorum.broker.quota.replication_quota_manager import (
+    ReplicationQuotaSettings,
+    new_replication_quota_managers,
+)
+from kvorum.broker.quota.sampled_stat import MetricConfig
+from kvorum.broker.topic_log_configs import topic_log_config
+from kvorum.node.asyncio_bridge import run
+from kvorum.node.broker.assignments_manager import AssignmentsManager
+from kvorum.node.broker.broker_logs import THREAD_COUNT, BrokerLogs
+from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
+from kvorum.node.broker.log_dir_failure_handler import LogDirFailureHandler
+from kvorum.node.broker.replica_alter_log_dirs_manager import (
+    MoveSettings,
+    ReplicaAlterLogDirsManager,
+)
+from kvorum.node.broker.replica_fetcher_manager import (
+    ReplicaFetcherManager,
+    ReplicaFetcherSettings,
+)
+from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.broker.topic_configs import TopicConfigs
+from kvorum.node.config import NodeConfig
+from kvorum.node.directories import open_log_directories
+from kvorum.node.event_loop import AsyncioRuntime
+from kvorum.node.shared_server import SharedServer
+from kvorum.storage.clean_shutdown import CleanShutdown
+from kvorum.storage.log_manager import LogManager, LogManagerSettings
+
+CONTROLLER_TIMEOUT_MS: Final = 60_000
+MS_PER_S: Final = 1000
+
+
+class Replication:
+    """What a broker has for its replicas, from the start of its logs to their end.
+
+    `on_directory_offline` is called with the id of a log directory that has failed, `on_failure`
+    with what ends the broker.
+    """
+
+    def __init__(
+        self,
+        shared: SharedServer,
+        *,
+        broker_epoch: Callable[[], int],
+        on_directory_offline: Callable[[bytes], None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        config, loader = shared.config, shared.loader
+        self._shared = shared
+        self._on_directory_offline = on_directory_offline
+        self._runtime = AsyncioRuntime(
+            shared.clock, thread_name="kvorum-logs", thread_count=THREAD_COUNT
+        )
+        broker = ThisBroker(
+            id=config.node_id,
+            epoch=broker_epoch,
+            image=lambda: loader.published,
+            runtime=self._runtime,
+            on_failure=on_failure,
+        )
+        self.quotas = new_replication_quota_managers(
+            lambda: loader.published.configs, config.node_id, _quota_settings(config)
+        )
+        """The quotas of what is copied; the bounds are those of the image that is followed."""
+        configs = TopicConfigs(config.node_id, config.texts)
+        self._logs = BrokerLogs(broker, _log_manager(broker, shared, configs), config.logs)
+        alter_partition = shared.channel("alter-partition", timeout_ms=CONTROLLER_TIMEOUT_MS)
+        directories = shared.channel("directory-assignments", timeout_ms=CONTROLLER_TIMEOUT_MS)
+        self._channels = (alter_partition, directories)
+        assignments = AssignmentsManager(broker, directories)
+        self.replicas = ReplicaManager(
+            broker,
+            self._logs,
+            configs,
+            fetchers=ReplicaFetcherManager(
+                broker, _fetcher_settings(config), shared.outgoing, self.quotas.follower
+            ),
+            moves=ReplicaAlterLogDirsManager(
+                broker, _move_settings(config), self._logs, assignments, self.quotas.alter_log_dirs
+            ),
+            assignments=assignments,
+            alter_partition_channel=alter_partition,
+            lag_ms_max=config.replication.lag_ms_max,
+        )
+        self.publisher = BrokerMetadataPublisher(broker, loader, self.replicas, self.quotas)
+        self._failures = LogDirFailureHandler(
+            broker,
+            self.replicas,
+            Path(config.metadata_log.directory),
+            self._propagate_directory_failure,
+        )
+
+    async def start(self, shutdowns: Sequence[CleanShutdown]) -> None:
+        """Load the logs, and return once the partitions are as the published image has them.
+
+        `shutdowns` are how the last use of each log directory ended. Raises StorageError.
+        """
+        directories, shared = self._shared.directories, self._shared
+        online = open_log_directories(
+            directories, shutdowns, shared.files, self._failures.channel, shared.open_files
+        )
+        is_one_missing = len(online) < len(directories.log_directories)
+        await run(self._logs.startup(online, has_offline_log_dirs=is_one_missing))
+        await run(self.publisher.startup())
+        self.replicas.startup()
+        self._failures.startup()
+
+    async def stop(self, broker_epoch: int) -> None:
+        """Close every log in good order, and mark the directories so."""
+        await run(self.replicas.shutdown(broker_epoch=broker_epoch))
+        await self._close()
+
+    async def abort(self) -> None:
+        """Close the files without writing; nothing happens after `stop`."""
+        await run(self.replicas.abort())
+        await self._close()
+
+    async def _close(self) -> None:
+        self._failures.close()
+        for channel in self._channels:
+            await channel.close()
+        self._runtime.close()
+
+    def _propagate_directory_failure(self, directory: Path) -> None:
+        directories = self._shared.directories
+        index = directories.log_directories.index(directory)
+        self._on_directory_offline(directories.log_directory_ids[index])
+
+
+def _log_manager(broker: ThisBroker, shared: SharedServer, configs: TopicConfigs) -> LogManager:
+    config = shared.config
+    return LogManager(
+        LogManagerSettings(
+            producer_expiration_ms=config.logs.producer_id_expiration_ms,
+            delete_delay_ms=config.logs.delete_delay_ms,
+            sets_damaged_logs_aside=config.own.sets_damaged_logs_aside,
+            recovery_thread_count=config.logs.recovery_thread_count,
+        ),
+        config_of=lambda topic: topic_log_config(configs.values(topic, broker.image())),
+        random=shared.random,
+    )
+
+
+def _move_settings(config: NodeConfig) -> MoveSettings:
+    return MoveSettings(
+        directories=config.log_directories,
+        cordoned=config.broker.cordoned_log_directories,
+        fetch_bytes_max=config.replication.fetch_bytes_max,
+        backoff_ms=config.replication.fetch_backoff_ms,
+    )
+
+
+def _quota_settings(config: NodeConfig) -> ReplicationQuotaSettings:
+    replication = config.replication
+    return ReplicationQuotaSettings(
+        replication=MetricConfig(
+            replication.quota_sample_count, replication.quota_window_seconds * MS_PER_S
+        ),
+        alter_log_dirs=MetricConfig(
+            replication.alter_log_dirs_quota_sample_count,
+            replication.alter_log_dirs_quota_window_seconds * MS_PER_S,
+        ),
+    )
+
+
+def _fetcher_settings(config: NodeConfig) -> ReplicaFetcherSettings:
+    replication = config.replication
+    return ReplicaFetcherSettings(
+        FetcherSettings(
+            broker_id=config.node_id,
+            wait_ms_max=replication.fetch_wait_ms_max,
+            bytes_min=replication.fetch_bytes_min,
+            bytes_max=replication.fetch_bytes_max,
+            response_bytes_max=replication.fetch_response_bytes_max,
+            backoff_ms=replication.fetch_backoff_ms,
+        ),
+        fetcher_count=replication.fetcher_count,
+        listener=config.listeners.inter_broker_name,
+        socket_timeout_ms=replication.socket_timeout_ms,
+    )

@@ -1,0 +1,183 @@
+"""Coroutines on a runtime: what is begun, in which order it goes on, and how it ends."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from kvorum.node.coroutines import Lock, OneAtATime, Pulse, Signal, Task, other_work, sleep
+from kvorum.simulation.clock import NodeClock
+from kvorum.simulation.events import Events
+from kvorum.simulation.runtime import SimulatedRuntime
+
+
+class Turns:
+    """Every turn is a turn of the only process."""
+
+    def turn(self, callback: object) -> None:
+        assert callable(callback)
+        callback()
+
+    def do_work(self, work: object) -> None:
+        assert callable(work)
+        work()
+
+
+class World:
+    """Simulated time, and a list of what happened in it."""
+
+    def __init__(self) -> None:
+        self.events = Events()
+        self.runtime = SimulatedRuntime(
+            self.events, NodeClock(self.events), Random(1), turns=Turns()
+        )
+        self.said: list[object] = []
+
+    def run(self, until_ms: float = 1e9) -> list[object]:
+        while (callback := self.events.take_next(until_ms)) is not None:
+            callback()
+        return self.said
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_result_and_an_error_come_to_the_one_who_began(world: World) -> None:
+    async def fine() -> str:
+        await sleep(world.runtime, 5)
+        return "fine"
+
+    async def broken() -> str:
+        await other_work(world.runtime)
+        raise ValueError("broken")
+
+    async def at_once() -> str:
+        return "at once"
+
+    for coroutine in (fine(), broken(), at_once()):
+        Task(coroutine, lambda result: world.said.append(str(result)))
+    assert world.run() == ["at once", "broken", "fine"]
+
+
+def test_a_closed_task_cleans_up_where_it_waits_and_goes_on_no_more(world: World) -> None:
+    async def waits() -> None:
+        try:
+            await sleep(world.runtime, 10)
+            world.said.append("went on")
+        finally:
+            world.said.append("cleaned up")
+
+    task = Task(waits(), world.said.append)
+    world.run(until_ms=5)
+    task.close()
+    task.close()
+    assert world.run() == ["cleaned up"]
+
+
+def test_a_lock_lets_tasks_pass_in_their_order_and_not_those_that_are_closed(
+    world: World,
+) -> None:
+    lock = Lock(world.runtime)
+
+    async def passes(name: str) -> None:
+        async with lock:
+            world.said.append(f"{name} in")
+            await sleep(world.runtime, 5)
+            world.said.append(f"{name} out")
+
+    tasks = {name: Task(passes(name), lambda _: None) for name in "abcd"}
+    tasks["b"].close()
+    # The lock has been handed to c by then, which has not gone on yet.
+
+    def close_soon() -> None:
+        world.events.after(0, tasks["c"].close)
+
+    world.events.after(5, close_soon)
+    assert world.run() == ["a in", "a out", "d in", "d out"]
+
+
+def test_a_lock_is_free_again_after_an_error(world: World) -> None:
+    lock = Lock(world.runtime)
+
+    async def fails() -> None:
+        async with lock:
+            raise ValueError("inside")
+
+    async def passes() -> None:
+        async with lock:
+            world.said.append("passed")
+
+    Task(fails(), lambda result: world.said.append(str(result)))
+    Task(passes(), lambda _: None)
+    assert world.run() == ["inside", "passed"]
+
+
+def test_a_wait_for_a_signal_ends_with_it_or_with_its_time(world: World) -> None:
+    signal = Signal(world.runtime)
+
+    async def waits(timeout_ms: float | None) -> None:
+        is_set = await signal.wait(timeout_ms)
+        world.said.append((timeout_ms, is_set, round(world.runtime.monotonic_ms())))
+
+    for timeout_ms in (3, 100, None):
+        Task(waits(timeout_ms), lambda _: None)
+    world.events.after(10, signal.set)
+    assert world.run() == [(3, False, 3), (100, True, 10), (None, True, 10)]
+    Task(waits(None), lambda _: None)
+    assert len(world.said) == 4
+
+
+def test_a_pulse_wakes_those_who_wait_for_it_and_nobody_later(world: World) -> None:
+    pulse = Pulse(world.runtime)
+
+    async def waits(name: str) -> None:
+        world.said.append((name, await pulse.next(20)))
+
+    Task(waits("early"), lambda _: None)
+    pulse.beat()
+    Task(waits("late"), lambda _: None)
+    assert world.run() == [("early", True), ("late", False)]
+
+
+def test_pieces_of_work_are_done_one_after_the_other_in_thread_and_loop(world: World) -> None:
+    thread = OneAtATime(world.runtime)
+
+    async def works(name: str, *, may_block: bool) -> None:
+        wait = thread.in_thread if may_block else thread.in_loop
+        world.said.append(await wait(lambda: (name, world.runtime.work_count)))
+
+    for name in "abcdef":
+        Task(works(name, may_block=name != "c"), lambda _: None)
+    assert world.run() == [("a", 1), ("b", 1), ("c", 0), ("d", 1), ("e", 1), ("f", 1)]
+
+
+def test_an_error_of_a_piece_of_work_is_its_owners_and_the_next_is_done(world: World) -> None:
+    thread = OneAtATime(world.runtime)
+
+    def fail() -> None:
+        raise ValueError("failed")
+
+    async def works(*, may_block: bool) -> None:
+        await (thread.in_thread if may_block else thread.in_loop)(fail)
+
+    async def after() -> None:
+        world.said.append(await thread.in_thread(lambda: "after"))
+
+    Task(works(may_block=True), lambda result: world.said.append(str(result)))
+    Task(works(may_block=False), lambda result: world.said.append(str(result)))
+    Task(after(), lambda _: None)
+    assert world.run() == ["failed", "failed", "after"]
+
+
+def test_work_of_a_closed_task_is_not_begun_any_more(world: World) -> None:
+    thread = OneAtATime(world.runtime)
+
+    async def works(name: str) -> None:
+        await thread.in_thread(lambda: world.said.append(name))
+
+    tasks = [Task(works(name), lambda _: None) for name in "abc"]
+    tasks[1].close()
+    assert world.run() == ["a", "c"]
