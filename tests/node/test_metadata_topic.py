@@ -28,7 +28,7 @@ from tests.support.metadata_consumer import (
 from tests.support.raw_client import RawClient
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
-from kvorum.node.broker.metadata_fetch import ANSWER_BYTES_MAX
+from kvorum.node.broker.metadata_topic import ANSWER_BYTES_MAX
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame
@@ -38,6 +38,7 @@ from kvorum.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
 )
 from kvorum.wire.messages.fetch import (
+    FetchRequest,
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
     FetchRequestReplicaState,
@@ -254,28 +255,42 @@ def test_a_partition_asked_for_many_times_is_read_once(reading: Reading) -> None
     assert refused.error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_a_replica_and_a_session_are_not_served(reading: Reading) -> None:
+def test_a_replica_is_refused(reading: Reading) -> None:
     request = fetch_request(0)
     request.replica_state = FetchRequestReplicaState(replica_id=2)
     assert fetch(reading.broker, request).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     older = fetch_request(0, version=12)
     older.replica_id = 2
     assert fetch(reading.broker, older, 12).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    incremental = fetch_request(0)
-    incremental.session_id, incremental.session_epoch = 7, 1
-    response = reading.broker.ask(incremental, FetchResponse, 17)
-    assert response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    assert response.responses == []
 
 
-def test_other_topics_are_answered_beside_it_and_at_once(reading: Reading) -> None:
-    request = fetch_request(0, version=12, min_bytes=10**9, max_wait_ms=60_000)
+@pytest.mark.parametrize("version", [12, FETCH_VERSIONS[-1]])
+def test_a_session_gets_what_is_new(reading: Reading, version: int) -> None:
+    full = fetch_request(offset_for(reading.broker, LATEST)[0], version=version)
+    full.session_epoch = 0
+    session_id = reading.broker.ask(full, FetchResponse, version).session_id
+    next_one = FetchRequest(session_id=session_id, session_epoch=1)
+    assert reading.broker.ask(next_one, FetchResponse, version).responses == []
+    create_topic(reading.controller, f"of-a-session-{version}")
+    next_one.session_epoch = 2
+    (topic,) = reading.broker.ask(next_one, FetchResponse, version).responses
+    assert topic.partitions[0].records
+
+
+def test_a_fetch_of_another_topic_too_waits_for_either(reading: Reading) -> None:
+    end = offset_for(reading.broker, LATEST)[0]
+    request = fetch_request(end, version=12, min_bytes=1, max_wait_ms=60_000)
     request.topics.append(
         FetchRequestFetchTopic(topic="first", partitions=[FetchRequestFetchPartition()])
     )
-    ours, other = reading.broker.ask(request, FetchResponse, 12).responses
+    reading.broker.send(request, 12)
+    create_topic(reading.controller, "beside")
+    frame = reading.broker.read_frame()
+    assert frame is not None
+    response = decode_response_frame(frame, response_class=FetchResponse, version=12)[1]
+    ours, other = response.responses
     assert (ours.topic, other.topic) == (CLUSTER_METADATA_TOPIC, "first")
-    assert ours.partitions[0].error_code == ErrorCode.NONE
+    assert ours.partitions[0].records
     assert (other.partitions[0].error_code, other.partitions[0].records) == (ErrorCode.NONE, b"")
 
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from tests.support.node import Node
 from tests.support.raw_client import RawClient
-from tests.support.record_requests import batch, fetch, produce, values
+from tests.support.record_requests import batch, fetch, fetch_request, produce, values
 from tests.support.threads import Threads
 from tests.support.topics import create
 from tests.support.waiting import wait_for
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kvorum.wire.messages.fetch import FetchResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 TOPICS = [f"topic{number}" for number in range(4)]
@@ -70,6 +71,12 @@ def read_all(client: RawClient, topic: str) -> list[bytes | None]:
     return found
 
 
+def fetch_error(client: RawClient, topic: str, *, version: int) -> int:
+    request = fetch_request(topic, 0, min_bytes=0, max_wait_ms=0)
+    (answered,) = client.ask(request, FetchResponse, version).responses
+    return answered.partitions[0].error_code
+
+
 def lose_the_disk(node: Node, disk: Path, broker_id: int = 1) -> None:
     """Fill the disk by producing; the partitions on it are lost, the others are not."""
     assert create(node.broker, *TOPICS) == [ErrorCode.NONE] * len(TOPICS)
@@ -113,6 +120,9 @@ def lose_the_disk(node: Node, disk: Path, broker_id: int = 1) -> None:
         for topic in lost:
             answer = produce(client, topic, batch(b"again"))
             assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            # Older clients do not know that code.
+            assert fetch_error(client, topic, version=6) == ErrorCode.KAFKA_STORAGE_ERROR
+            assert fetch_error(client, topic, version=5) == ErrorCode.NOT_LEADER_OR_FOLLOWER
         for topic in kept:
             assert read_all(client, topic) == acknowledged[topic]
 

@@ -23,7 +23,7 @@ from kvorum.broker.partition_stats import PartitionStats
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.append_origin import AppendOrigin
-from kvorum.storage.errors import OffsetOutOfRangeError
+from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.storage.file_records import FileRecords
 from kvorum.storage.log_validator import InspectedBatch
 from kvorum.storage.topic_partition import TopicPartition
@@ -85,7 +85,7 @@ class LogReadInfo(NamedTuple):
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
-    records: FileRecords | bytes
+    records: FileRecords | bytes | memoryview
     aborted: tuple[AbortedTransaction, ...] = ()
     diverging: EpochEndOffset | None = None
 
@@ -455,8 +455,32 @@ class Partition:
         if proposal is not None:
             self._context.alter_partition(proposal)
 
-    def readable_end(self, isolation: IsolationLevel) -> int:
-        """Return the offset up to which a consumer may read."""
+    def bytes_available(
+        self, offset: int, max_bytes: int, *, isolation: IsolationLevel | None, wanted: int
+    ) -> int | None:
+        """Return how many bytes there are for a fetch, None if it must not wait at this offset.
+
+        More than `wanted` bytes need not be counted. See `readable_end`.
+        """
+        log, end_offset = self.log, self.readable_end(isolation)
+        if not log.log_start_offset <= offset <= end_offset:
+            return None
+        if offset == end_offset:
+            return 0
+        if wanted == 1 or log.is_on_older_segment(offset, end_offset):
+            # As in Kafka, a fetch does not wait at the end of a segment that is not appended to.
+            return wanted
+        try:
+            read = log.read_range(offset, min(max_bytes, wanted), end_offset=end_offset)
+        except StorageError:
+            # Reading again for the response finds out what it is.
+            return wanted
+        return len(read.records)
+
+    def readable_end(self, isolation: IsolationLevel | None) -> int:
+        """Return the offset up to which a consumer may read, or without an isolation a replica."""
+        if isolation is None:
+            return self.log.log_end_offset
         is_committed = isolation is IsolationLevel.READ_COMMITTED
         return self.log.last_stable_offset if is_committed else self.log.high_watermark
 

@@ -11,7 +11,17 @@ from typing import cast
 import pytest
 from tests.support.waiting import let_others_run
 
-from kvorum.node.broker.metadata_fetch import MetadataFetchParams, fetch
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
+from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.broker.delayed_fetch import (
+    FetchEnvironment,
+    FetchParams,
+    FetchResult,
+    PartitionFetch,
+    fetch_messages,
+)
+from kvorum.node.broker.delayed_operation import DelayedOperationPurgatory
 from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.clock import SystemClock
 from kvorum.node.metadata_loader import MetadataLoader
@@ -24,6 +34,7 @@ pytestmark = pytest.mark.asyncio
 
 FETCH_TIMEOUT_MS = 50
 NOW_MS = 1_700_000_000_000
+MAX_BYTES = 10_000
 
 
 class PlayedLog:
@@ -57,6 +68,7 @@ class Broker:
         )
         self.loader = MetadataLoader()
         self.commit_to(committed)
+        self.purgatory = DelayedOperationPurgatory()
         self.topic = MetadataTopic(cast("RaftNode", self.replica), self.loader, SystemClock())
 
     def commit_to(self, offset: int) -> None:
@@ -72,35 +84,63 @@ class Broker:
         )
         self.loader.commit([batch])
 
+    async def fetch(self, offset: int, *, min_bytes: int = 0, max_wait_ms: int = 0) -> FetchResult:
+        """Do what the handler does for one consumer."""
+        try:
+            await self.topic.wait_to_read(offset)
+        except RequestError as error:
+            return FetchResult(None, error.code)
+        fetches = [PartitionFetch(self.topic, offset, MAX_BYTES, NO_EPOCH)]
+        params = FetchParams(max_wait_ms, min_bytes, MAX_BYTES, IsolationLevel.READ_UNCOMMITTED)
+        environment = FetchEnvironment(self.purgatory, BrokerTopicStats())
+        (result,) = await fetch_messages(fetches, params, environment)
+        return result
 
-def wish(offset: int, *, min_bytes: int = 0, max_wait_ms: int = 0) -> MetadataFetchParams:
-    return MetadataFetchParams(
-        offset=offset, max_bytes=10_000, min_bytes=min_bytes, max_wait_ms=max_wait_ms
-    )
+
+def read_by(result: FetchResult) -> LogReadInfo:
+    """Return what was read, without an error."""
+    assert result.error is ErrorCode.NONE
+    assert result.read is not None
+    return result.read
 
 
 async def test_what_is_not_committed_is_not_read_and_is_no_error() -> None:
     broker = Broker(committed=3, end=5)
     for offset, size_is_zero in ((2, False), (3, True), (5, True)):
-        got = await fetch(broker.topic, wish(offset))
-        assert (got.error, got.high_watermark) == (ErrorCode.NONE, 3)
+        got = read_by(await broker.fetch(offset))
+        assert got.high_watermark == 3
         assert (len(got.records) == 0) is size_is_zero
+
+
+async def test_a_fetch_from_what_is_not_committed_waits_until_it_is() -> None:
+    broker = Broker(committed=3, end=5)
+    answer = asyncio.create_task(broker.fetch(5, min_bytes=1, max_wait_ms=60_000))
+    await let_others_run()
+    assert not answer.done()
+    broker.commit_to(6)
+    assert len(read_by(await answer).records) > 0
+
+
+async def test_a_fetch_waits_for_no_more_than_a_response_holds() -> None:
+    broker = Broker(committed=300, end=300)
+    got = read_by(await broker.fetch(0, min_bytes=10 * MAX_BYTES, max_wait_ms=60_000))
+    assert 0 < len(got.records) < MAX_BYTES
 
 
 async def test_a_place_that_the_quorum_does_not_have() -> None:
     broker = Broker(committed=3, end=5)
-    assert (await fetch(broker.topic, wish(6))).error is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (await broker.fetch(6)).error is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 async def test_a_broker_out_of_touch_does_not_know_what_others_have() -> None:
     broker = Broker(committed=3, end=5)
     broker.replica.is_in_touch = False
-    assert (await fetch(broker.topic, wish(6))).error is ErrorCode.OFFSET_NOT_AVAILABLE
+    assert (await broker.fetch(6)).error is ErrorCode.OFFSET_NOT_AVAILABLE
 
 
 async def test_neither_does_one_whose_leader_changed_meanwhile() -> None:
     broker = Broker(committed=3, end=5)
-    answer = asyncio.create_task(fetch(broker.topic, wish(6)))
+    answer = asyncio.create_task(broker.fetch(6))
     await asyncio.sleep(0)
     broker.replica.epoch = 2
     assert (await answer).error is ErrorCode.OFFSET_NOT_AVAILABLE
@@ -108,19 +148,19 @@ async def test_neither_does_one_whose_leader_changed_meanwhile() -> None:
 
 async def test_a_broker_that_is_a_moment_behind_answers_when_it_has_caught_up() -> None:
     broker = Broker(committed=3, end=5)
-    answer = asyncio.create_task(fetch(broker.topic, wish(6)))
+    answer = asyncio.create_task(broker.fetch(6))
     await asyncio.sleep(0)
     broker.commit_to(7)
-    got = await answer
-    assert (got.error, got.high_watermark, len(got.records) > 0) == (ErrorCode.NONE, 7, True)
+    got = read_by(await answer)
+    assert (got.high_watermark, len(got.records) > 0) == (7, True)
 
 
 async def test_the_log_being_replaced_by_a_snapshot_ends_a_wait() -> None:
     broker = Broker(committed=3, end=3)
-    answer = asyncio.create_task(fetch(broker.topic, wish(3, min_bytes=1, max_wait_ms=60_000)))
+    answer = asyncio.create_task(broker.fetch(3, min_bytes=1, max_wait_ms=60_000))
     await asyncio.sleep(0)
     broker.commit_to(9)
-    assert (await answer).high_watermark == 9
+    assert read_by(await answer).high_watermark == 9
 
 
 async def test_after_each_read_other_work_gets_its_turn() -> None:
@@ -132,7 +172,7 @@ async def test_after_each_read_other_work_gets_its_turn() -> None:
             reads_by_turn.append(broker.log.reads)
             await asyncio.sleep(0)
 
-    await asyncio.gather(*(fetch(broker.topic, wish(0)) for _ in range(10)), other_work())
+    await asyncio.gather(*(broker.fetch(0) for _ in range(10)), other_work())
     assert broker.log.reads == 10
     assert max(_steps(reads_by_turn)) == 1
 
@@ -144,15 +184,14 @@ def _steps(counts: Sequence[int]) -> list[int]:
 async def test_all_who_wait_are_answered_and_nothing_is_left_waiting() -> None:
     broker = Broker(committed=3, end=3)
     waits = [
-        asyncio.create_task(fetch(broker.topic, wish(3, min_bytes=1, max_wait_ms=60_000)))
-        for _ in range(50)
+        asyncio.create_task(broker.fetch(3, min_bytes=1, max_wait_ms=60_000)) for _ in range(50)
     ]
     gone = waits.pop()
     await let_others_run()
     gone.cancel()
     await let_others_run()
-    assert len(vars(broker.topic)["_waiting"]) == len(waits)
+    assert broker.purgatory.delayed_count == len(vars(broker.topic)["_watchers"]) == len(waits)
     broker.commit_to(4)
     answers = await asyncio.gather(*waits)
-    assert all(len(answer.records) > 0 for answer in answers)
-    assert not vars(broker.topic)["_waiting"]
+    assert all(len(read_by(answer).records) > 0 for answer in answers)
+    assert broker.purgatory.delayed_count == len(vars(broker.topic)["_watchers"]) == 0

@@ -7,7 +7,7 @@ what fits into the rest of the response.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo, Partition
@@ -18,11 +18,16 @@ from kvorum.storage.errors import CorruptLogError, OffsetOutOfRangeError, Storag
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
 
+if TYPE_CHECKING:
+    from kvorum.node.broker.metadata_topic import MetadataTopic
+
+ReadablePartition: TypeAlias = "Partition | MetadataTopic"
+
 
 class PartitionFetch(NamedTuple):
     """What a client asks of one partition, in the terms of the request."""
 
-    partition: Partition
+    partition: ReadablePartition
     offset: int
     max_bytes: int
     current_leader_epoch: int
@@ -39,11 +44,11 @@ class FetchingReplica(NamedTuple):
     broker_epoch: int
 
 
-PreferredReadReplica: TypeAlias = Callable[[Partition, int], int | None]
+PreferredReadReplica: TypeAlias = Callable[[ReadablePartition, int], int | None]
 """Returns the follower to read a partition from, at an offset; None where this broker is asked."""
 
 
-def read_here(partition: Partition, offset: int) -> int | None:
+def read_here(partition: ReadablePartition, offset: int) -> int | None:
     """Prefer no replica to this one."""
     del partition, offset
     return None
@@ -65,14 +70,8 @@ class FetchParams(NamedTuple):
     replica: FetchingReplica | None = None
     is_leader_needed: bool = True
     now_ms: float = 0.0
-    is_throttled: Callable[[Partition], bool] = lambda _: False
+    is_throttled: Callable[[ReadablePartition], bool] = lambda _: False
     preferred_read_replica: PreferredReadReplica = read_here
-
-    def readable_end(self, partition: Partition) -> int:
-        """Return the offset up to which the client may read."""
-        if self.replica is not None:
-            return partition.log.log_end_offset
-        return partition.readable_end(self.isolation)
 
 
 class FetchResult(NamedTuple):
@@ -124,6 +123,7 @@ async def _fetch_messages(
         return results
     partitions = [fetch.partition for fetch in fetches]
     roles = [(partition.leader_epoch, partition.is_leader) for partition in partitions]
+    isolation = params.isolation if params.replica is None else None
 
     def is_complete() -> bool:
         available = 0
@@ -131,31 +131,17 @@ async def _fetch_messages(
             partition = fetch.partition
             if (partition.leader_epoch, partition.is_leader) != role:
                 return True
-            end_offset = params.readable_end(partition)
-            if end_offset < fetch.offset or partition.log.log_start_offset > fetch.offset:
+            size = partition.bytes_available(
+                fetch.offset, fetch.max_bytes, isolation=isolation, wanted=wanted
+            )
+            if size is None:
                 return True
             if not params.is_throttled(partition):
-                available += _available(fetch, end_offset, wanted)
+                available += size
         return available >= wanted
 
     await purgatory.wait_until(is_complete, partitions, timeout_ms=params.max_wait_ms)
     return _read_all(fetches, params, is_first=False)
-
-
-def _available(fetch: PartitionFetch, end_offset: int, wanted: int) -> int:
-    """Return how many bytes there are for a fetch; more than `wanted` need not be counted."""
-    if end_offset <= fetch.offset:
-        return 0
-    log = fetch.partition.log
-    if wanted == 1 or log.is_on_older_segment(fetch.offset, end_offset):
-        # As in Kafka, a fetch does not wait at the end of a segment that is not appended to.
-        return wanted
-    max_bytes = min(fetch.max_bytes, wanted)
-    try:
-        return len(log.read_range(fetch.offset, max_bytes, end_offset=end_offset).records)
-    except StorageError:
-        # Reading again for the response finds out what it is.
-        return wanted
 
 
 def _read_all(

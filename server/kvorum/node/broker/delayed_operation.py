@@ -10,9 +10,11 @@ import asyncio
 from collections.abc import Callable, Collection
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kvorum.broker.partition import Partition
+if TYPE_CHECKING:
+    from kvorum.broker.partition import Partition
+    from kvorum.node.broker.metadata_topic import MetadataTopic
 
 WOKEN_AT_ONCE: Final = 32
 """How many go on in one turn of the event loop; each takes some tenths of a millisecond."""
@@ -35,7 +37,7 @@ class DelayedOperationPurgatory:
     async def wait_until(
         self,
         is_complete: Callable[[], bool],
-        partitions: Collection[Partition],
+        partitions: Collection[Partition | MetadataTopic],
         *,
         timeout_ms: float,
     ) -> bool:

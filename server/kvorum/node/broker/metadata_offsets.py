@@ -24,7 +24,7 @@ NOT_FOUND: Final = TimestampAndOffset(NO_TIMESTAMP, -1, -1)
 async def find_offset(topic: MetadataTopic, timestamp: int) -> TimestampAndOffset:
     """Return the offset for a timestamp, or for a number that stands for a place.
 
-    Raises StorageError if the log cannot be read.
+    Raises LeaderRefusesError if the log cannot be read.
     """
     if timestamp == LATEST:
         return TimestampAndOffset(NO_TIMESTAMP, topic.high_watermark, topic.last_epoch)
@@ -42,8 +42,9 @@ async def _first_as_late_as(topic: MetadataTopic, timestamp: int) -> TimestampAn
     if offset is None:
         return NOT_FOUND
     while True:
+        await topic.next_turn()
         try:
-            data = await topic.read(offset, SCAN_BYTES)
+            data = topic.read(offset, SCAN_BYTES)
         except OffsetOutOfRangeError:
             # The log's start has moved past this place.
             offset = topic.log_start_offset

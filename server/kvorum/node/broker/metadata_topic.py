@@ -9,36 +9,59 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, Self
 
+from kvorum.broker.partition import NO_EPOCH, LogReadInfo
+from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.node.clock import Clock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.events.rare_events import RareEvents
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
-from kvorum.storage.errors import StorageError
+from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
+from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.records import read_batches
+from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
 _log = logging.getLogger(__name__)
-UNKNOWN_EPOCH = -1
+ANSWER_BYTES_MAX: Final = 256 * 1024
+"""The most records of one response, unless a single batch is bigger (Kafka limits one to 8 MiB).
+
+It bounds what a slow consumer keeps in memory, and for how long one read keeps the event loop.
+"""
+AWAITED_BYTES_MAX: Final = 16 * 1024
+"""The most bytes that a fetch waits for, as each commit has all of them read again."""
 
 
 class MetadataTopic:
     """The committed part of this node's metadata log; every read is of bounded size.
 
+    A fetch uses it like a `Partition`: members of the same name do the same.
+
     Reads are done in the event loop, which owns the log, so that nothing removes a file during one.
-    They are done one at a time, with a turn for other work after each: however many consumers there
-    are, the replica waits for one read at most.
+    A fetch waits for its turn before it reads: however many consumers begin one, other work of the
+    event loop waits for a single read.
     """
+
+    topic_partition: Final = TopicPartition(CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_PARTITION)
+    topic_id: Final = METADATA_TOPIC_ID
+    leader_epoch: Final = NO_EPOCH
+    is_leader: Final = True
 
     def __init__(self, raft: RaftNode, loader: MetadataLoader, clock: Clock) -> None:
         self._raft = raft
         self._loader = loader
         self._clock = clock
         self._turn = asyncio.Lock()
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._watchers: dict[Callable[[], None], None] = {}
         self._failures = RareEvents()
-        loader.subscribe(self._wake)
+        loader.subscribe(self._changed)
 
     @property
     def log_start_offset(self) -> int:
@@ -58,10 +81,10 @@ class MetadataTopic:
 
     @property
     def start_epoch(self) -> int:
-        """The leader epoch of the first record, UNKNOWN_EPOCH if that is not known."""
+        """The leader epoch of the first record, NO_EPOCH if that is not known."""
         starts = self._raft.log.epoch_starts
         if not starts or starts[0].start_offset > self.log_start_offset:
-            return UNKNOWN_EPOCH
+            return NO_EPOCH
         return starts[0].epoch
 
     @property
@@ -70,78 +93,118 @@ class MetadataTopic:
         return self._raft.log.max_timestamp
 
     def offset_before(self, timestamp: int) -> int | None:
-        """Return an offset before which no record is as late as `timestamp`; None if all are."""
-        return self._raft.log.offset_before(timestamp)
+        """Return an offset before which no record is as late as `timestamp`; None if all are.
 
-    async def read(self, offset: int, max_bytes: int) -> memoryview:
+        Raises LeaderRefusesError if the log cannot be read.
+        """
+        with self._refusing():
+            return self._raft.log.offset_before(timestamp)
+
+    def partition(self, index: int) -> Self:
+        """Return this for the index of the only partition; raise RequestError for another one."""
+        if index != self.topic_partition.partition:
+            raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return self
+
+    async def next_turn(self) -> None:
+        """Wait until it is the caller's turn to read once."""
+        async with self._turn:
+            await asyncio.sleep(0)
+
+    def read(self, offset: int, max_bytes: int) -> memoryview:
         """Return committed batches, from the one that holds `offset` on; empty at the end.
 
         They are at most `max_bytes`, but at least one batch. Raises OffsetOutOfRangeError outside
-        of the log, another StorageError if it cannot be read.
+        of the log, LeaderRefusesError if it cannot be read.
         """
-        async with self._turn:
-            data = self._raft.log.read(offset, max_bytes, end_offset=self.high_watermark)
-            await asyncio.sleep(0)
-        return data
+        with self._refusing():
+            return self._raft.log.read(offset, max_bytes, end_offset=self.high_watermark)
 
-    async def wait_beyond(self, offset: int, *, deadline_ms: float) -> bool:
-        """Wait until the high watermark is above `offset`; return False if it is not in time."""
-        while self.high_watermark <= offset:
-            left_ms = deadline_ms - self._clock.monotonic_ms()
-            if left_ms <= 0:
-                return False
-            moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.add(moved)
-            try:
-                async with asyncio.timeout(left_ms / 1000):
-                    await moved
-            except TimeoutError:
-                return False
-            finally:
-                self._waiting.discard(moved)
-        return True
+    async def wait_to_read(self, offset: int) -> None:
+        """Wait until a fetch may read from `offset` on, and it is its turn.
 
-    async def error_beyond_end(self, offset: int) -> ErrorCode:
-        """Return the error of a read at `offset`, which lies above the end of this copy.
-
-        Another broker may be ahead, and a consumer that comes from there must not learn that its
-        place does not exist: it would begin anew. So this waits until this broker either has
-        that place (no error), or has been in touch with one leader for long enough to know that the
-        quorum does not have it (OFFSET_OUT_OF_RANGE). If it was not, it does not know
-        (OFFSET_NOT_AVAILABLE, upon which clients try again).
+        Raises RequestError for an offset above the end of this copy. Another broker may be ahead,
+        and a consumer that comes from there must not learn that its place does not exist: it
+        would begin anew. So this waits until this broker either has that place, or has been in
+        touch with one leader for long enough to know that the quorum does not have it
+        (OFFSET_OUT_OF_RANGE). If it was not, it does not know (OFFSET_NOT_AVAILABLE, upon which
+        clients try again).
         """
+        if offset > self._raft.log.end_offset:
+            await self._catch_up(offset)
+        await self.next_turn()
+
+    async def _catch_up(self, offset: int) -> None:
         epoch = self._raft.epoch
         # A leader that is cut off gives up after one and a half fetch timeouts.
         patience_ms = 2 * self._raft.settings.raft.fetch_timeout_ms
-        deadline_ms = self._clock.monotonic_ms() + patience_ms
-        if await self.wait_beyond(offset - 1, deadline_ms=deadline_ms):
-            return ErrorCode.NONE
-        if self._raft.is_in_touch and self._raft.epoch == epoch:
-            return ErrorCode.OFFSET_OUT_OF_RANGE
-        return ErrorCode.OFFSET_NOT_AVAILABLE
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_ms / 1000):
+                await self._loader.wait_for(lambda _: self.high_watermark >= offset)
+                return
+        is_known = self._raft.is_in_touch and self._raft.epoch == epoch
+        raise RequestError.with_default_message(
+            ErrorCode.OFFSET_OUT_OF_RANGE if is_known else ErrorCode.OFFSET_NOT_AVAILABLE
+        )
 
-    def report(self, error: StorageError) -> None:
+    def fetch_records(self, offset: int, max_bytes: int, **_: object) -> LogReadInfo:
+        """Read for a consumer; see `read`. Nothing depends on its epochs or its isolation."""
+        offsets = self.fetch_offset_snapshot(NO_EPOCH)
+        return offsets._replace(records=self.read(offset, min(max_bytes, ANSWER_BYTES_MAX)))
+
+    def fetch_offset_snapshot(self, _leader_epoch: int) -> LogReadInfo:
+        """Return the offsets alone. No transactions of producers are in this log."""
+        high_watermark = self.high_watermark
+        return LogReadInfo(high_watermark, high_watermark, self.log_start_offset, b"")
+
+    def fetch_records_of_follower(self, *_: object, **__: object) -> LogReadInfo:
+        """Refuse: replicas of the metadata log fetch from the leader of the quorum."""
+        raise LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def bytes_available(
+        self, offset: int, max_bytes: int, *, wanted: int, **_: object
+    ) -> int | None:
+        """Return how many bytes there are for a fetch, None if it must not wait at this offset."""
+        if not self.log_start_offset <= offset <= self._raft.log.end_offset:
+            return None
+        if wanted == 1 and offset < self.high_watermark:
+            return wanted
+        try:
+            records = self.read(offset, min(max_bytes, wanted, AWAITED_BYTES_MAX))
+        except LeaderRefusesError:
+            return None
+        for batch in read_batches(records):
+            offset = batch.next_offset
+        # Where more follows, this is all that is waited for, or the end of a segment.
+        return len(records) if offset >= self.high_watermark else wanted
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Call `watcher` whenever there may be more to read."""
+        self._watchers[watcher] = None
+
+    def unwatch(self, watcher: Callable[[], None]) -> None:
+        """Call `watcher` no longer."""
+        self._watchers.pop(watcher, None)
+
+    def _changed(self, _image: MetadataImage) -> None:
+        for watcher in tuple(self._watchers):
+            watcher()
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
         """Log a failed read. It harms that read alone: the replica judges the disk by its own."""
-        suppressed_count = self._failures.happened(self._clock.monotonic_ms())
-        if suppressed_count is not None:
-            _log.warning(
-                LogEvent(
-                    "A consumer could not read the metadata log",
-                    error=str(error),
-                    others=suppressed_count or None,
+        try:
+            yield
+        except OffsetOutOfRangeError:
+            raise
+        except StorageError as error:
+            suppressed_count = self._failures.happened(self._clock.monotonic_ms())
+            if suppressed_count is not None:
+                _log.warning(
+                    LogEvent(
+                        "A consumer could not read the metadata log",
+                        error=str(error),
+                        others=suppressed_count or None,
+                    )
                 )
-            )
-
-    def now_ms(self) -> float:
-        """Return the time that deadlines are measured in."""
-        return self._clock.monotonic_ms()
-
-    def end_offset(self) -> int:
-        """Return the end of this broker's copy, which may lie above the high watermark."""
-        return self._raft.log.end_offset
-
-    def _wake(self, _image: MetadataImage) -> None:
-        waiting, self._waiting = self._waiting, set()
-        for moved in waiting:
-            if not moved.done():
-                moved.set_result(None)
+            raise LeaderRefusesError(ErrorCode.KAFKA_STORAGE_ERROR) from error

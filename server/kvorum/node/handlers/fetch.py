@@ -28,6 +28,8 @@ version     brings
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final, cast
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
@@ -35,7 +37,7 @@ from kvorum.broker.partition import NO_EPOCH, IsolationLevel
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
+from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.delayed_fetch import (
     FetchEnvironment,
@@ -44,11 +46,11 @@ from kvorum.node.broker.delayed_fetch import (
     FetchResult,
     PartitionFetch,
     PreferredReadReplica,
+    ReadablePartition,
     fetch_messages,
     read_here,
 )
 from kvorum.node.broker.hosting import Hosting, TopicChoice
-from kvorum.node.broker.metadata_fetch import FetchPartitionData, MetadataFetchParams, fetch
 from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.handlers.kinds import BrokerApi
@@ -61,7 +63,6 @@ from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
     FetchRequest,
-    FetchRequestFetchPartition,
     FetchRequestFetchTopic,
     FetchResponse,
     FetchResponseAbortedTransaction,
@@ -90,22 +91,15 @@ async def answer(request: IncomingRequest[FetchRequest], broker: BrokerServices)
     by_id = broker.loader.published.topics.by_id
 
     def name_of(topic_id: bytes) -> str | None:
+        if topic_id == METADATA_TOPIC_ID and broker.metadata_topic is not None:
+            return CLUSTER_METADATA_TOPIC
         topic = by_id.get(topic_id)
         return None if topic is None else topic.name
 
     context = broker.fetch_sessions.new_context(
         body, version=request.version, names=name_of, now_ms=broker.clock.monotonic_ms()
     )
-    topics = context.topics
-    served = broker.metadata_topic
-    asked = [topic for topic in topics if served is not None and _is_metadata(topic)]
-    others = [topic for topic in topics if topic not in asked]
-    responses: list[FetchResponseFetchableTopicResponse] = []
-    if served is not None and asked:
-        # A client that asks for other partitions too gets what there is at once.
-        responses.append(await _metadata(asked, request, served, may_wait=not others))
-    if others:
-        responses += await _records(others, request, broker, may_wait=not asked)
+    responses = await _records(context.topics, request, broker)
     if _replica(body) is not None:
         # What a follower fetches counts for no client.
         request.progress.throttle_time_ms = 0
@@ -156,19 +150,16 @@ async def _records(
     topics: list[FetchRequestFetchTopic],
     request: IncomingRequest[FetchRequest],
     broker: BrokerServices,
-    *,
-    may_wait: bool,
 ) -> list[FetchResponseFetchableTopicResponse]:
     """Return what was read, topic by topic, and behind it what is refused."""
     body = request.body
-    hosting = broker.hosting
     admitted: list[tuple[FetchRequestFetchTopic, list[PartitionFetch]]] = []
     refused: list[FetchResponseFetchableTopicResponse] = []
     for topic in topics:
-        fetches, refusals = _sorted_out(topic, request, hosting)
+        fetches, refusals = await _sorted_out(topic, request, broker)
         admitted.append((topic, fetches))
         if refusals:
-            refused.append(_of_topic(topic, refusals))
+            refused.append(_of_topic(topic, refusals, request.version))
     everything = [fetch for _, fetches in admitted for fetch in fetches]
     if everything and body.isolation_level not in {READ_UNCOMMITTED, READ_COMMITTED}:
         raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -177,7 +168,7 @@ async def _records(
     if replica is None:
         max_bytes = min(max_bytes, broker.throttling.fetch_bytes_max(request))
     params = FetchParams(
-        max_wait_ms=body.max_wait_ms if may_wait and not refused else 0,
+        max_wait_ms=body.max_wait_ms if everything and not refused else 0,
         min_bytes=min(body.min_bytes, max_bytes),
         max_bytes=max_bytes,
         isolation=IsolationLevel(body.isolation_level) if everything else _DEFAULT_ISOLATION,
@@ -193,6 +184,7 @@ async def _records(
         _of_topic(
             topic,
             [_read_partition(fetch, next(results), params) for fetch in fetches],
+            request.version,
         )
         for topic, fetches in admitted
         if fetches
@@ -213,8 +205,8 @@ def _is_of_known_topic(refused: FetchResponseFetchableTopicResponse) -> bool:
     return refused.partitions[0].error_code != ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def _sorted_out(
-    topic: FetchRequestFetchTopic, request: IncomingRequest[FetchRequest], hosting: Hosting
+async def _sorted_out(
+    topic: FetchRequestFetchTopic, request: IncomingRequest[FetchRequest], broker: BrokerServices
 ) -> tuple[list[PartitionFetch], list[FetchResponsePartitionData]]:
     """Return the partitions of a topic that may be read, and the refusals of the others."""
     # As in Kafka, what is asked last about a partition counts.
@@ -222,13 +214,14 @@ def _sorted_out(
     fetches: list[PartitionFetch] = []
     refusals: list[FetchResponsePartitionData] = []
     try:
-        is_by_id = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
-        found = _topic(TopicChoice(topic.topic, topic.topic_id, is_by_id), request, hosting)
+        find = _finder(topic, request, broker)
     except RequestError as error:
         return [], [_refused_partition(index, error.code) for index in wishes]
     for wish in wishes.values():
         try:
-            partition = hosting.partition(found, wish.partition)
+            partition = find(wish.partition)
+            if isinstance(partition, MetadataTopic):
+                await partition.wait_to_read(wish.fetch_offset)
         except RequestError as error:
             refusals.append(_refused_partition(wish.partition, error.code))
             continue
@@ -245,6 +238,21 @@ def _sorted_out(
             )
         )
     return fetches, refusals
+
+
+def _finder(
+    topic: FetchRequestFetchTopic, request: IncomingRequest[FetchRequest], broker: BrokerServices
+) -> Callable[[int], ReadablePartition]:
+    """Return what finds the partitions of a topic that the client may read, by their indexes."""
+    served = broker.metadata_topic
+    if served is not None and topic.topic == CLUSTER_METADATA_TOPIC:
+        if not request.access.allows_on_cluster(AclOperation.DESCRIBE):
+            raise RequestError.with_default_message(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return served.partition
+    hosting = broker.hosting
+    is_by_id = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
+    choice = TopicChoice(topic.topic, topic.topic_id, is_by_id)
+    return partial(hosting.partition, _topic(choice, request, hosting))
 
 
 def _topic(
@@ -266,8 +274,12 @@ def _replica(body: FetchRequest) -> FetchingReplica | None:
 
 
 def _of_topic(
-    topic: FetchRequestFetchTopic, partitions: list[FetchResponsePartitionData]
+    topic: FetchRequestFetchTopic, partitions: list[FetchResponsePartitionData], version: int
 ) -> FetchResponseFetchableTopicResponse:
+    if version < FIRST_VERSION_WITH_STORAGE_ERROR:
+        for one in partitions:
+            if one.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+                one.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     return FetchResponseFetchableTopicResponse(
         topic=topic.topic, topic_id=topic.topic_id, partitions=partitions
     )
@@ -320,77 +332,6 @@ def _refused_partition(index: int, code: ErrorCode) -> FetchResponsePartitionDat
         # Kafka has tried to read such a partition; the others it refuses before.
         data.aborted_transactions = None
     return data
-
-
-def _is_metadata(topic: FetchRequestFetchTopic) -> bool:
-    return topic.topic == CLUSTER_METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID
-
-
-async def _metadata(
-    topics: list[FetchRequestFetchTopic],
-    request: IncomingRequest[FetchRequest],
-    served: MetadataTopic,
-    *,
-    may_wait: bool,
-) -> FetchResponseFetchableTopicResponse:
-    """Return the response of the metadata topic; a partition asked for twice is read once."""
-    # As in Kafka, what is asked last about a partition counts.
-    wishes = {wish.partition: wish for topic in topics for wish in topic.partitions}
-    may_wait = may_wait and wishes.keys() == {CLUSTER_METADATA_PARTITION}
-    partitions: list[FetchResponsePartitionData] = []
-    for index, wish in wishes.items():
-        data = FetchPartitionData(_error_of(index, request))
-        if data.error is ErrorCode.NONE:
-            data = await fetch(served, _params(request.body, wish, may_wait=may_wait))
-        partitions.append(_partition(index, data, request))
-    return FetchResponseFetchableTopicResponse(
-        topic=topics[0].topic, topic_id=topics[0].topic_id, partitions=partitions
-    )
-
-
-def _error_of(index: int, request: IncomingRequest[FetchRequest]) -> ErrorCode:
-    """Return the error of a request for a partition of the metadata topic, before it is read."""
-    body = request.body
-    if not request.access.allows_on_cluster(AclOperation.DESCRIBE):
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if index != CLUSTER_METADATA_PARTITION:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if max(body.replica_id, body.replica_state.replica_id) >= 0:
-        # Replicas of the metadata log fetch from the leader of the quorum.
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if body.isolation_level not in {READ_UNCOMMITTED, READ_COMMITTED}:
-        raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
-    return ErrorCode.NONE
-
-
-def _params(
-    body: FetchRequest, wish: FetchRequestFetchPartition, *, may_wait: bool
-) -> MetadataFetchParams:
-    return MetadataFetchParams(
-        offset=wish.fetch_offset,
-        max_bytes=min(wish.partition_max_bytes, body.max_bytes),
-        min_bytes=body.min_bytes,
-        max_wait_ms=body.max_wait_ms if may_wait else 0,
-    )
-
-
-def _partition(
-    index: int, data: FetchPartitionData, request: IncomingRequest[FetchRequest]
-) -> FetchResponsePartitionData:
-    error = data.error
-    is_unknown_to_client = request.version < FIRST_VERSION_WITH_STORAGE_ERROR
-    if error is ErrorCode.KAFKA_STORAGE_ERROR and is_unknown_to_client:
-        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return FetchResponsePartitionData(
-        partition_index=index,
-        error_code=error,
-        high_watermark=data.high_watermark,
-        # There are no transactions of producers in this log.
-        last_stable_offset=data.high_watermark,
-        log_start_offset=data.log_start_offset,
-        aborted_transactions=[] if request.body.isolation_level == READ_COMMITTED else None,
-        records=data.records,
-    )
 
 
 API: Final = BrokerApi(

@@ -10,7 +10,7 @@ from copy import copy
 from typing import Final
 
 from kvorum.broker.partition import Partition
-from kvorum.node.broker.delayed_fetch import FetchingReplica
+from kvorum.node.broker.delayed_fetch import FetchingReplica, ReadablePartition
 from kvorum.node.services import BrokerServices
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.fetch import (
@@ -25,13 +25,14 @@ SIZE_BYTES: Final = 4
 
 def throttle(
     replica: FetchingReplica | None, broker: BrokerServices
-) -> Callable[[Partition], bool]:
+) -> Callable[[ReadablePartition], bool]:
     """Return what says of a partition whether its records are held back; never from a consumer."""
     if replica is None:
         return lambda _: False
     quota, clock = broker.replication_quotas.leader, broker.clock
-    return lambda partition: quota.should_leader_throttle(
-        partition, replica.broker_id, clock.monotonic_ms()
+    return lambda partition: (
+        isinstance(partition, Partition)
+        and quota.should_leader_throttle(partition, replica.broker_id, clock.monotonic_ms())
     )
 
 

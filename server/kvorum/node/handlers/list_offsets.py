@@ -176,9 +176,8 @@ async def _look_up(
 ) -> None:
     try:
         place = await find_offset(served, timestamp)
-    except StorageError as error:
-        served.report(error)
-        found.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    except LeaderRefusesError as error:
+        found.error_code = error.code
         return
     found.offset, found.timestamp = place.offset, place.timestamp
     if version >= FIRST_VERSION_WITH_EPOCH:
@@ -224,12 +223,15 @@ async def _partition(
         partition = hosting.partition(topic, asked.partition_index)
         partition.check_current_leader_epoch(asked.current_leader_epoch)
         partition.demand_leader()
-        end_offset = _readable_end(partition, body)
+        is_consumer = body.replica_id == CONSUMER_ID
+        end_offset = partition.readable_end(
+            IsolationLevel(body.isolation_level) if is_consumer else None
+        )
         found = await _place(partition, asked.timestamp, end_offset, broker.inspector)
         # Another may have become the leader meanwhile.
         partition.demand_leader()
         if (
-            body.replica_id == CONSUMER_ID
+            is_consumer
             and not partition.is_offset_available
             and _is_of_high_watermark(asked.timestamp, found)
         ):
@@ -250,13 +252,6 @@ async def _partition(
         if request.version >= FIRST_VERSION_WITH_EPOCH:
             answered.leader_epoch = found.leader_epoch
     return answered
-
-
-def _readable_end(partition: Partition, body: ListOffsetsRequest) -> int:
-    """Return the offset up to which a client may read: a consumer up to what is committed."""
-    if body.replica_id != CONSUMER_ID:
-        return partition.log.log_end_offset
-    return partition.readable_end(IsolationLevel(body.isolation_level))
 
 
 async def _place(

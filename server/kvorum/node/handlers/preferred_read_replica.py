@@ -9,7 +9,7 @@ from kvorum.broker.replica_selector import (
     ReplicaView,
 )
 from kvorum.metadata.cluster_image import ClusterImage
-from kvorum.node.broker.delayed_fetch import PreferredReadReplica, read_here
+from kvorum.node.broker.delayed_fetch import PreferredReadReplica, ReadablePartition, read_here
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.fetch import FetchRequest
@@ -24,7 +24,9 @@ def preferred_read_replica(
         return read_here
     cluster, now_ms = broker.loader.published.cluster, broker.clock.monotonic_ms()
 
-    def find(partition: Partition, offset: int) -> int | None:
+    def find(partition: ReadablePartition, offset: int) -> int | None:
+        if not isinstance(partition, Partition):
+            return None
         view = _view(partition, offset, _Racks(cluster, request.listener), now_ms)
         return None if view is None else _select(selector, body.rack_id, view)
 
