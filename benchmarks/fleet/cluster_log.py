@@ -10,10 +10,10 @@ from benchmarks.fleet.cluster_story import BEGIN_MS, CONTROLLER_IDS, Batch, Clus
 
 from kvorum.metadata.record_frame import encode_record
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.log import MetadataLog
-from kvorum.storage.log_config import LogConfig
-from kvorum.storage.meta_properties import MetaProperties, write_meta_properties
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
+from kvorum.storage.small_files.meta_properties import MetaProperties, write_meta_properties
 from kvorum.wire.messages.leader_change_message import (
     LeaderChangeMessage,
     LeaderChangeMessageVoter,

@@ -12,22 +12,22 @@ from typing import Any, Final
 
 from tests.support.kafka.java import JAVA_SOURCES, Java
 
-from kvorum.storage.append_origin import AppendOrigin
-from kvorum.storage.batch_filter import last_records
-from kvorum.storage.cleanable_part import CleanablePart, cleanable_part
-from kvorum.storage.cleaner import Cleaner, Pass
-from kvorum.storage.cleanup_config import CleanupConfig
+from kvorum.storage.cleaner.batch_filter import last_records
+from kvorum.storage.cleaner.cleanable_part import CleanablePart, cleanable_part
+from kvorum.storage.cleaner.cleaner import Cleaner, Pass
+from kvorum.storage.cleaner.cleanup_config import CleanupConfig
+from kvorum.storage.cleaner.offset_map import OffsetMap
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.log_config import LogConfig
-from kvorum.storage.log_loader import LogCheckpoint, load_partition_log
+from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.log.log_loader import LogCheckpoint, load_partition_log
+from kvorum.storage.log.partition_log import PartitionLog
+from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
+from kvorum.storage.log.producer_state import ProducerState
+from kvorum.storage.log.segment_list import no_jitter
+from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.storage.names import parse_offset_name
-from kvorum.storage.offset_map import OffsetMap
-from kvorum.storage.partition_log import PartitionLog
-from kvorum.storage.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
-from kvorum.storage.producer_state import ProducerState
-from kvorum.storage.segment_list import no_jitter
-from kvorum.storage.segment_retention import delete_old_segments
-from kvorum.storage.transaction_index import AbortedTransaction
+from kvorum.storage.topic_log.segment_retention import delete_old_segments
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (
     BatchOptions,

@@ -10,7 +10,7 @@ from typing import Self
 
 from tests.support.kafka.java import JAVA_SOURCES, Java
 
-from kvorum.storage.java_properties import store_java_properties
+from kvorum.storage.small_files.java_properties import store_java_properties
 
 SOURCES = JAVA_SOURCES
 

@@ -22,7 +22,7 @@ from kvorum.inspection.shell.node import (
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
 from kvorum.metadata.record_frame import decode_record, encode_record
-from kvorum.storage.snapshot_writer import SnapshotWriter
+from kvorum.storage.metadata_log.snapshot_writer import SnapshotWriter
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import RecordBatch, read_batches
 

@@ -21,7 +21,7 @@ from tests.support.raw_client import RawClient
 from tests.support.record_requests import produce
 from tests.support.topics import topic_id, wait_until_led
 
-from kvorum.storage.producer_snapshot import decode_producer_snapshot
+from kvorum.storage.log.producer_snapshot import decode_producer_snapshot
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kvorum.wire.messages.describe_producers import (

@@ -13,8 +13,8 @@ import pytest
 from tests.support.kafka.java import JAVA_SOURCES, Java
 from tests.support.packed_variants import packed_variants
 
-from kvorum.storage.append_origin import AppendOrigin
-from kvorum.storage.log_validator import (
+from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.topic_log.log_validator import (
     RecordRules,
     RecordValidationError,
     Target,

@@ -10,9 +10,9 @@ from typing import Final
 import pytest
 from tests.support.kafka.java import JAVA_SOURCES, Java
 
-from kvorum.storage.append_origin import AppendOrigin
-from kvorum.storage.producer_state import ProducerError, ProducerState
-from kvorum.storage.verification_state import TransactionAppend
+from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.log.producer_state import ProducerError, ProducerState
+from kvorum.storage.log.verification_state import TransactionAppend
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (

@@ -22,7 +22,7 @@ from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.error_classes import class_of, is_retriable
 from kvorum.cli.admin.reassignment_calls import fetch_timeout_call
 from kvorum.cli.admin.settings import CONTROLLERS, admin_settings
-from kvorum.storage.java_properties import load_java_properties
+from kvorum.storage.small_files.java_properties import load_java_properties
 from kvorum.wire.error_codes import ErrorCode
 
 NOBODY = "127.0.0.1:1"

@@ -13,7 +13,7 @@ from tests.support.kafka.tools import ToolResult, ToolRunner
 from tests.support.node import Node
 
 from kvorum.cli.storage import main
-from kvorum.storage.java_properties import load_java_properties
+from kvorum.storage.small_files.java_properties import load_java_properties
 from kvorum.wire.uuid_text import uuid_from_text
 
 CLUSTER = "3Db5QLSqSZieL3rJBUUegA"

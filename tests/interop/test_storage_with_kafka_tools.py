@@ -14,13 +14,13 @@ from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Node
 
-from kvorum.storage.batch_header import split_batches
-from kvorum.storage.bootstrap_checkpoint import write_bootstrap_checkpoint
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.log import MetadataLog
-from kvorum.storage.log_config import LogConfig
-from kvorum.storage.meta_properties import MetaProperties, write_meta_properties
-from kvorum.storage.snapshot_writer import SnapshotWriter
+from kvorum.storage.log.batch_header import split_batches
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.metadata_log.bootstrap_checkpoint import write_bootstrap_checkpoint
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
+from kvorum.storage.metadata_log.snapshot_writer import SnapshotWriter
+from kvorum.storage.small_files.meta_properties import MetaProperties, write_meta_properties
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import read_batches
 

@@ -12,8 +12,8 @@ from tests.support.waiting import wait_for
 
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.node.embedded.node import ClusterSize, EmbeddedNode, places_of, prepare_nodes
+from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import FileSystem
-from kvorum.storage.open_files import OpenFiles
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.incremental_alter_configs import (

@@ -28,8 +28,8 @@ from tests.support.threads import Threads
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.configs_image import ResourceType
-from kvorum.storage.shared_log import at_once
-from kvorum.storage.unified_log import FetchDataInfo, UnifiedLog
+from kvorum.storage.cleaner.shared_log import at_once
+from kvorum.storage.topic_log.unified_log import FetchDataInfo, UnifiedLog
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse

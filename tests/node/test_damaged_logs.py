@@ -9,7 +9,10 @@ from tests.support.replicated_topics import OVERRIDES, create_topic, log_bytes, 
 from tests.support.waiting import wait_for
 
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.offset_checkpoint_file import RECOVERY_POINT_CHECKPOINT, OffsetCheckpointFile
+from kvorum.storage.small_files.offset_checkpoint_file import (
+    RECOVERY_POINT_CHECKPOINT,
+    OffsetCheckpointFile,
+)
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.testing import Cluster
 

@@ -14,8 +14,8 @@ from tests.support.record_requests import FETCH_VERSION, PRODUCE_VERSION, batch,
 from tests.support.topics import create
 from tests.support.waiting import wait_for, wait_for_async
 
+from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import OpenFile, RealFileSystem
-from kvorum.storage.open_files import OpenFiles
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
     FetchRequest,

@@ -16,8 +16,8 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.embedded.node import EmbeddedNode
 from kvorum.node.errors import NodeStartError
 from kvorum.node.kafka_raft_server import KafkaRaftServer
-from kvorum.storage.directory_lock import lock_directory
 from kvorum.storage.files import RealFileSystem
+from kvorum.storage.small_files.directory_lock import lock_directory
 
 META = Path("data") / "meta.properties"
 

@@ -25,8 +25,8 @@ from kvorum.simulation.surroundings import random_for
 from kvorum.simulation.versions import Release
 from kvorum.simulation.world import World
 from kvorum.storage.files import FileSystem
-from kvorum.storage.meta_properties import MetaProperties, write_meta_properties
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
+from kvorum.storage.small_files.meta_properties import MetaProperties, write_meta_properties
 from kvorum.wire.headers import encode_request_frame
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterRequestListener
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

@@ -21,7 +21,7 @@ from tests.support.node_process import (
 )
 from tests.support.ports import free_ports
 
-from kvorum.storage.java_properties import load_java_properties
+from kvorum.storage.small_files.java_properties import load_java_properties
 from kvorum.wire.uuid_text import uuid_from_text
 
 Kind = Literal["kvorum", "kafka"]

@@ -17,8 +17,8 @@ from kvorum.raft.voter_set import Voter, VoterSet
 from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.simulation.disk import MountedDisk, SimulatedDisk
 from kvorum.simulation.properties.watch import Properties
-from kvorum.storage.log import MetadataLog
-from kvorum.storage.quorum_state import QuorumState, QuorumStateFile
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
+from kvorum.storage.small_files.quorum_state import QuorumState, QuorumStateFile
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 CLUSTER_ID = "QP3oa5oOQxCSVFlV2ZtYOg"

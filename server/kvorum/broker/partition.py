@@ -22,18 +22,18 @@ from kvorum.broker.partition_leader.replica_state import FollowerFetch, ReplicaP
 from kvorum.broker.partition_stats import PartitionStats
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
-from kvorum.storage.file_records import FileRecords
-from kvorum.storage.log_validator import InspectedBatch
-from kvorum.storage.topic_partition import TopicPartition
-from kvorum.storage.transaction_index import AbortedTransaction
-from kvorum.storage.unified_log import LogAppendInfo, UnifiedLog
-from kvorum.storage.verification_state import (
+from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.log.file_records import FileRecords
+from kvorum.storage.log.transaction_index import AbortedTransaction
+from kvorum.storage.log.verification_state import (
     NO_TRANSACTION,
     TransactionAppend,
     VerificationGuard,
 )
+from kvorum.storage.topic_log.log_validator import InspectedBatch
+from kvorum.storage.topic_log.unified_log import LogAppendInfo, UnifiedLog
+from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.legacy import Entry

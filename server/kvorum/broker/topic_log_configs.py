@@ -13,10 +13,10 @@ from kvorum.metadata.effective_configs import (
     BrokerConfigLayers,
     effective_topic_config,
 )
-from kvorum.storage.cleanup_config import CleanupConfig
-from kvorum.storage.log_config import LogConfig
-from kvorum.storage.log_validator import RecordRules, TimestampType
-from kvorum.storage.topic_log_config import TopicLogConfig
+from kvorum.storage.cleaner.cleanup_config import CleanupConfig
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.topic_log.log_validator import RecordRules, TimestampType
+from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
 from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, Compression
 from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kvorum.storage.verification_state import TransactionAppend
+from kvorum.storage.log.verification_state import TransactionAppend
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (
     BatchOptions,

@@ -20,18 +20,24 @@ from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.metadata.record_frame import decode_record
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
-from kvorum.storage.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT, read_bootstrap_checkpoint
-from kvorum.storage.clean_shutdown import CleanShutdown, take_clean_shutdown
-from kvorum.storage.directory_lock import lock_directory
+from kvorum.storage.directory.log_dir_failure_channel import LogDirFailureChannel
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.directory.log_directory_files import LogDirectoryFiles
+from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.errors import DiskError, StorageError, TooManyOpenFilesError
 from kvorum.storage.files import FileSystem
-from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
-from kvorum.storage.log_directory import LogDirectory
-from kvorum.storage.log_directory_files import LogDirectoryFiles
-from kvorum.storage.meta_properties import META_PROPERTIES_FILE
-from kvorum.storage.meta_properties_ensemble import MetaPropertiesEnsemble, load_meta_properties
+from kvorum.storage.metadata_log.bootstrap_checkpoint import (
+    BOOTSTRAP_CHECKPOINT,
+    read_bootstrap_checkpoint,
+)
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
-from kvorum.storage.open_files import OpenFiles
+from kvorum.storage.small_files.clean_shutdown import CleanShutdown, take_clean_shutdown
+from kvorum.storage.small_files.directory_lock import lock_directory
+from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE
+from kvorum.storage.small_files.meta_properties_ensemble import (
+    MetaPropertiesEnsemble,
+    load_meta_properties,
+)
 
 _log = logging.getLogger(__name__)
 

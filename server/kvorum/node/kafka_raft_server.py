@@ -17,8 +17,8 @@ from kvorum.node.open_file_limit import log_file_count_max
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.running_server import RunningServer, start_server
 from kvorum.node.shared_server import ServerEnvironment, SharedServer
+from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import FileSystem, RealFileSystem
-from kvorum.storage.open_files import OpenFiles
 
 _NO_SOCKETS: Sockets = MappingProxyType({})
 _log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from kvorum.node.raft import RaftSettings
 from kvorum.raft import Destination
 from kvorum.raft import Endpoint as RaftEndpoint
 from kvorum.raft.config import RaftConfig
-from kvorum.storage.log_config import LogConfig
+from kvorum.storage.log.log_config import LogConfig
 
 
 def replica_settings(

@@ -33,8 +33,8 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.directories import open_log_directories
 from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.node.shared_server import SharedServer
-from kvorum.storage.clean_shutdown import CleanShutdown
-from kvorum.storage.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.small_files.clean_shutdown import CleanShutdown
 
 CONTROLLER_TIMEOUT_MS: Final = 60_000
 MS_PER_S: Final = 1000

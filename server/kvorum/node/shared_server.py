@@ -28,8 +28,8 @@ from kvorum.node.serving.connection_rates import ConnectionRates
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.node.serving.socket_server import SocketServer
+from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import FileSystem
-from kvorum.storage.open_files import OpenFiles
 
 Services = TypeVar("Services")
 

@@ -24,9 +24,9 @@ from kvorum.simulation.surroundings import Surroundings
 from kvorum.simulation.telling import told_role
 from kvorum.simulation.transport import Reply
 from kvorum.simulation.versions import Release
-from kvorum.storage.bootstrap_checkpoint import write_voters_checkpoint
 from kvorum.storage.errors import StorageError
-from kvorum.storage.log import MetadataLog
+from kvorum.storage.metadata_log.bootstrap_checkpoint import write_voters_checkpoint
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
 
 LISTENER = "CONTROLLER"
 PORT = 9093

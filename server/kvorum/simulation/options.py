@@ -8,7 +8,7 @@ from random import Random
 
 from kvorum.raft.config import RaftConfig
 from kvorum.simulation.versions import Release
-from kvorum.storage.log_config import LogConfig
+from kvorum.storage.log.log_config import LogConfig
 
 _LIVENESS_MS_MIN = 36_000
 """The time to elect a leader and to catch up with it, and a while of calm."""

@@ -1,1 +1,1 @@
-"""Kafka's metadata log directory on disk: segments, indexes, snapshots, small files, recovery."""
+"""Kafka's log directories on disk: logs, snapshots, small files, compaction, recovery."""

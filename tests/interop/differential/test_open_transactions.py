@@ -21,7 +21,7 @@ from tests.support.kafka.java import Java
 
 from kvorum.metadata.record_frame import encode_record
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.log import MetadataLog
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.wire.json_form import Json
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord

@@ -38,7 +38,7 @@ _NODE_RAFT = tuple(
     for name in ("driver", "lone_voter", "observer", "dynamic_voter", "requests", "changing_voters")
 )
 _COORDINATED = ("tests/unit/node/test_group_coordinator.py",)
-_CLEANING = ("cleaner", "log_cleaner", "interrupted_swap")
+_CLEANING = ("tests/unit/storage/cleaner", "tests/unit/storage/log/test_interrupted_swap.py")
 _WISHES = ("tests/model/scenarios/test_scenarios.py", "tests/model/simulation/test_wishes.py")
 SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("broker", ("tests/unit/broker",)),
@@ -50,17 +50,12 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("wire", (*_RAFT, "tests/unit/storage")),
     ("node.raft.translation", ("tests/node/raft/test_admission.py", *_NODE_RAFT)),
     ("node.raft", _NODE_RAFT),
-    *(
-        (f"storage.{module}", tuple(f"tests/unit/storage/test_{name}.py" for name in _CLEANING))
-        for module in (
-            *("cleaner", "batch_filter", "cleaned_transactions", "cleanable_part"),
-            *("segment_groups", "interrupted_swap"),
-        )
-    ),
+    ("storage.cleaner", _CLEANING),
+    ("storage.log.interrupted_swap", _CLEANING),
     *(
         (
-            f"storage.{module}",
-            ("tests/unit/broker/fetcher", "tests/unit/storage/test_log_manager.py"),
+            f"storage.topic_log.{module}",
+            ("tests/unit/broker/fetcher", "tests/unit/storage/directory/test_log_manager.py"),
         )
         for module in ("unified_log", "replicated_batches")
     ),

@@ -140,7 +140,7 @@ MUTANTS = (
                 within="_Loader._recover",
                 old="self._checkpoint.is_compacted or is_durable",
                 new="True",
-                room="storage.log_loader",
+                room="storage.log.log_loader",
             ),
         ),
     ),

@@ -33,9 +33,9 @@ from kvorum.controller.apis import alter_partition, broker_registration
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.simulation.partitions.world import run_partitions_seed
-from kvorum.storage import unified_log
-from kvorum.storage.segment import Segment
-from kvorum.storage.unified_log import UnifiedLog
+from kvorum.storage.log.segment import Segment
+from kvorum.storage.topic_log import unified_log
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import AlterPartitionRequestPartitionData
 from kvorum.wire.records import RecordBatch, read_batches

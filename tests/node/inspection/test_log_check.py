@@ -22,7 +22,7 @@ from kvorum.cli import main
 from kvorum.inspection.index_entries import TIME_ENTRY
 from kvorum.inspection.log_check.check import NothingToCheckError, Report, check_paths
 from kvorum.inspection.log_check.findings import Finding, Rule, Severity, Verdict
-from kvorum.storage.batch_header import HEADER_SIZE
+from kvorum.storage.log.batch_header import HEADER_SIZE
 from kvorum.testing import Cluster
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch, read_batches

@@ -24,7 +24,7 @@ from kvorum.node.raft import (
 from kvorum.raft import Destination, Endpoint
 from kvorum.raft.config import RaftConfig
 from kvorum.storage.files import FileSystem, RealFileSystem
-from kvorum.storage.log_config import LogConfig
+from kvorum.storage.log.log_config import LogConfig
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size

@@ -15,7 +15,7 @@ from kvorum.metadata.address import Address
 from kvorum.node.outbound.client_connection import ClientConnection
 from kvorum.node.raft.control_records import voters_record_of
 from kvorum.raft import Endpoint, ReplicaKey, Voter, VoterSet
-from kvorum.storage.bootstrap_checkpoint import write_voters_checkpoint
+from kvorum.storage.metadata_log.bootstrap_checkpoint import write_voters_checkpoint
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import (
     AddRaftVoterRequest,

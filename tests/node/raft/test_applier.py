@@ -11,8 +11,8 @@ from kvorum.node.raft.applier import Applier, committed_batch
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot
 from kvorum.raft.effects import Committed, LeaderChanged
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.log import MetadataLog
-from kvorum.storage.log_config import LogConfig
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.wire.records import build_data_batch, read_batches
 
 

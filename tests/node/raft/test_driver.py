@@ -23,7 +23,7 @@ from kvorum.raft import messages as core
 from kvorum.raft.effects import Send
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.quorum_state import QUORUM_STATE_FILE
+from kvorum.storage.small_files.quorum_state import QUORUM_STATE_FILE
 from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.messages.vote import VoteResponse
 from kvorum.wire.primitives import Message

@@ -14,7 +14,7 @@ from tests.node.raft.cluster import Lab, Replica
 from kvorum.node.raft import ProposalTooLargeError, RaftStoppedError
 from kvorum.raft import NotLeaderError
 from kvorum.storage.files import Descriptor, OpenFile, RealFileSystem
-from kvorum.storage.log_config import LogConfig
+from kvorum.storage.log.log_config import LogConfig
 from kvorum.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,

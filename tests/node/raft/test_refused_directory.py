@@ -13,7 +13,7 @@ from kvorum.node.raft.directory import open_directory
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import Destination, Endpoint
 from kvorum.storage.errors import StorageError
-from kvorum.storage.log import MetadataLog
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
 
 HERE = Path("/data/__cluster_metadata-0")
 SETTINGS = RaftSettings(

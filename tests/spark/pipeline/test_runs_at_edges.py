@@ -25,7 +25,7 @@ from kvorum.spark.pipeline.lock import locked
 from kvorum.spark.pipeline.output_files import output_files
 from kvorum.spark.pipeline.request import PipelineRequest
 from kvorum.spark.pipeline.run import find_clusters
-from kvorum.storage.batch_header import CRC_START
+from kvorum.storage.log.batch_header import CRC_START
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.records import RecordBatch, build_data_batch

@@ -22,17 +22,17 @@ from kvorum.inspection.layouts.producer_snapshot import PRODUCER_SNAPSHOT
 from kvorum.inspection.layouts.reading import EntryReading, Reading, read_layout, read_log
 from kvorum.inspection.layouts.reading import read_records as read_records_by_layout
 from kvorum.inspection.layouts.record_batch import MAGIC
-from kvorum.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
-from kvorum.storage.epochs import EpochCheckpoint
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.flushed_offset import FlushedOffsetFile
-from kvorum.storage.meta_properties import META_PROPERTIES_FILE
-from kvorum.storage.offset_checkpoint_file import OffsetCheckpointFile
-from kvorum.storage.partition_metadata import read_partition_metadata
-from kvorum.storage.producer_snapshot import decode_producer_snapshot
-from kvorum.storage.quorum_state import decode_quorum_state
-from kvorum.storage.transaction_index import TransactionIndex
+from kvorum.storage.log.epochs import EpochCheckpoint
+from kvorum.storage.log.producer_snapshot import decode_producer_snapshot
+from kvorum.storage.log.transaction_index import TransactionIndex
+from kvorum.storage.metadata_log.flushed_offset import FlushedOffsetFile
+from kvorum.storage.small_files.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE
+from kvorum.storage.small_files.offset_checkpoint_file import OffsetCheckpointFile
+from kvorum.storage.small_files.partition_metadata import read_partition_metadata
+from kvorum.storage.small_files.quorum_state import decode_quorum_state
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import Record, RecordBatch, decode_control_record
 from kvorum.wire.records.legacy import Entry, LegacyMessage, read_entries

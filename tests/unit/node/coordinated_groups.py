@@ -41,10 +41,10 @@ from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.node.handlers.group_requests import asked
 from kvorum.node.handlers.txn_offset_commit import verified_transaction
 from kvorum.node.services import BrokerServices
-from kvorum.storage.log_directory import LogDirectory
-from kvorum.storage.producer_state import ProducerError
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.log.producer_state import ProducerError
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.storage.unified_log import UnifiedLog
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.join_group import (
     JoinGroupRequest,

@@ -15,10 +15,10 @@ from kvorum.node.broker.cleaner_thread import CleanerThread
 from kvorum.node.clock import SystemClock
 from kvorum.node.config.settings import CleanerSettings
 from kvorum.node.event_loop import AsyncioRuntime
-from kvorum.storage.cleanup_config import CleanupConfig
+from kvorum.storage.cleaner.cleanup_config import CleanupConfig
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.log_directory import LogDirectory
-from kvorum.storage.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
 

@@ -19,8 +19,8 @@ from tests.support.waiting import wait_for_async
 
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.serving.frame_writer import SENDFILE_BYTES_MIN, FramePart, FrameWriter
-from kvorum.storage.file_records import FileRecords
 from kvorum.storage.files import FileSystem, OpenFile, RealFileSystem
+from kvorum.storage.log.file_records import FileRecords
 
 CONTENT = bytes(range(251)) * 20_000
 LARGE = len(CONTENT) - 10

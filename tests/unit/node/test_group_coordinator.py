@@ -25,7 +25,7 @@ from kvorum.groups.coordinator_partition import coordinator_partition
 from kvorum.groups.records import CoordinatorRecord
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.handlers.group_requests import asked
-from kvorum.storage.append_origin import AppendOrigin
+from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.messages.heartbeat import HeartbeatRequest

@@ -17,9 +17,9 @@ from kvorum.simulation.disk_faults import CrashedError, FileKind
 from kvorum.simulation.fault_kinds import FaultKind
 from kvorum.storage.errors import DiskError, DiskFullError, PoisonedError
 from kvorum.storage.files import FileSystem, read_whole, replace_durably
-from kvorum.storage.log import MetadataLog
-from kvorum.storage.log_config import LogConfig
-from kvorum.storage.quorum_state import QuorumState, QuorumStateFile
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
+from kvorum.storage.small_files.quorum_state import QuorumState, QuorumStateFile
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 HERE = Path("/node")

@@ -10,8 +10,8 @@ from tests.support.batch_maker import make_batch, make_snapshot
 
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.properties.log_scan import LogScan
-from kvorum.storage.log import MetadataLog
-from kvorum.storage.log_config import LogConfig
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 HERE = Path("/node/log")

@@ -8,11 +8,11 @@ from pathlib import Path
 from tests.support.batch_maker import make_batches
 from tests.support.faulty_files import FaultyFiles
 
-from kvorum.storage.batch_header import split_batches
-from kvorum.storage.log_config import LogConfig
-from kvorum.storage.log_loader import LoadedLog, LogCheckpoint, load_partition_log
-from kvorum.storage.partition_log import PartitionLog
-from kvorum.storage.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
+from kvorum.storage.log.batch_header import split_batches
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.log.log_loader import LoadedLog, LogCheckpoint, load_partition_log
+from kvorum.storage.log.partition_log import PartitionLog
+from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
 
 HERE = Path("/data/topic-0")
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100)

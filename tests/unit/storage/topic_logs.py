@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from kvorum.storage.cleanup_config import CleanupConfig
-from kvorum.storage.log_config import LogConfig
-from kvorum.storage.log_directory import LogDirectory
-from kvorum.storage.log_manager import LogManager, LogManagerSettings
-from kvorum.storage.log_validator import RecordRules
-from kvorum.storage.topic_log_config import TopicLogConfig
+from kvorum.storage.cleaner.cleanup_config import CleanupConfig
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.topic_log.log_validator import RecordRules
+from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
+from kvorum.storage.topic_log.unified_log import LogAppendInfo, UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.storage.unified_log import LogAppendInfo, UnifiedLog
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (
     BatchOptions,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kvorum.broker.partition import NO_EPOCH, EpochEndOffset, Partition
-from kvorum.storage.unified_log import UnifiedLog
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 
 class FollowerReplica(Protocol):

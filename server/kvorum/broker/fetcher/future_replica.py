@@ -12,7 +12,7 @@ from enum import Enum
 
 from kvorum.broker.fetcher.truncation import truncation_offset
 from kvorum.broker.partition import EpochEndOffset, Partition, end_of_epoch
-from kvorum.storage.unified_log import UnifiedLog
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 
 class ReassignmentState(Enum):

@@ -21,7 +21,7 @@ from kvorum.broker.fetcher.truncation import truncation_offset
 from kvorum.broker.partition import EpochEndOffset
 from kvorum.broker.quota.replication_quota_manager import FollowerQuota
 from kvorum.storage.errors import StorageError
-from kvorum.storage.producer_state import ProducerError
+from kvorum.storage.log.producer_state import ProducerError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.messages.fetch import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.admin.settings import CONTROLLERS, SERVERS
 from kvorum.storage.errors import PropertiesFormatError
-from kvorum.storage.java_properties import load_java_properties
+from kvorum.storage.small_files.java_properties import load_java_properties
 
 
 def client_properties(

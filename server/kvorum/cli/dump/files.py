@@ -22,7 +22,7 @@ from kvorum.cli.dump.small_files import (
 )
 from kvorum.inspection.index_entries import offset_entries
 from kvorum.inspection.mapped_file import MappedFile
-from kvorum.storage.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
+from kvorum.storage.metadata_log.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
 from kvorum.storage.names import parse_snapshot_name
 
 _PASSED = "passed sanity check."

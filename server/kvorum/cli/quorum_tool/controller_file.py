@@ -12,7 +12,7 @@ from kvorum.cli.admin.quorum_calls import VoterEndpoint
 from kvorum.metadata.config_definitions.java_text import java_trim, parse_java_integer
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import FileSystem
-from kvorum.storage.meta_properties import read_meta_properties
+from kvorum.storage.small_files.meta_properties import read_meta_properties
 
 _NODE_ID = "node.id"
 _ROLES = "process.roles"

@@ -30,10 +30,10 @@ from kvorum.node.config import NodeConfig, load_properties
 from kvorum.node.version import VERSION
 from kvorum.raft import Endpoint, ReplicaKey
 from kvorum.raft.voter_set import NO_VOTERS, Voter, VoterSet
-from kvorum.storage.directory_lock import lock_directory
 from kvorum.storage.errors import DirectoryLockedError
 from kvorum.storage.files import FileSystem, RealFileSystem
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
+from kvorum.storage.small_files.directory_lock import lock_directory
 
 _OK = 0
 _DRY_RUN = "Dry run: nothing was written. --execute does it."

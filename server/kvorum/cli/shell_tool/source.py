@@ -17,10 +17,10 @@ from kvorum.inspection.shell.image_tree import Software, shell_tree
 from kvorum.inspection.shell.node import Directory
 from kvorum.inspection.shell.quorum import LiveQuorum
 from kvorum.node.version import VERSION
-from kvorum.storage.directory_lock import LOCK_FILE
 from kvorum.storage.errors import PropertiesFormatError
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.java_properties import load_java_properties
+from kvorum.storage.small_files.directory_lock import LOCK_FILE
+from kvorum.storage.small_files.java_properties import load_java_properties
 
 SOFTWARE: Final = Software(VERSION, "unknown")
 """What ``/local`` says of this program; its commit is not recorded."""

@@ -9,7 +9,7 @@ from kvorum.cli.storage_tool.configuration import log_directories
 from kvorum.node.config import NodeConfig
 from kvorum.storage.errors import MetaPropertiesError, PropertiesFormatError
 from kvorum.storage.files import FileSystem
-from kvorum.storage.meta_properties import (
+from kvorum.storage.small_files.meta_properties import (
     META_PROPERTIES_FILE,
     MetaProperties,
     read_meta_properties,

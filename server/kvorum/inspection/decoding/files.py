@@ -12,9 +12,9 @@ from kvorum.inspection.log_check.listing import directories_below
 from kvorum.inspection.passing_files import lasting_name
 from kvorum.inspection.telling import Tell, tell_nobody
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from kvorum.storage.directory.partition_directory import current_name
 from kvorum.storage.errors import StorageError
 from kvorum.storage.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, parse_partition_directory
-from kvorum.storage.partition_directory import current_name
 from kvorum.wire.json_form import Json
 
 

@@ -14,13 +14,12 @@ from kvorum.inspection.index_entries import (
     offset_entries,
     time_entries,
 )
-from kvorum.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
-from kvorum.storage.epochs import LEADER_EPOCH_CHECKPOINT, EpochCheckpoint
 from kvorum.storage.errors import CorruptFileError
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.flushed_offset import FLUSHED_OFFSET_FILE, FlushedOffsetFile
-from kvorum.storage.java_properties import load_java_properties
-from kvorum.storage.meta_properties import META_PROPERTIES_FILE, decode_meta_properties
+from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT, EpochCheckpoint
+from kvorum.storage.log.producer_snapshot import decode_producer_snapshot
+from kvorum.storage.log.transaction_index import TransactionIndex
+from kvorum.storage.metadata_log.flushed_offset import FLUSHED_OFFSET_FILE, FlushedOffsetFile
 from kvorum.storage.names import (
     OFFSET_INDEX_SUFFIX,
     PRODUCER_SNAPSHOT_SUFFIX,
@@ -28,17 +27,21 @@ from kvorum.storage.names import (
     TRANSACTION_INDEX_SUFFIX,
     parse_offset_name,
 )
-from kvorum.storage.offset_checkpoint_file import (
+from kvorum.storage.small_files.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from kvorum.storage.small_files.java_properties import load_java_properties
+from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE, decode_meta_properties
+from kvorum.storage.small_files.offset_checkpoint_file import (
     CLEANER_OFFSET_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     OffsetCheckpointFile,
 )
-from kvorum.storage.partition_metadata import PARTITION_METADATA, read_partition_metadata
-from kvorum.storage.producer_snapshot import decode_producer_snapshot
-from kvorum.storage.quorum_state import QUORUM_STATE_FILE, decode_quorum_state
-from kvorum.storage.transaction_index import TransactionIndex
+from kvorum.storage.small_files.partition_metadata import (
+    PARTITION_METADATA,
+    read_partition_metadata,
+)
+from kvorum.storage.small_files.quorum_state import QUORUM_STATE_FILE, decode_quorum_state
 from kvorum.wire.json_form import Json
 from kvorum.wire.uuid_text import uuid_to_text
 

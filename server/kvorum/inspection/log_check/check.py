@@ -16,12 +16,12 @@ from kvorum.inspection.log_check.replica_check import Replica, check_replicas
 from kvorum.inspection.log_check.topic_id_check import check_topic_id
 from kvorum.inspection.telling import Tell, tell_nobody
 from kvorum.metadata.image import MetadataImage
+from kvorum.storage.directory.partition_directory import DELETE_SUFFIX, suffix_of
 from kvorum.storage.names import (
     METADATA_LOG_DIRECTORY,
     parse_partition_directory,
     parse_snapshot_name,
 )
-from kvorum.storage.partition_directory import DELETE_SUFFIX, suffix_of
 
 
 class NothingToCheckError(Exception):

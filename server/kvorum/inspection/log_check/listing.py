@@ -9,7 +9,7 @@ from typing import Final
 
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
 from kvorum.inspection.passing_files import is_passing
-from kvorum.storage.meta_properties import META_PROPERTIES_FILE
+from kvorum.storage.directory.partition_directory import suffix_of
 from kvorum.storage.names import (
     LOG_SUFFIX,
     METADATA_LOG_DIRECTORY,
@@ -19,7 +19,7 @@ from kvorum.storage.names import (
     parse_partition_directory,
     parse_snapshot_name,
 )
-from kvorum.storage.partition_directory import suffix_of
+from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE
 
 _INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 _NAMED_AFTER_OFFSETS: Final = (LOG_SUFFIX, *_INDEX_SUFFIXES, PRODUCER_SNAPSHOT_SUFFIX)

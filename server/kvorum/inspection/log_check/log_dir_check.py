@@ -16,23 +16,23 @@ from kvorum.inspection.log_check.findings import Findings, Rule, Severity
 from kvorum.inspection.log_check.partition_check import LogFacts
 from kvorum.inspection.log_check.reading_files import read_text, read_whole
 from kvorum.inspection.log_check.snapshot_check import check_bootstrap_checkpoint
-from kvorum.storage.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
-from kvorum.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from kvorum.storage.directory.partition_directory import suffix_of
 from kvorum.storage.errors import MetaPropertiesError, PropertiesFormatError
-from kvorum.storage.meta_properties import (
+from kvorum.storage.metadata_log.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
+from kvorum.storage.names import METADATA_LOG_DIRECTORY
+from kvorum.storage.small_files.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from kvorum.storage.small_files.meta_properties import (
     META_PROPERTIES_FILE,
     MetaProperties,
     decode_meta_properties,
     is_reserved_directory_id,
 )
-from kvorum.storage.names import METADATA_LOG_DIRECTORY
-from kvorum.storage.offset_checkpoint_file import (
+from kvorum.storage.small_files.offset_checkpoint_file import (
     CLEANER_OFFSET_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
-from kvorum.storage.partition_directory import suffix_of
 
 OFFSET_CHECKPOINTS: Final = (
     RECOVERY_POINT_CHECKPOINT,

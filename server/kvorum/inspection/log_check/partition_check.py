@@ -26,11 +26,11 @@ from kvorum.inspection.log_check.snapshot_check import load_snapshot
 from kvorum.metadata.image import MetadataImage
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.files.ranges import FileRange
-from kvorum.storage.epochs import LEADER_EPOCH_CHECKPOINT
-from kvorum.storage.flushed_offset import FLUSHED_OFFSET_FILE
+from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT
+from kvorum.storage.metadata_log.flushed_offset import FLUSHED_OFFSET_FILE
 from kvorum.storage.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
-from kvorum.storage.partition_metadata import METADATA_TOPIC_ID, PARTITION_METADATA
-from kvorum.storage.quorum_state import QUORUM_STATE_FILE
+from kvorum.storage.small_files.partition_metadata import METADATA_TOPIC_ID, PARTITION_METADATA
+from kvorum.storage.small_files.quorum_state import QUORUM_STATE_FILE
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import HEADER_BYTES

@@ -1,8 +1,8 @@
 """Producer snapshots and transaction indexes compared with the log, by a replay of its batches.
 
-The replay is that of a follower's start: `kvorum.storage.producer_state`. Where the log does not
-reach back to offset 0, or has gaps, less can be known than was stored, and only what is known is
-compared.
+The replay is that of a follower's start: `kvorum.storage.log.producer_state`. Where the log does
+not reach back to offset 0, or has gaps, less can be known than was stored, and only what is known
+is compared.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
 from kvorum.inspection.log_check.reading_files import read_whole
-from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.errors import CorruptFileError
-from kvorum.storage.producer_snapshot import decode_producer_snapshot
-from kvorum.storage.producer_state import (
+from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.log.producer_snapshot import decode_producer_snapshot
+from kvorum.storage.log.producer_state import (
     NO_COORDINATOR,
     ProducerEntry,
     ProducerError,

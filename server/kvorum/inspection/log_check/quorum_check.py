@@ -9,7 +9,7 @@ from kvorum.inspection.log_check.findings import Findings, Rule
 from kvorum.inspection.log_check.metadata_check import QuorumFacts
 from kvorum.inspection.log_check.reading_files import read_whole
 from kvorum.storage.errors import StorageError
-from kvorum.storage.quorum_state import QuorumState, decode_quorum_state
+from kvorum.storage.small_files.quorum_state import QuorumState, decode_quorum_state
 
 
 def check_quorum_state(

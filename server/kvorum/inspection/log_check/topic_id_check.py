@@ -6,7 +6,7 @@ from kvorum.inspection.log_check.findings import Findings, Rule, Severity
 from kvorum.inspection.log_check.partition_check import LogFacts
 from kvorum.metadata.image import MetadataImage
 from kvorum.storage.names import METADATA_LOG_DIRECTORY, parse_partition_directory
-from kvorum.storage.partition_metadata import PARTITION_METADATA
+from kvorum.storage.small_files.partition_metadata import PARTITION_METADATA
 from kvorum.wire.uuid_text import uuid_to_text
 
 

@@ -16,7 +16,7 @@ from kvorum.inspection.recovery.survivor import Survivor
 from kvorum.raft import Endpoint, ReplicaKey
 from kvorum.raft.basics import EPOCH_MAX
 from kvorum.raft.voter_set import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, Voter, VoterSet
-from kvorum.storage.quorum_state import QuorumState
+from kvorum.storage.small_files.quorum_state import QuorumState
 
 EPOCH_GAP = 1000
 """How far the new epoch lies above the highest one that is known.

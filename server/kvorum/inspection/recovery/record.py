@@ -16,7 +16,7 @@ from kvorum.inspection.recovery.plan import RecoveryPlan
 from kvorum.inspection.recovery.survivor import Survivor
 from kvorum.raft.voter_set import VoterSet
 from kvorum.storage.files import FileSystem, list_if_there, read_if_there, replace_durably
-from kvorum.storage.quorum_state import QuorumState, encode_quorum_state
+from kvorum.storage.small_files.quorum_state import QuorumState, encode_quorum_state
 from kvorum.wire.uuid_text import uuid_to_text
 
 _PREFIX = "kvorum-quorum-recovery-"

@@ -15,16 +15,16 @@ from kvorum.raft.voter_set import Voter, VoterSet
 from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.storage.errors import CorruptLogError, StorageError
 from kvorum.storage.files import FileSystem, disk_errors
-from kvorum.storage.flushed_offset import FlushedOffsetFile
-from kvorum.storage.log_config import LogConfig
-from kvorum.storage.log_opening import CheckedDirectory, check_directory
-from kvorum.storage.meta_properties import META_PROPERTIES_FILE, read_meta_properties
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.log.recovery import CheckedSegments, TornTail
+from kvorum.storage.log.segment_scan import scan_batches
+from kvorum.storage.metadata_log.flushed_offset import FlushedOffsetFile
+from kvorum.storage.metadata_log.log_opening import CheckedDirectory, check_directory
+from kvorum.storage.metadata_log.snapshot_reader import read_snapshot_batches
+from kvorum.storage.metadata_log.snapshots import SnapshotStore
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
-from kvorum.storage.quorum_state import QuorumState, QuorumStateFile
-from kvorum.storage.recovery import CheckedSegments, TornTail
-from kvorum.storage.segment_scan import scan_batches
-from kvorum.storage.snapshot_reader import read_snapshot_batches
-from kvorum.storage.snapshots import SnapshotStore
+from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE, read_meta_properties
+from kvorum.storage.small_files.quorum_state import QuorumState, QuorumStateFile
 from kvorum.wire.errors import WireError
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import RecordBatch, read_batches

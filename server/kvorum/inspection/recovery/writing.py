@@ -26,9 +26,9 @@ from kvorum.node.raft.control_records import epoch_start_batch
 from kvorum.raft.effects import AppendEpochStart
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import FileSystem, disk_errors
-from kvorum.storage.flushed_offset import FLUSHED_OFFSET_FILE
-from kvorum.storage.log import MetadataLog
-from kvorum.storage.quorum_state import QuorumState, QuorumStateFile
+from kvorum.storage.metadata_log.flushed_offset import FLUSHED_OFFSET_FILE
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
+from kvorum.storage.small_files.quorum_state import QuorumState, QuorumStateFile
 
 
 class LogChangedError(StorageError):

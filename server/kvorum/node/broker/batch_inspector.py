@@ -12,9 +12,9 @@ from functools import partial
 from typing import Final
 
 from kvorum.broker.partition import Partition
-from kvorum.storage.log_validator import InspectedBatch, small_content
-from kvorum.storage.timestamp_and_offset import TimestampAndOffset, first_record_since
-from kvorum.storage.unified_log import UnifiedLog
+from kvorum.storage.topic_log.log_validator import InspectedBatch, small_content
+from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset, first_record_since
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import COMPRESSION_MASK
 from kvorum.wire.records.legacy import Entry, LegacyMessage

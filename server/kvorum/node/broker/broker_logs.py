@@ -19,10 +19,10 @@ from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.config.settings import LogSettings
 from kvorum.node.coroutines import OneAtATime, Task, other_work, sleep
 from kvorum.node.events.log_event import LogEvent
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.directory.log_manager import LogManager
 from kvorum.storage.errors import StorageError, TooManyOpenFilesError
-from kvorum.storage.log_directory import LogDirectory
-from kvorum.storage.log_manager import LogManager
-from kvorum.storage.unified_log import UnifiedLog
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 THREAD_COUNT: Final = 3
 DELETION_CHECK_MS: Final = 5_000

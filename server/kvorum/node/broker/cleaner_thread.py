@@ -14,12 +14,12 @@ from kvorum.node.config.settings import CleanerSettings
 from kvorum.node.coroutines import OneAtATime, Task, sleep
 from kvorum.node.event_loop import ThreadedRuntime
 from kvorum.node.events.log_event import LogEvent
+from kvorum.storage.cleaner.log_cleaner import LogCleaner
+from kvorum.storage.cleaner.log_cleaner_manager import HostedLog, LogCleanerManager
+from kvorum.storage.cleaner.offset_map import OffsetMap
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.directory.log_manager import LogManager
 from kvorum.storage.errors import CleaningAbortedError, StorageError
-from kvorum.storage.log_cleaner import LogCleaner
-from kvorum.storage.log_cleaner_manager import HostedLog, LogCleanerManager
-from kvorum.storage.log_directory import LogDirectory
-from kvorum.storage.log_manager import LogManager
-from kvorum.storage.offset_map import OffsetMap
 from kvorum.storage.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)

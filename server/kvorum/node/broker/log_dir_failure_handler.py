@@ -13,8 +13,8 @@ from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.coroutines import Signal, Task
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.events.log_event import LogEvent
+from kvorum.storage.directory.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.errors import DiskError
-from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.storage.errors import OffsetOutOfRangeError
-from kvorum.storage.timestamp_and_offset import TimestampAndOffset, first_record_since
+from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset, first_record_since
 from kvorum.wire.records import read_batches
 
 LATEST: Final = -1

@@ -16,9 +16,9 @@ from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.broker.broker_logs import BrokerLogs
 from kvorum.node.broker.replica_alter_log_dirs_thread import Move, ReplicaAlterLogDirsThread
 from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.directory.partition_directory import has_future_name
 from kvorum.storage.errors import StorageError
-from kvorum.storage.log_directory import LogDirectory
-from kvorum.storage.partition_directory import has_future_name
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 

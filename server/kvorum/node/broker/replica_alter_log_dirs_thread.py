@@ -15,7 +15,7 @@ from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.coroutines import Signal, other_work
 from kvorum.node.events.log_event import LogEvent
 from kvorum.storage.errors import StorageError
-from kvorum.storage.producer_state import ProducerError
+from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.errors import CorruptBatchError
 

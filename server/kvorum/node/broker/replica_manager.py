@@ -37,11 +37,11 @@ from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.coroutines import Lock, Pulse, Task, other_work, sleep
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.directory.log_manager import LogManager
 from kvorum.storage.errors import StorageError, TooManyOpenFilesError
-from kvorum.storage.log_directory import LogDirectory
-from kvorum.storage.log_manager import LogManager
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.storage.unified_log import UnifiedLog
 from kvorum.wire.error_codes import ErrorCode
 
 HOSTED_AT_ONCE: Final = 16

@@ -20,9 +20,9 @@ from kvorum.node.broker.add_partitions_to_txn_manager import AddPartitionsToTxnM
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.storage.producer_state import ProducerError
+from kvorum.storage.log.producer_state import ProducerError
+from kvorum.storage.log.verification_state import TransactionAppend, VerificationGuard
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.storage.verification_state import TransactionAppend, VerificationGuard
 from kvorum.wire.error_codes import ErrorCode
 
 _MS_PER_S: Final = 1000

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kvorum.node.config.errors import ConfigError
 from kvorum.storage.errors import PropertiesFormatError
-from kvorum.storage.java_properties import load_java_properties
+from kvorum.storage.small_files.java_properties import load_java_properties
 
 
 def load_properties(path: Path | str) -> dict[str, str]:

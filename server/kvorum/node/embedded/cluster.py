@@ -20,7 +20,7 @@ from kvorum.node.embedded.node import (
 )
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.open_file_limit import log_file_count_max
-from kvorum.storage.open_files import OpenFiles
+from kvorum.storage.directory.open_files import OpenFiles
 
 LOOK_SECONDS = 0.1
 _NOTHING: Mapping[str, str] = MappingProxyType({})

@@ -12,7 +12,7 @@ from kvorum.node.config import load_properties
 from kvorum.node.errors import NodeStartError
 from kvorum.node.format.dynamic_voters import DynamicVoter, parse_dynamic_voters, voters_by_id
 from kvorum.storage.files import RealFileSystem, disk_errors, replace_durably
-from kvorum.storage.java_properties import store_java_properties
+from kvorum.storage.small_files.java_properties import store_java_properties
 from kvorum.wire.uuid_text import random_uuid, uuid_to_text
 
 IDENTITY_FILE = "cluster.properties"

@@ -28,10 +28,10 @@ from kvorum.node.embedded.identity import (
 from kvorum.node.format import FormatRequest, format_directories
 from kvorum.node.kafka_raft_server import KafkaRaftServer
 from kvorum.node.serving.socket_server import bind
+from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import FileSystem, RealFileSystem, disk_errors, replace_durably
-from kvorum.storage.java_properties import store_java_properties
-from kvorum.storage.meta_properties import META_PROPERTIES_FILE
-from kvorum.storage.open_files import OpenFiles
+from kvorum.storage.small_files.java_properties import store_java_properties
+from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE
 
 BROKER_LISTENER: Final = "PLAINTEXT"
 CONTROLLER_LISTENER: Final = "CONTROLLER"

@@ -9,8 +9,8 @@ from pathlib import Path
 from kvorum.metadata.bootstrap import BootstrapMetadata
 from kvorum.metadata.record_frame import encode_record
 from kvorum.node.format.dynamic_voters import DynamicVoter
-from kvorum.storage import bootstrap_checkpoint
 from kvorum.storage.files import FileSystem
+from kvorum.storage.metadata_log import bootstrap_checkpoint
 from kvorum.wire.messages.voters_record import (
     VotersRecord,
     VotersRecordEndpoint,

@@ -24,12 +24,15 @@ from kvorum.node.format.request import DirectoryType, FormatRequest, directory_t
 from kvorum.node.format.scram import parse_scram_credential
 from kvorum.storage.errors import DiskError, StorageError
 from kvorum.storage.files import FileSystem, disk_errors
-from kvorum.storage.meta_properties import (
+from kvorum.storage.small_files.meta_properties import (
     MetaProperties,
     read_meta_properties,
     write_meta_properties,
 )
-from kvorum.storage.meta_properties_ensemble import MetaPropertiesEnsemble, draw_directory_id
+from kvorum.storage.small_files.meta_properties_ensemble import (
+    MetaPropertiesEnsemble,
+    draw_directory_id,
+)
 
 _SOURCE = "format command"
 

@@ -12,9 +12,9 @@ from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.storage.log_directory import LogDirectory
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.storage.unified_log import UnifiedLog
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_log_dirs import (

@@ -12,7 +12,7 @@ from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.storage.producer_state import ProducerEntry
+from kvorum.storage.log.producer_state import ProducerEntry
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_producers import (

@@ -54,7 +54,7 @@ from kvorum.node.handlers.merged_topics import last_wishes
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
-from kvorum.storage.timestamp_and_offset import TimestampAndOffset
+from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError

@@ -54,11 +54,15 @@ from kvorum.node.handlers.merged_topics import last_wishes
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
-from kvorum.storage.log_validator import RECORD_ERRORS_MAX, RecordError, RecordValidationError
-from kvorum.storage.producer_state import ProducerError
+from kvorum.storage.log.producer_state import ProducerError
+from kvorum.storage.log.verification_state import NO_TRANSACTION
+from kvorum.storage.topic_log.log_validator import (
+    RECORD_ERRORS_MAX,
+    RecordError,
+    RecordValidationError,
+)
+from kvorum.storage.topic_log.unified_log import LogAppendInfo
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.storage.unified_log import LogAppendInfo
-from kvorum.storage.verification_state import NO_TRANSACTION
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.produce import (

@@ -19,10 +19,10 @@ from kvorum.node.handlers.group_requests import asked
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.errors import StorageError
-from kvorum.storage.log_validator import RecordValidationError
-from kvorum.storage.producer_state import ProducerError
+from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.log.producer_state import ProducerError
+from kvorum.storage.topic_log.log_validator import RecordValidationError
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode

@@ -11,7 +11,7 @@ from kvorum.node.raft.listener import CommittedBatch, InPieces, RaftListener
 from kvorum.node.raft.snapshot_files import load_snapshot
 from kvorum.raft.effects import Committed, LeaderChanged, LeadershipGained, LeadershipLost
 from kvorum.storage.errors import MissingSnapshotError
-from kvorum.storage.log import MetadataLog
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import RecordBatch
 

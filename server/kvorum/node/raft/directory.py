@@ -15,9 +15,9 @@ from kvorum.raft.voter_set import Voter, VoterSet
 from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.files import FileSystem
-from kvorum.storage.log import MetadataLog
-from kvorum.storage.quorum_state import QuorumState, QuorumStateFile
-from kvorum.storage.snapshot_reader import read_snapshot_batches
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
+from kvorum.storage.metadata_log.snapshot_reader import read_snapshot_batches
+from kvorum.storage.small_files.quorum_state import QuorumState, QuorumStateFile
 from kvorum.wire.errors import WireError
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import RecordBatch, read_batches

@@ -54,7 +54,7 @@ from kvorum.raft.effects import (
 )
 from kvorum.raft.messages import RequestFailed
 from kvorum.storage.errors import CorruptSnapshotError, StorageError
-from kvorum.storage.snapshots import RawSnapshotWriter
+from kvorum.storage.metadata_log.snapshots import RawSnapshotWriter
 from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 from kvorum.wire.records import build_data_batch
 

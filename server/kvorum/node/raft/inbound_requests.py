@@ -20,7 +20,7 @@ from kvorum.node.raft.translation import (
 from kvorum.raft import messages as core
 from kvorum.raft.effects import SendResponse
 from kvorum.storage.errors import OffsetOutOfRangeError
-from kvorum.storage.log import MetadataLog
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
 from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest

@@ -33,8 +33,8 @@ from kvorum.raft.basics import endpoint_named
 from kvorum.raft.metrics import RaftMetrics
 from kvorum.raft.roles import Follower, Leader, LeaderContact
 from kvorum.raft.voter_set import VoterSet
-from kvorum.storage.log import MetadataLog
-from kvorum.storage.retention import clean
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
+from kvorum.storage.metadata_log.retention import clean
 from kvorum.wire.primitives import Message
 
 _LOG = logging.getLogger(__name__)

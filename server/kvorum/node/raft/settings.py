@@ -8,7 +8,7 @@ from pathlib import Path
 from kvorum.metadata.address import Address
 from kvorum.raft import Destination, Endpoint
 from kvorum.raft.config import RaftConfig
-from kvorum.storage.log_config import LogConfig
+from kvorum.storage.log.log_config import LogConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from kvorum.node.raft.control_records import quorum_control_records
 from kvorum.node.raft.directory import SnapshotControls, batches_of
 from kvorum.node.raft.listener import LoadedSnapshot
-from kvorum.storage.log import MetadataLog
-from kvorum.storage.snapshot_reader import (
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
+from kvorum.storage.metadata_log.snapshot_reader import (
     check_snapshot,
     read_last_contained_log_timestamp,
     read_snapshot_batches,
 )
-from kvorum.storage.snapshots import RawSnapshotReader, RawSnapshotWriter
+from kvorum.storage.metadata_log.snapshots import RawSnapshotReader, RawSnapshotWriter
 from kvorum.wire.messages.snapshot_footer_record import SnapshotFooterRecord
 from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

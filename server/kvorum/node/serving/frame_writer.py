@@ -18,8 +18,8 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from kvorum.node.errors import CloseConnectionError
-from kvorum.storage.file_records import FileRecords, TruncatedRecordsError
 from kvorum.storage.files import Descriptor
+from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
 
 SENDFILE_BYTES_MIN: Final = 16 * 1024
 """Fewer records are read and sent together with what surrounds them: that is one call."""

@@ -26,13 +26,13 @@ from kvorum.simulation.partitions.settings import (
     directory_id,
 )
 from kvorum.simulation.partitions.surroundings import Surroundings
-from kvorum.storage.clean_shutdown import take_clean_shutdown
+from kvorum.storage.directory.log_dir_failure_channel import LogDirFailureChannel
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.directory.log_directory_files import LogDirectoryFiles
+from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.errors import DiskError
-from kvorum.storage.log_dir_failure_channel import LogDirFailureChannel
-from kvorum.storage.log_directory import LogDirectory
-from kvorum.storage.log_directory_files import LogDirectoryFiles
-from kvorum.storage.open_files import OpenFiles
-from kvorum.storage.unified_log import UnifiedLog
+from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 from kvorum.wire.primitives import Message

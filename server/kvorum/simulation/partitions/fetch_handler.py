@@ -21,7 +21,7 @@ from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.replicas import Replicas
 from kvorum.simulation.partitions.settings import TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
-from kvorum.storage.file_records import FileRecords, TruncatedRecordsError
+from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
     FetchRequest,

@@ -19,7 +19,7 @@ from kvorum.metadata.partition import PartitionRegistration
 from kvorum.simulation.partitions.errors import BrokenPromiseError
 from kvorum.simulation.partitions.registrations import check_change
 from kvorum.simulation.partitions.stored_batches import StoredBatch, stored_batches
-from kvorum.storage.unified_log import UnifiedLog
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 NONE_YET = -1
 _DELETED: Final = StoredBatch(-1, -1, -1, 0, -1, -1, -1)

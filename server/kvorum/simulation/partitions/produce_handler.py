@@ -14,8 +14,8 @@ from kvorum.simulation.partitions.replicas import Replicas
 from kvorum.simulation.partitions.settings import TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.storage.errors import StorageError
-from kvorum.storage.log_validator import RecordValidationError
-from kvorum.storage.producer_state import ProducerError
+from kvorum.storage.log.producer_state import ProducerError
+from kvorum.storage.topic_log.log_validator import RecordValidationError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.produce import (
     ProduceRequest,

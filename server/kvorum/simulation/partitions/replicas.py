@@ -25,9 +25,9 @@ from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.settings import LAG_MAX_MS
 from kvorum.simulation.partitions.surroundings import Surroundings
-from kvorum.storage.log_directory import LogDirectory
-from kvorum.storage.log_manager import LogManager, LogManagerSettings
-from kvorum.storage.unified_log import UnifiedLog
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 ROOT: Final = Path("/logs")
 DELETE_DELAY_MS: Final = 100

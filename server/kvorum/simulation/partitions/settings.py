@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from kvorum.storage.cleanup_config import CleanupConfig
-from kvorum.storage.log_config import LogConfig
-from kvorum.storage.log_validator import RecordRules
-from kvorum.storage.topic_log_config import TopicLogConfig
+from kvorum.storage.cleaner.cleanup_config import CleanupConfig
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.topic_log.log_validator import RecordRules
+from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
 
 TOPIC: Final = "t"
 TOPIC_ID: Final = bytes([1] * 16)

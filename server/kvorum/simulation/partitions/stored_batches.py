@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kvorum.storage.unified_log import UnifiedLog
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.wire.records import RecordBatch, read_batches
 
 _READ_BYTES = 1 << 20

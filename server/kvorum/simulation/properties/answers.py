@@ -10,7 +10,7 @@ from kvorum.simulation.properties.checks import Checks
 from kvorum.simulation.properties.elections import Elections
 from kvorum.simulation.properties.node_facts import NodeMemory
 from kvorum.simulation.properties.shared_log import SharedLog
-from kvorum.storage.batch_header import HEADER_SIZE, read_header, split_batches
+from kvorum.storage.log.batch_header import HEADER_SIZE, read_header, split_batches
 from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse
 from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochResponse
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse

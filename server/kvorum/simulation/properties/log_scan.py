@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_files import DiskDirectory, DiskFile
-from kvorum.storage.batch_header import HEADER_SIZE, checksum_matches, read_header
+from kvorum.storage.log.batch_header import HEADER_SIZE, checksum_matches, read_header
 from kvorum.storage.names import parse_snapshot_name
 
 _SUFFIX = ".log"

@@ -13,9 +13,9 @@ from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.properties.log_scan import LogScan
 from kvorum.storage.errors import StorageError
-from kvorum.storage.flushed_offset import FlushedOffsetFile
-from kvorum.storage.log import MetadataLog
-from kvorum.storage.quorum_state import QUORUM_STATE_FILE, decode_quorum_state
+from kvorum.storage.metadata_log.flushed_offset import FlushedOffsetFile
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
+from kvorum.storage.small_files.quorum_state import QUORUM_STATE_FILE, decode_quorum_state
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 

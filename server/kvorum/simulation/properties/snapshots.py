@@ -12,8 +12,8 @@ from kvorum.simulation.properties.checks import Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
 from kvorum.simulation.properties.shared_log import SharedLog
 from kvorum.storage.errors import StorageError
+from kvorum.storage.metadata_log.snapshot_reader import read_snapshot_batches
 from kvorum.storage.names import snapshot_name
-from kvorum.storage.snapshot_reader import read_snapshot_batches
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.errors import WireError
 from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch

@@ -15,7 +15,7 @@ from kvorum.spark.files.legacy_header import (
     is_of_legacy_format,
     read_legacy_header,
 )
-from kvorum.storage.batch_header import (
+from kvorum.storage.log.batch_header import (
     CRC_START,
     HEADER_SIZE,
     MAGIC,

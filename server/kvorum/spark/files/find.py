@@ -16,7 +16,7 @@ from kvorum.spark.errors import LogFilesError
 from kvorum.spark.files.file_systems import Files, files_at
 from kvorum.spark.files.log_file import FileKind, LogFile
 from kvorum.spark.files.node_identity import NO_IDENTITY, Identities, Identity
-from kvorum.storage.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
+from kvorum.storage.metadata_log.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
 from kvorum.storage.names import (
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,

@@ -10,7 +10,7 @@ import struct
 import zlib
 from typing import Final, NamedTuple
 
-from kvorum.storage.batch_header import LENGTH_FIELD_END, MAGIC
+from kvorum.storage.log.batch_header import LENGTH_FIELD_END, MAGIC
 from kvorum.wire.errors import WireError
 from kvorum.wire.records.legacy import LENGTH_MIN, MAGIC_PLACE, LegacyMessage, message_at
 

@@ -8,7 +8,7 @@ from kvorum.spark.files.batch_places import EntryHeader, header_at, header_probl
 from kvorum.spark.files.file_systems import Files
 from kvorum.spark.files.file_window import FileWindow
 from kvorum.spark.files.ranges import FileRange
-from kvorum.storage.batch_header import BatchHeader
+from kvorum.storage.log.batch_header import BatchHeader
 
 
 class Neighbour(NamedTuple):

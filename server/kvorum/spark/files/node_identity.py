@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from kvorum.spark.files.file_systems import Files
 from kvorum.spark.files.log_file import LogFile
 from kvorum.storage.errors import MetaPropertiesError, PropertiesFormatError
-from kvorum.storage.meta_properties import META_PROPERTIES_FILE, decode_meta_properties
+from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE, decode_meta_properties
 
 SIZE_BYTES_MAX: Final = 64 * 1024
 _LOG: Final = logging.getLogger(__name__)

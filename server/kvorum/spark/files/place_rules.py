@@ -20,7 +20,7 @@ from kvorum.spark.files.batch_places import EntryHeader
 from kvorum.spark.files.legacy_header import LegacyHeader
 from kvorum.spark.files.neighbour import Neighbour
 from kvorum.spark.files.ranges import UNKNOWN_OFFSET, FileRange
-from kvorum.storage.batch_header import BatchHeader
+from kvorum.storage.log.batch_header import BatchHeader
 
 
 class PlaceRules:

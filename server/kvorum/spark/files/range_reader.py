@@ -18,7 +18,7 @@ from kvorum.spark.files.log_file import FileKind
 from kvorum.spark.files.range_damage import missing_before, not_read
 from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.files.usual_batches import Expected, usual_batches
-from kvorum.storage.batch_header import HEADER_SIZE, read_header
+from kvorum.storage.log.batch_header import HEADER_SIZE, read_header
 from kvorum.wire.records import RecordBatch
 
 BatchOrDamage: TypeAlias = RecordBatch | Damage

@@ -12,9 +12,9 @@ from kvorum.spark.files.file_window import FileWindow
 from kvorum.spark.files.find import FoundFiles
 from kvorum.spark.files.log_file import FileKind, LogFile
 from kvorum.spark.files.snapshot_rules import is_of_other_kind
-from kvorum.storage.batch_header import HEADER_SIZE, BatchHeader
+from kvorum.storage.log.batch_header import HEADER_SIZE, BatchHeader
+from kvorum.storage.log.offset_index import ENTRY_SIZE, OffsetIndex
 from kvorum.storage.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
-from kvorum.storage.offset_index import ENTRY_SIZE, OffsetIndex
 
 MAX_PARTITION_BYTES: Final = 64 * 1024 * 1024
 INDEX_BYTES_MAX: Final = 64 * 1024 * 1024

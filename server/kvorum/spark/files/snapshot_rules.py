@@ -9,8 +9,8 @@ from __future__ import annotations
 from kvorum.spark.files.batch_places import EntryHeader
 from kvorum.spark.files.legacy_header import LegacyHeader
 from kvorum.spark.files.log_file import FileKind
-from kvorum.storage.batch_header import BatchHeader
-from kvorum.storage.control_batch import (
+from kvorum.storage.log.batch_header import BatchHeader
+from kvorum.storage.metadata_log.control_batch import (
     SNAPSHOT_FOOTER,
     SNAPSHOT_HEADER,
     first_control_record,

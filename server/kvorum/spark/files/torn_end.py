@@ -5,7 +5,7 @@ from __future__ import annotations
 from kvorum.spark.files.batch_places import header_at, header_problem
 from kvorum.spark.files.file_window import BLOCK_BYTES, FileWindow
 from kvorum.spark.files.legacy_header import message_looks_torn
-from kvorum.storage.torn_tail import looks_torn
+from kvorum.storage.log.torn_tail import looks_torn
 
 
 def end_looks_torn(window: FileWindow, position: int, end: int, *, with_legacy: bool) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from kvorum.spark.columnar.batch_block import BatchBlock, headers_at
 from kvorum.spark.columnar.varints import Flags, Ints
 from kvorum.spark.files.batch_places import BASE_OFFSET_MAX
-from kvorum.storage.batch_header import (
+from kvorum.storage.log.batch_header import (
     CRC_START,
     HEADER_SIZE,
     LENGTH_FIELD_END,

@@ -25,8 +25,8 @@ from kvorum.spark.files.file_window import FileWindow
 from kvorum.spark.files.find import classify
 from kvorum.spark.files.log_file import FileKind, LogFile
 from kvorum.spark.files.ranges import FileRange
-from kvorum.storage.batch_header import BatchHeader
-from kvorum.storage.control_batch import first_control_record
+from kvorum.storage.log.batch_header import BatchHeader
+from kvorum.storage.metadata_log.control_batch import first_control_record
 from kvorum.wire.records import ControlRecordType, RecordBatch
 from kvorum.wire.records.batch import TRANSACTIONAL
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kvorum.spark.files.file_systems import files_at
-from kvorum.storage.batch_header import HEADER_SIZE, read_header
+from kvorum.storage.log.batch_header import HEADER_SIZE, read_header
 
 
 class Tail(NamedTuple):

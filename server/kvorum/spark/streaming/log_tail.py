@@ -19,8 +19,8 @@ from kvorum.spark.files.batch_places import (
 from kvorum.spark.files.file_window import BLOCK_BYTES, FileWindow, opened_window
 from kvorum.spark.files.log_file import LogFile
 from kvorum.spark.streaming.directory_offset import NO_BATCH, LogPlace, segment_start
-from kvorum.storage.batch_header import BatchHeader
-from kvorum.storage.torn_tail import looks_torn
+from kvorum.storage.log.batch_header import BatchHeader
+from kvorum.storage.log.torn_tail import looks_torn
 
 LOOK_BYTES: Final = 64 * 1024
 """How much is read to see whether a batch is still the one that was read."""

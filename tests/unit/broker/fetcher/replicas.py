@@ -20,8 +20,8 @@ from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.broker.partition_stats import PartitionStats
 from kvorum.broker.quota.replication_quota_manager import FollowerQuota
 from kvorum.metadata.partition import PartitionRegistration
+from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.errors import OffsetOutOfRangeError
-from kvorum.storage.log_directory import LogDirectory
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
     FetchRequest,

@@ -22,8 +22,8 @@ from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_stats import PartitionStats
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.storage.log_directory import LogDirectory
-from kvorum.storage.unified_log import UnifiedLog
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 HERE, THERE = Path("/here"), Path("/there")
 FETCH_BYTES = 200

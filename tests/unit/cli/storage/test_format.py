@@ -24,7 +24,7 @@ from kvorum.node.format import (
 )
 from kvorum.node.format.checkpoints import METADATA_PARTITION_DIRECTORY, voters_record
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.meta_properties import read_meta_properties
+from kvorum.storage.small_files.meta_properties import read_meta_properties
 from kvorum.wire.messages.voters_record import VotersRecord
 from kvorum.wire.records import decode_control_record, read_batches
 

@@ -9,8 +9,8 @@ import pytest
 from kvorum.inspection.metadata_log.errors import MetadataSourceError
 from kvorum.inspection.metadata_log.folding import fold_directory, fold_file, fold_snapshot
 from kvorum.metadata.record_frame import encode_record
+from kvorum.storage.metadata_log.snapshot_writer import SnapshotWriter
 from kvorum.storage.names import snapshot_name
-from kvorum.storage.snapshot_writer import SnapshotWriter
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.topic_record import TopicRecord

@@ -29,7 +29,7 @@ from kvorum.raft.voter_set import VoterSet
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_faults import CrashedError
 from kvorum.simulation.options import QuorumKind
-from kvorum.storage.flushed_offset import FLUSHED_OFFSET_FILE
+from kvorum.storage.metadata_log.flushed_offset import FLUSHED_OFFSET_FILE
 
 CALLS_MAX = 2_000
 

@@ -32,7 +32,7 @@ from kvorum.inspection.recovery.writing import done_recovery, recover
 from kvorum.raft import ReplicaKey
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.world import World
-from kvorum.storage.log import MetadataLog
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.wire.records import read_batches
 
 FIXED_SEEDS = range(1, 13)

@@ -11,10 +11,10 @@ from tests.support.lost_quorum import Story, export, uncommitted_tail
 
 from kvorum.cli import main
 from kvorum.simulation.options import QuorumKind
-from kvorum.storage.directory_lock import lock_directory
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.java_properties import load_java_properties
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
+from kvorum.storage.small_files.directory_lock import lock_directory
+from kvorum.storage.small_files.java_properties import load_java_properties
 
 
 @pytest.fixture(scope="module")

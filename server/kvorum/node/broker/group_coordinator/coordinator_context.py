@@ -36,12 +36,12 @@ from kvorum.node.broker.group_coordinator.coordinator_timer import CoordinatorTi
 from kvorum.node.broker.group_coordinator.deferred_events import DeferredEvent, DeferredEventQueue
 from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
-from kvorum.storage.append_origin import AppendOrigin
 from kvorum.storage.errors import StorageError
-from kvorum.storage.log_validator import RecordValidationError
-from kvorum.storage.producer_state import ProducerError
-from kvorum.storage.verification_state import NO_TRANSACTION as NOTHING_VERIFIED
-from kvorum.storage.verification_state import TransactionAppend
+from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.log.producer_state import ProducerError
+from kvorum.storage.log.verification_state import NO_TRANSACTION as NOTHING_VERIFIED
+from kvorum.storage.log.verification_state import TransactionAppend
+from kvorum.storage.topic_log.log_validator import RecordValidationError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import Compression, RecordBatch

@@ -1,0 +1,1 @@
+"""Compaction of topics' logs (Kafka's LogCleaner and Cleaner)."""

@@ -1,0 +1,133 @@
+"""What compaction keeps of one batch (Kafka's LogCleaner.cleanInto and MemoryRecords.filterTo).
+
+**Records.** Kept is what lies behind the mapped part of the log, and else the latest record of each
+key. A tombstone (null value) gives its batch a *delete horizon*, the time from which later passes
+drop it (KIP-534). Records without a key, and those of aborted transactions, are dropped.
+
+**Markers.** The marker of a transaction of which no batch is left gets a horizon, too, and goes in
+a pass after it.
+
+**Empty batches.** A batch of which nothing is left stays as a header where it says something that
+is said nowhere else: the last sequence, or epoch, of an active producer, or, at the end of the
+cleaned part, where the log's offsets had come to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import compress
+from typing import Final, NamedTuple
+
+from kvorum.storage.cleaner.cleaned_transactions import CleanedTransactions
+from kvorum.storage.cleaner.offset_map import OffsetMap
+from kvorum.storage.log.producer_state import ProducerEntry
+from kvorum.wire.records import Record, RecordBatch
+from kvorum.wire.records.compacted_batch import with_records, without_records
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
+
+_GONE: Final = 0
+_KEPT: Final = 1
+_KEPT_TOMBSTONE: Final = 2
+
+
+class LastRecord(NamedTuple):
+    """The offset of a producer's last data, None where only a marker is known, and its epoch."""
+
+    last_data_offset: int | None
+    producer_epoch: int
+
+
+def last_records(producers: Mapping[int, ProducerEntry]) -> dict[int, LastRecord]:
+    """Return for each active producer the place of its last record."""
+    return {
+        producer_id: LastRecord(
+            entry.batches[-1].last_offset if entry.batches else None, entry.epoch
+        )
+        for producer_id, entry in producers.items()
+    }
+
+
+class _Decision(NamedTuple):
+    """What is known of a batch before its records are read."""
+
+    has_no_use: bool
+    """All its records may go."""
+
+    is_marker_without_data: bool
+    """It is a marker, and nothing is left of its transaction."""
+
+    is_kept_when_empty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFilter:
+    """The rules of one pass over a log; batches are shown to it in the order of their offsets."""
+
+    offset_map: OffsetMap
+    transactions: CleanedTransactions
+    last_records: Mapping[int, LastRecord]
+    end_offset: int
+    """Where the cleanable part of the log ends: the first offset that is not cleaned."""
+
+    now_ms: int
+    delete_retention_ms: int
+
+    def filtered(self, batch: RecordBatch) -> bytes | memoryview | None:
+        """Return the bytes that stay of a batch, its own where all of it stays; None for nothing.
+
+        Raises `CorruptBatchError` where its records cannot be read.
+        """
+        decision = self._decide(batch)
+        if decision.has_no_use and not decision.is_kept_when_empty:
+            return None
+        content = b"" if decision.has_no_use else batch.unpacked(STORED_UNPACKED_BYTES_MAX)
+        records = () if decision.has_no_use else batch.records_in(content)
+        # A byte for each record: all the records at once would take a hundred times that.
+        fates = bytes(self._fates(batch, records))
+        if not any(fates):
+            return without_records(batch) if decision.is_kept_when_empty else None
+        horizon = batch.delete_horizon_ms
+        if horizon is None and (_KEPT_TOMBSTONE in fates or decision.is_marker_without_data):
+            horizon = self.now_ms + self.delete_retention_ms
+        elif _GONE not in fates:
+            return batch.data
+        kept = compress(batch.records_in(content), fates)
+        return with_records(batch, kept, delete_horizon_ms=horizon)
+
+    def _decide(self, batch: RecordBatch) -> _Decision:
+        is_kept_when_empty = self._is_last_of_its_producer(batch) or (
+            batch.next_offset == self.end_offset
+        )
+        if not batch.is_control:
+            is_aborted = self.transactions.is_aborted(batch)
+            return _Decision(is_aborted, False, is_kept_when_empty)
+        may_go = self.transactions.may_discard_marker(batch)
+        horizon = batch.delete_horizon_ms
+        is_past = may_go and horizon is not None and horizon <= self.now_ms
+        return _Decision(is_past, may_go, is_kept_when_empty)
+
+    def _is_last_of_its_producer(self, batch: RecordBatch) -> bool:
+        last = self.last_records.get(batch.producer_id)
+        if not batch.has_producer_id or last is None:
+            return False
+        if last.last_data_offset is not None:
+            return batch.last_offset == last.last_data_offset
+        return batch.is_control and batch.producer_epoch == last.producer_epoch
+
+    def _fates(self, batch: RecordBatch, records: Iterable[Record]) -> Iterator[int]:
+        horizon = batch.delete_horizon_ms
+        tombstones_stay = horizon is None or self.now_ms < horizon
+        latest_mapped, offset_of = self.offset_map.latest_offset, self.offset_map.get
+        is_control = batch.is_control
+        for record in records:
+            stays = (
+                is_control
+                or record.offset > latest_mapped
+                or (
+                    record.key is not None
+                    and (record.value is not None or tombstones_stay)
+                    and record.offset >= offset_of(record.key)
+                )
+            )
+            yield (_KEPT_TOMBSTONE if record.value is None else _KEPT) if stays else _GONE

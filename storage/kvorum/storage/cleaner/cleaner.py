@@ -1,0 +1,246 @@
+"""The cleaner: rewrites the segments of a log so that of each key the latest record stays.
+
+One pass has two parts, as Kafka's Cleaner has. First the *dirty* part of the log, from the first
+dirty offset on, is read into an offset map, until the map is full or the cleanable part ends. Then
+every segment up to there is copied without what the map and the transactions make superfluous, the
+clean ones too; small segments are joined. The copies are made durable and put in place of the
+originals one group at a time, so a crash leaves a log that is cleaned up to some group.
+
+The caller passes the wall clock. Reading and copying may run beside appends to the log; putting a
+copy in place (`CleanableLog.replace_segments`) belongs to the thread that owns the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from kvorum.storage.cleaner.batch_filter import BatchFilter, LastRecord
+from kvorum.storage.cleaner.cleaned_transactions import CleanedTransactions
+from kvorum.storage.cleaner.offset_map import OffsetMap
+from kvorum.storage.cleaner.segment_batches import read_segment
+from kvorum.storage.cleaner.segment_groups import group_segments
+from kvorum.storage.errors import CleaningAbortedError, StorageError
+from kvorum.storage.files import FileSystem
+from kvorum.storage.log.batch_header import read_header
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.log.segment import RELATIVE_OFFSET_MAX, Segment
+from kvorum.storage.log.segment_list import create_cleaned_segment, segments_between
+from kvorum.storage.log.transaction_index import AbortedTransaction, find_aborted
+from kvorum.wire.errors import CorruptBatchError
+from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
+
+
+class CleanableLog(Protocol):
+    """What the cleaner needs of a log; `PartitionLog` is one."""
+
+    directory: Path
+    config: LogConfig
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, oldest first; the last one is active."""
+        ...
+
+    @property
+    def log_start_offset(self) -> int:
+        """The offset of the first record that may be read."""
+        ...
+
+    def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
+        """Put a cleaned segment, which is durable, in the place of segments."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """What one pass over a log is to do."""
+
+    first_dirty_offset: int
+    """Everything below is clean: of each key only the latest record is there."""
+
+    first_uncleanable_offset: int
+    """The base offset of the first segment that is not cleaned."""
+
+    last_records: Mapping[int, LastRecord]
+    """The last records of the log's active producers."""
+
+    delete_retention_ms: int
+    """delete.retention.ms: how long tombstones and markers stay after the pass that met them."""
+
+    now_ms: int
+
+
+class CleanedPart(NamedTuple):
+    """What a pass has done: the next first dirty offset, and the bytes read and kept."""
+
+    end_offset: int
+    bytes_read: int
+    bytes_kept: int
+
+
+def _never_aborted() -> None:
+    """Let a pass go on."""
+
+
+class Cleaner:
+    """Cleans one log at a time; its offset map is the memory that it needs."""
+
+    def __init__(
+        self,
+        offset_map: OffsetMap,
+        *,
+        files: FileSystem,
+        check_aborted: Callable[[], None] = _never_aborted,
+    ) -> None:
+        self._map = offset_map
+        self._files = files
+        # Raises CleaningAbortedError where the pass must end; called once for each read.
+        self._check_aborted = check_aborted
+
+    def clean(self, log: CleanableLog, work: Pass) -> CleanedPart:
+        """Clean a log; return how far it is clean.
+
+        Raises CleaningAbortedError, CorruptLogError and DiskError; groups that were put in place
+        before stay in place.
+        """
+        self._build_offset_map(log, work.first_dirty_offset, work.first_uncleanable_offset)
+        end_offset = self._map.latest_offset + 1
+        transactions = CleanedTransactions()
+        rules = BatchFilter(
+            offset_map=self._map,
+            transactions=transactions,
+            last_records=work.last_records,
+            end_offset=work.first_uncleanable_offset,
+            now_ms=work.now_ms,
+            delete_retention_ms=work.delete_retention_ms,
+        )
+        groups = group_segments(
+            segments_between(log.segments, 0, end_offset),
+            size_max=log.config.segment_bytes,
+            index_size_max=log.config.index_size_bytes_max,
+            end_offset=work.first_uncleanable_offset,
+        )
+        bytes_read = bytes_kept = 0
+        for group in groups:
+            # The indexes of a group leave with it: what later groups need was found before.
+            cleaned = self._cleaned(log, group, rules)
+            bytes_read += sum(segment.size for segment in group)
+            bytes_kept += cleaned.size
+            try:
+                log.replace_segments(cleaned, group, now_ms=work.now_ms)
+            except CleaningAbortedError:
+                _discard(cleaned)
+                raise
+        return CleanedPart(end_offset, bytes_read, bytes_kept)
+
+    def _build_offset_map(self, log: CleanableLog, first: int, end: int) -> None:
+        """Map the keys from offset `first` on, up to `end` or until the map is full."""
+        self._map.clear()
+        dirty = segments_between(log.segments, first, end)
+        transactions = CleanedTransactions()
+        transactions.add_aborted(_aborted(log, first, end))
+        bounds = [segment.base_offset for segment in dirty[1:]] + [end]
+        for segment, bound in zip(dirty, bounds, strict=False):
+            if not self._map_segment(segment, first, transactions):
+                return
+            # Offsets may be missing behind the last batch.
+            self._map.latest_offset = bound - 1
+
+    def _map_segment(self, segment: Segment, first: int, transactions: CleanedTransactions) -> bool:
+        """Map one segment; return False where the map became full within it."""
+        for batches in read_segment(segment, segment.position_before(first)):
+            self._check_aborted()
+            for batch in batches:
+                if not self._map_batch(segment, batch, first, transactions):
+                    return False
+                if batch.last_offset >= first:
+                    self._map.latest_offset = batch.last_offset
+        return True
+
+    def _map_batch(
+        self,
+        segment: Segment,
+        batch: RecordBatch,
+        first: int,
+        transactions: CleanedTransactions,
+    ) -> bool:
+        """Map one batch; return False where the map became full within it.
+
+        Kafka's latest offset is then that of the last key put, of this batch. The part of the batch
+        that was mapped is clean nevertheless, for its records' offsets are.
+        """
+        try:
+            if batch.is_control:
+                transactions.may_discard_marker(batch)
+                return True
+            if transactions.is_aborted(batch):
+                return True
+            for record in batch.records(STORED_UNPACKED_BYTES_MAX):
+                if record.key is not None and record.offset >= first:
+                    if self._map.is_full:
+                        return False
+                    self._map.put(record.key, record.offset)
+        except CorruptBatchError as error:
+            raise segment.damage(str(error), 0) from error
+        return True
+
+    def _cleaned(self, log: CleanableLog, group: list[Segment], rules: BatchFilter) -> Segment:
+        """Return a durable segment with what stays of a group."""
+        cleaned = create_cleaned_segment(
+            log.directory, group[0].base_offset, files=self._files, config=log.config
+        )
+        try:
+            bounds = [segment.base_offset for segment in group[1:]] + [group[-1].end_offset]
+            for segment, bound in zip(group, bounds, strict=True):
+                rules.transactions.add_aborted(_aborted(log, segment.base_offset, bound))
+                self._copy(segment, cleaned, rules)
+            cleaned.store_indexes()
+            cleaned.sync_with_indexes()
+            cleaned.set_modified_ms(group[-1].modified_ms)
+        except StorageError:
+            # The owner may have closed a segment that is being read, to remove it.
+            _discard(cleaned)
+            raise
+        return cleaned
+
+    def _copy(self, segment: Segment, cleaned: Segment, rules: BatchFilter) -> None:
+        """Append to `cleaned` what stays of `segment`."""
+        for batches in read_segment(segment):
+            self._check_aborted()
+            try:
+                kept = [data for data in map(rules.filtered, batches) if data is not None]
+            except CorruptBatchError as error:
+                raise segment.damage(str(error), 0) from error
+            for transaction in rules.transactions.take_retained():
+                cleaned.transaction_index.append(transaction)
+            if kept:
+                headers = [read_header(data) for data in kept]
+                if headers[-1].last_offset - cleaned.base_offset > RELATIVE_OFFSET_MAX:
+                    # Only releases before 1.1 wrote such segments. Kafka splits them (KAFKA-6264).
+                    raise segment.damage("its offsets do not fit one segment", 0)
+                cleaned.append(memoryview(b"".join(kept)), headers)
+
+
+def _discard(cleaned: Segment) -> None:
+    cleaned.close()
+    # What remains is removed when the log is opened again.
+    with suppress(StorageError):
+        cleaned.remove_files()
+
+
+def _aborted(log: CleanableLog, first: int, end: int) -> list[AbortedTransaction]:
+    """Return the aborted transactions of the segments from the one that holds `first` on.
+
+    As with Kafka, these are also the transactions that ended below `first`, in the first of the
+    segments. Where a map begins within a segment, later batches of their producers then count as
+    aborted: their keys are not mapped, and older records of these keys stay until the next write.
+    """
+    segments = log.segments
+    start = max(0, sum(one.base_offset <= first for one in segments) - 1)
+    indexes = (one.transaction_index for one in segments[start:])
+    return find_aborted(indexes, log.log_start_offset, end)

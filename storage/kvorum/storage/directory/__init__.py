@@ -1,0 +1,1 @@
+"""The log directories of a broker, and the logs in them (Kafka's LogManager)."""

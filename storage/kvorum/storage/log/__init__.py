@@ -1,0 +1,1 @@
+"""The log of a partition, as every log has it: segments, indexes, epochs, recovery."""

@@ -1,0 +1,114 @@
+"""Leader epochs and their start offsets: the leader-epoch-checkpoint file and its rules."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import pairwise
+from pathlib import Path
+
+from kvorum.storage.errors import CorruptFileError
+from kvorum.storage.files import FileSystem, read_if_there, replace_durably
+from kvorum.storage.small_files.checkpoint_file import decode_checkpoint, encode_checkpoint
+from kvorum.wire.valid_offset_and_epoch import EpochStart
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+_ADVICE = "The file is derived from the log: remove it, and it is written anew at the next start"
+
+
+class LeaderEpochs:
+    """The epochs of a log, strictly increasing in epoch and in start offset."""
+
+    def __init__(self) -> None:
+        self._entries: list[EpochStart] = []
+
+    @property
+    def entries(self) -> tuple[EpochStart, ...]:
+        """All entries, oldest first."""
+        return tuple(self._entries)
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The highest epoch, or None while there is none."""
+        return self._entries[-1].epoch if self._entries else None
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Record that `epoch` begins at `start_offset`; return whether that changed an entry.
+
+        Entries that contradict it (a higher epoch, or a start at or behind it) are removed.
+        """
+        if self._entries:
+            latest = self._entries[-1]
+            if epoch == latest.epoch and start_offset >= latest.start_offset:
+                return False
+        while self._entries and (
+            self._entries[-1].epoch >= epoch or self._entries[-1].start_offset >= start_offset
+        ):
+            self._entries.pop()
+        self._entries.append(EpochStart(epoch, start_offset))
+        return True
+
+    def epoch_at(self, offset: int) -> int | None:
+        """Return the epoch of `offset`, or None below the first known epoch."""
+        above = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
+        return self._entries[above - 1].epoch if above > 0 else None
+
+    def truncate_from_end(self, end_offset: int) -> bool:
+        """Remove epochs that begin at or behind `end_offset`; return whether there were any."""
+        count = len(self._entries)
+        while self._entries and self._entries[-1].start_offset >= end_offset:
+            self._entries.pop()
+        return len(self._entries) != count
+
+    def truncate_from_start(self, start_offset: int) -> bool:
+        """Let the epoch of `start_offset` begin there, and remove older ones."""
+        before = self.entries
+        older = [entry for entry in before if entry.start_offset <= start_offset]
+        if older:
+            first = EpochStart(older[-1].epoch, start_offset)
+            self._entries = [first, *before[len(older) :]]
+        return self.entries != before
+
+    def clear(self) -> bool:
+        """Remove all epochs; return whether there were any."""
+        had_any = bool(self._entries)
+        self._entries = []
+        return had_any
+
+
+class EpochCheckpoint:
+    """The leader-epoch-checkpoint file of one log directory."""
+
+    def __init__(self, directory: Path, files: FileSystem) -> None:
+        self.path = directory / LEADER_EPOCH_CHECKPOINT
+        self._files = files
+
+    def read(self) -> tuple[EpochStart, ...] | None:
+        """Return the stored entries, or None where there is no file.
+
+        Raises CorruptFileError for lines that are no entries or do not increase, and
+        UnknownVersionError.
+        """
+        data = read_if_there(self._files, self.path)
+        if data is None:
+            return None
+        lines = decode_checkpoint(data, self.path, advice=_ADVICE)
+        entries = [self._entry(line) for line in lines]
+        for one, next_one in pairwise(entries):
+            if next_one.epoch <= one.epoch or next_one.start_offset <= one.start_offset:
+                raise self._corrupt(f"epoch {next_one.epoch} does not come after {one.epoch}")
+        return tuple(entries)
+
+    def write(self, entries: tuple[EpochStart, ...]) -> None:
+        """Replace the file durably."""
+        lines = [f"{entry.epoch} {entry.start_offset}" for entry in entries]
+        replace_durably(self._files, self.path, encode_checkpoint(lines))
+
+    def _entry(self, line: str) -> EpochStart:
+        try:
+            epoch, start_offset = (int(number) for number in line.split())
+        except ValueError as error:
+            raise self._corrupt(f"malformed line {line!r}") from error
+        return EpochStart(epoch, start_offset)
+
+    def _corrupt(self, problem: str) -> CorruptFileError:
+        return CorruptFileError(problem, file=self.path, advice=_ADVICE)

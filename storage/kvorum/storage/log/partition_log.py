@@ -1,0 +1,514 @@
+"""The log of one partition: the part that the metadata log and topic logs share.
+
+Segments with their indexes, leader epochs, and a recovery point: the offset below which everything
+would survive a power cut. The caller passes the stores of the recovery point and of the
+producer state.
+
+**Threads.** One thread owns the log and calls everything; `flush` alone may run in another thread
+at the same time. A flush makes durable what was appended when it was called; appends and reads go
+on meanwhile. Operations that remove or shorten files (truncations, deletions, closing) wait for a
+running flush.
+
+**Failures.** An append that the disk refuses leaves the log as it was. If even that fails, or
+if a sync fails, the log is poisoned: the disk's content is unknown, and every later call raises
+PoisonedError until the directory is opened again. A failed sync is never retried, because the
+operating system may have dropped the pages and would report success.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from kvorum.storage.errors import (
+    InvalidAppendError,
+    InvalidTruncationError,
+    OffsetOutOfRangeError,
+    StorageError,
+    TooManyOpenFilesError,
+)
+from kvorum.storage.files import FileSystem
+from kvorum.storage.log.batch_checks import check_as_written, headers_that_continue
+from kvorum.storage.log.batch_header import NO_EPOCH, BatchHeader, LegacyHeader, header_at
+from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
+from kvorum.storage.log.file_records import FileRecords
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.log.poison import Poison
+from kvorum.storage.log.producer_snapshot import ProducerSnapshots
+from kvorum.storage.log.segment import Segment, SegmentRollbackError
+from kvorum.storage.log.segment_list import SegmentList
+from kvorum.wire.valid_offset_and_epoch import EpochStart
+
+
+class AppendInfo(NamedTuple):
+    """The first and last offset that one append wrote."""
+
+    first_offset: int
+    last_offset: int
+
+
+class LogRange(NamedTuple):
+    """Bytes of a log, and the segment that they belong to."""
+
+    segment: Segment
+    records: FileRecords
+
+
+class RecoveryPointKeeper(Protocol):
+    """The store of a log's recovery point from one start to the next."""
+
+    def write(self, offset: int, *, durably: bool) -> None:
+        """Store `offset`; with `durably` return only once it would survive a power cut.
+
+        A flush does not store it durably: an older point may be found after a power cut, but never
+        one that is ahead of the log. A removal of records and `close` store it durably.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the store."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionLogParts:
+    """The parts of a log, checked and repaired by the code that opened its directory."""
+
+    directory: Path
+    segments: SegmentList
+    epochs: LeaderEpochs
+    log_start_offset: int
+    recovery_point: int
+    recovery_point_keeper: RecoveryPointKeeper
+    producer_snapshots: ProducerSnapshots
+
+
+class PartitionLog:
+    """The log of one partition; `log_loader.load_partition_log` and `MetadataLog.open` make one."""
+
+    def __init__(self, parts: PartitionLogParts, *, files: FileSystem, config: LogConfig) -> None:
+        self.directory = parts.directory
+        self.config = config
+        self._segments = parts.segments
+        self._epochs = parts.epochs
+        self._epoch_file = EpochCheckpoint(parts.directory, files)
+        self._recovery_point_keeper = parts.recovery_point_keeper
+        self._producer_snapshots = parts.producer_snapshots
+        self._log_start_offset = parts.log_start_offset
+        self._log_end_offset = parts.segments.active.end_offset
+        self._recovery_point = parts.recovery_point
+        self._poison = Poison(parts.directory)
+        self._is_closed = False
+        self.removal_count = 0
+        """How often records or segments were removed or replaced, since the log was opened."""
+        self._truncated_to: int | None = None
+        # Held by a running flush and by operations that remove or shorten files.
+        self._files_lock = threading.Lock()
+
+    def update_config(self, config: LogConfig) -> None:
+        """Use other settings from the next append on."""
+        self.config = config
+        self._segments.update_config(config)
+
+    @property
+    def log_start_offset(self) -> int:
+        """The offset of the first record that may be read."""
+        return self._log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """One more than the offset of the last record."""
+        return self._log_end_offset
+
+    @property
+    def first_segment_offset(self) -> int:
+        """The base offset of the oldest segment."""
+        return self._segments.all[0].base_offset
+
+    @property
+    def recovery_point(self) -> int:
+        """The offset below which everything would survive a power cut."""
+        return self._recovery_point
+
+    @property
+    def has_unflushed_segments(self) -> bool:
+        """Whether a segment that is not appended to any more would not survive a power cut."""
+        return self._recovery_point < self._segments.active.base_offset
+
+    @property
+    def is_poisoned(self) -> bool:
+        """Whether a failure has made the log unusable until its directory is opened again."""
+        return self._poison.is_there
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the log was closed or abandoned."""
+        return self._is_closed
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of all segments."""
+        return self._segments.size_bytes
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, oldest first; the last one is active."""
+        return self._segments.all
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The highest leader epoch among the records, or assigned; None while there is none."""
+        return self._epochs.latest_epoch
+
+    @property
+    def epoch_starts(self) -> tuple[EpochStart, ...]:
+        """Every leader epoch and the offset of its first record, oldest first."""
+        return self._epochs.entries
+
+    def append(self, batches: bytes | memoryview, *, now_ms: int | None = None) -> AppendInfo:
+        """Write one or more whole batches behind the last one.
+
+        Base offsets, epochs and checksums must be in the batches already. Not durable before the
+        next `flush`. Raises InvalidAppendError, and writes nothing, unless every batch is sound and
+        continues the log: base offset equal to the end before it, epoch not lower.
+        """
+        self.demand_sound()
+        data = memoryview(batches)
+        headers = self._checked_headers(data)
+        total_is_too_much = len(data) > self.config.segment_bytes
+        position = 0
+        for group in [[header] for header in headers] if total_is_too_much else [headers]:
+            size = sum(header.size for header in group)
+            self._append_group(data[position : position + size], group, now_ms)
+            position += size
+        return AppendInfo(headers[0].base_offset, headers[-1].last_offset)
+
+    def _append_group(
+        self, data: memoryview, headers: list[BatchHeader], now_ms: int | None
+    ) -> None:
+        """Write batches that go into one segment."""
+        self._maybe_roll(len(data), headers, now_ms)
+        segment = self._segments.active
+        try:
+            segment.append(data, headers)
+        except SegmentRollbackError as error:
+            self.poison(error)
+            raise
+        with self._poison.on_failure():
+            for header in headers:
+                if header.leader_epoch != NO_EPOCH:
+                    self._assign_epoch(header.leader_epoch, header.base_offset)
+        self._log_end_offset = segment.end_offset
+
+    def maybe_roll(self, batch: memoryview, *, now_ms: int | None = None) -> None:
+        """Begin a new segment if the active one has no place for a batch, as `append` does."""
+        self.demand_sound()
+        header = header_at(batch)
+        assert header is not None
+        self._maybe_roll(len(batch), [header], now_ms)
+
+    def _maybe_roll(self, size: int, headers: list[BatchHeader], now_ms: int | None) -> None:
+        if self._segments.active.should_roll(
+            incoming_bytes=size,
+            max_timestamp=max(header.max_timestamp for header in headers),
+            last_offset=headers[-1].last_offset,
+            config=self.config,
+            now_ms=now_ms,
+        ):
+            with self._poison.on_failure(spares=TooManyOpenFilesError):
+                first = headers[0]
+                is_legacy = isinstance(first, LegacyHeader)
+                # The first offset of an old message may be inside of it.
+                base_offset = self._log_end_offset if is_legacy else first.base_offset
+                self._segments.roll(base_offset, now_ms=now_ms)
+
+    def _assign_epoch(self, epoch: int, start_offset: int) -> None:
+        if self._epochs.assign(epoch, start_offset):
+            self._epoch_file.write(self._epochs.entries)
+
+    def _forget_epochs_from(self, offset: int) -> None:
+        if self._epochs.truncate_from_end(offset):
+            with self._poison.on_failure():
+                self._epoch_file.write(self._epochs.entries)
+
+    def _checked_headers(self, data: memoryview) -> list[BatchHeader]:
+        try:
+            return headers_that_continue(
+                data,
+                end_offset=self._log_end_offset,
+                epoch=self._epochs.latest_epoch or 0,
+                may_have_gaps=self.config.may_have_gaps,
+            )
+        except ValueError as error:
+            raise InvalidAppendError(str(error), file=self.directory) from error
+
+    def read(self, offset: int, max_bytes: int, *, end_offset: int | None = None) -> memoryview:
+        """Return whole batches from the one that holds `offset`, all of one segment.
+
+        At most `max_bytes` of them but at least one batch; none that reaches beyond `end_offset`
+        (exclusive; default the end of the log). Empty at the end. Raises OffsetOutOfRangeError
+        below the start and above the end.
+        """
+        self._demand_within(offset)
+        limit = (
+            self._log_end_offset if end_offset is None else min(end_offset, self._log_end_offset)
+        )
+        if offset >= limit:
+            return memoryview(b"")
+        segment = self._segments.first_with(offset)
+        data = segment.read(offset, max_bytes=max_bytes, end_offset=limit)
+        self._demand_as_written(segment, data, offset)
+        if not data:
+            # Either the batch ends beyond the limit, or its header claims that it does.
+            whole = segment.read(offset, max_bytes=1, end_offset=self._log_end_offset)
+            self._demand_as_written(segment, whole, offset)
+            if not whole and (segment.reaches(offset) or not self.config.may_have_gaps):
+                raise segment.damage(f"no whole batch holds offset {offset}, which the log has", 0)
+        return data
+
+    def read_range(self, offset: int, max_bytes: int, *, end_offset: int) -> LogRange | None:
+        """Return where the bytes from the batch that holds `offset` on lie; see `Segment`.
+
+        None at the end. Unlike `read` this looks at no records, and their checksums are left to
+        recovery, the cleaner and the reader, as in Kafka. Raises OffsetOutOfRangeError below the
+        start and above the end.
+        """
+        self._demand_within(offset)
+        limit = min(end_offset, self._log_end_offset)
+        if offset >= limit:
+            return None
+        segment = self._segments.first_with(offset)
+        records = segment.read_range(offset, max_bytes=max_bytes, end_offset=limit)
+        return None if records is None else LogRange(segment, records)
+
+    def _demand_within(self, offset: int) -> None:
+        self.demand_sound()
+        if not self._log_start_offset <= offset <= self._log_end_offset:
+            raise OffsetOutOfRangeError(
+                f"offset {offset} is not within {self._log_start_offset} to {self._log_end_offset}",
+                file=self.directory,
+            )
+
+    def _demand_as_written(self, segment: Segment, data: memoryview, first_offset: int) -> None:
+        try:
+            check_as_written(
+                data,
+                first_offset=first_offset,
+                log_start_offset=self._log_start_offset,
+                epochs=self._epochs,
+                may_have_gaps=self.config.may_have_gaps,
+            )
+        except ValueError as error:
+            raise segment.damage(str(error), 0) from error
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of a record in any segment, -1 while there is none."""
+        return max(segment.max_timestamp for segment in self._segments.all)
+
+    def offset_before(self, timestamp: int) -> int | None:
+        """Return the offset from which to look for `timestamp` or a later one; None without any.
+
+        No record from the log's start up to that offset has such a timestamp.
+        """
+        for segment in self._segments.all:
+            if segment.max_timestamp >= timestamp:
+                return max(segment.offset_before(timestamp), self._log_start_offset)
+        return None
+
+    def flush(self) -> int:
+        """Make everything appended so far durable; return the offset below which that holds.
+
+        May run in another thread while the owner appends and reads. Only what this returns, or
+        `recovery_point`, may count as stored.
+        """
+        self.demand_sound()
+        with self._files_lock:
+            target = self._log_end_offset
+            if target == self._recovery_point:
+                return target
+            with self._poison.on_failure(spares=TooManyOpenFilesError):
+                self._segments.sync_from(self._recovery_point)
+                self._recovery_point_keeper.write(target, durably=False)
+            self._recovery_point = target
+            return target
+
+    def assign_epoch(self, epoch: int) -> None:
+        """Record that `epoch` begins at the end of the log, as a new leader does."""
+        self.demand_sound()
+        with self._poison.on_failure():
+            self._assign_epoch(epoch, self._log_end_offset)
+
+    def truncate_to(self, offset: int, *, now_ms: int) -> int:
+        """Remove the batch that holds `offset` and all behind it; return the new end.
+
+        At or above the end no record is removed, only an epoch that was assigned there. Raises
+        InvalidTruncationError below the start. The caller ensures that no committed record is
+        removed.
+        """
+        self.demand_sound()
+        if offset >= self._log_end_offset:
+            self._forget_epochs_from(offset)
+            return self._log_end_offset
+        if offset < self._log_start_offset:
+            raise InvalidTruncationError(
+                f"truncation to {offset}, and the log starts at {self._log_start_offset}",
+                file=self.directory,
+            )
+        self._note_truncation(offset)
+        with self._removing():
+            self._lower_recovery_point(self._segments.holding(offset).end_before(offset))
+            self._segments.truncate_to(offset, now_ms=now_ms)
+            self._take_end_from_segments()
+            self._forget_epochs_from(self._log_end_offset)
+            self._tidy_producer_snapshots()
+        return self._log_end_offset
+
+    def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
+        """Remove all records, and continue the empty log at `offset`."""
+        self.demand_sound()
+        self._note_truncation(0)
+        with self._removing():
+            # No record is left below the new start, so nothing may be missed there either.
+            self._lower_recovery_point(0)
+            self._segments.replace_all(offset, now_ms=now_ms)
+            self._log_start_offset = offset
+            self._take_end_from_segments()
+            if self._epochs.clear():
+                self._epoch_file.write(self._epochs.entries)
+            self._tidy_producer_snapshots()
+
+    def _note_truncation(self, offset: int) -> None:
+        lowest = self._truncated_to
+        self._truncated_to = offset if lowest is None else min(lowest, offset)
+
+    def take_truncation(self) -> int | None:
+        """Return the lowest offset that the log was truncated to since the last call, if it was."""
+        offset, self._truncated_to = self._truncated_to, None
+        return offset
+
+    def increment_log_start_offset(self, offset: int, *, now_ms: int) -> int:
+        """Delete the records below `offset`; return the number of whole segments removed.
+
+        `offset` lies between the log's start and its end.
+        """
+        self.demand_sound()
+        with self._removing():
+            self._log_start_offset = offset
+            segment_count = self._segments.delete_before(offset, now_ms=now_ms)
+            if self._epochs.truncate_from_start(offset):
+                self._epoch_file.write(self._epochs.entries)
+        return segment_count
+
+    def time_rolls(self, draw_jitter_ms: Callable[[], int], *, now_ms: int) -> None:
+        """Let segments without timestamps roll by the wall clock, and all of them by a jitter."""
+        self._segments.time_rolls(draw_jitter_ms, now_ms=now_ms)
+
+    def roll(self, *, now_ms: int | None = None) -> None:
+        """Begin a new segment at the end of the log, unless the active one is empty."""
+        self.demand_sound()
+        if self._segments.active.size > 0:
+            with self.changing_files():
+                self._segments.roll(now_ms=now_ms)
+
+    def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
+        """Put a cleaned segment in the place of segments that follow each other."""
+        self.demand_sound()
+        with self._removing():
+            self._segments.replace(new, old, now_ms=now_ms)
+
+    def is_batch_boundary(self, offset: int) -> bool:
+        """Return whether a batch begins at `offset`, or the log ends there."""
+        self.demand_sound()
+        if offset in {self._log_end_offset, self._log_start_offset}:
+            return True
+        if not self._log_start_offset < offset < self._log_end_offset:
+            return False
+        found = self._segments.holding(offset).find(offset)
+        return found is not None and found[1].base_offset == offset
+
+    @contextmanager
+    def changing_files(self) -> Generator[None]:
+        """Keep flushes out while the block changes files; poison the log if it fails."""
+        with self._files_lock, self._poison.on_failure():
+            yield
+
+    @contextmanager
+    def _removing(self) -> Generator[None]:
+        """Remove or replace records or segments within the block, and count that."""
+        with self.changing_files():
+            self.removal_count += 1
+            yield
+
+    def delete_later(self, paths: list[Path], *, now_ms: int) -> None:
+        """Remove files of the directory, marked as deleted, once the delay has passed."""
+        self._segments.delete_later(paths, now_ms=now_ms)
+
+    def remove_marked(self, *, now_ms: int) -> int:
+        """Remove marked files whose delay is over; return their number."""
+        self.demand_sound()
+        return self._segments.remove_marked(now_ms=now_ms)
+
+    def close(self) -> None:
+        """Make everything durable, leave the directory as Kafka does, and close the files.
+
+        A poisoned log is closed without writing. Closing twice is allowed.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            if not self._poison.is_there:
+                self._close_cleanly()
+        finally:
+            self._close_files()
+            self._poison.close()
+
+    def keep_recovery_point(self) -> None:
+        """Store the recovery point durably, as after opening."""
+        with self._files_lock:
+            self._recovery_point_keeper.write(self._recovery_point, durably=True)
+
+    def abandon(self) -> None:
+        """Close the files without writing, after an opening that failed."""
+        self._is_closed = True
+        self._close_files()
+
+    def _close_files(self) -> None:
+        with self._files_lock:
+            self._segments.close()
+            self._recovery_point_keeper.close()
+
+    def _close_cleanly(self) -> None:
+        self.flush()
+        with self._files_lock:
+            self._segments.active.seal()
+            self._segments.sync_at_close(self._recovery_point)
+            self._recovery_point_keeper.write(self._log_end_offset, durably=True)
+            self._producer_snapshots.write(self._log_end_offset, durably=True)
+            self._segments.remove_marked(now_ms=None)
+
+    def demand_sound(self) -> None:
+        """Raise PoisonedError if a failure, or `close`, made the log unusable."""
+        self._poison.demand_sound()
+
+    def poison(self, error: StorageError) -> None:
+        """Make every later call fail because of `error`; the first reason stays."""
+        self._poison.take(error)
+
+    def _take_end_from_segments(self) -> None:
+        self._log_end_offset = self._segments.active.end_offset
+        self._recovery_point = min(self._recovery_point, self._log_end_offset)
+        if self._log_end_offset == self._log_start_offset:
+            self._recovery_point = self._log_end_offset
+
+    def _lower_recovery_point(self, offset: int) -> None:
+        self._recovery_point_keeper.write(min(offset, self._recovery_point), durably=True)
+
+    def _tidy_producer_snapshots(self) -> None:
+        bases = frozenset(segment.base_offset for segment in self._segments.all)
+        self._producer_snapshots.tidy(keep=bases, end_offset=self._log_end_offset)

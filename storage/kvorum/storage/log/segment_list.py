@@ -1,0 +1,282 @@
+"""The segments of one log, oldest first, and everything that adds or removes one.
+
+Files are renamed to ``*.deleted`` first and removed after a delay, as in Kafka: a reader with an
+open file is not disturbed, and an operator has time to undo a mistake.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kvorum.storage.errors import TooManyOpenFilesError
+from kvorum.storage.files import FileSystem, disk_errors
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.log.producer_snapshot import ProducerSnapshots
+from kvorum.storage.log.segment import SEGMENT_SUFFIXES, Segment
+from kvorum.storage.names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    offset_name,
+    parse_offset_name,
+)
+
+_INDEX_SUFFIXES = frozenset({OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX})
+
+
+class SegmentList:
+    """The segments of a log, at least one; the last one is active."""
+
+    def __init__(
+        self,
+        directory: Path,
+        segments: list[Segment],
+        *,
+        files: FileSystem,
+        config: LogConfig,
+        producer_snapshots: ProducerSnapshots,
+    ) -> None:
+        self._directory = directory
+        self._segments = tuple(segments)
+        self._files = files
+        self._config = config
+        self._producer_snapshots = producer_snapshots
+        self._draw_jitter_ms = no_jitter
+        self._deletions: list[tuple[int, Path]] = []
+        # Whether a segment began whose name a power cut may take away.
+        self._has_new_names = False
+
+    @property
+    def active(self) -> Segment:
+        """The segment that is appended to."""
+        return self._segments[-1]
+
+    @property
+    def all(self) -> tuple[Segment, ...]:
+        """All segments, oldest first."""
+        return self._segments
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all .log files together."""
+        return sum(segment.size for segment in self._segments)
+
+    def update_config(self, config: LogConfig) -> None:
+        """Use other settings for what comes: new segments, and files that are deleted."""
+        self._config = config
+
+    def holding(self, offset: int) -> Segment:
+        """Return the segment that holds `offset`, or the oldest for anything below it."""
+        bases = [segment.base_offset for segment in self._segments]
+        return self._segments[max(bisect_right(bases, offset) - 1, 0)]
+
+    def first_with(self, offset: int) -> Segment:
+        """Return the segment of the first batch that ends at `offset` or behind it.
+
+        Without one, the last segment. Only in a log with gaps that can be another segment than the
+        one that holds `offset`.
+        """
+        bases = [segment.base_offset for segment in self._segments]
+        for segment in self._segments[max(bisect_right(bases, offset) - 1, 0) :]:
+            if segment.reaches(offset):
+                return segment
+        return self.active
+
+    def time_rolls(self, draw_jitter_ms: Callable[[], int], *, now_ms: int) -> None:
+        """Let segments without timestamps roll by the wall clock, and all of them by a jitter.
+
+        The jitter, drawn for each segment, keeps many logs from beginning a segment at once.
+        """
+        self._draw_jitter_ms = draw_jitter_ms
+        for segment in self._segments:
+            self._time_roll(segment, now_ms)
+
+    def _time_roll(self, segment: Segment, now_ms: int | None) -> None:
+        segment.begun_ms = now_ms
+        segment.roll_jitter_ms = self._draw_jitter_ms()
+
+    def roll(self, base_offset: int | None = None, *, now_ms: int | None = None) -> Segment:
+        """Begin a new segment behind the active one, or at `base_offset`.
+
+        A metadata log syncs the old one before: its recovery relies on the fact that only the last
+        segment can be torn. A topic's log leaves that to the next flush, because the caller may not
+        be kept waiting.
+        """
+        old = self.active
+        old.seal()
+        new_base = old.end_offset if base_offset is None else base_offset
+        if self._config.is_flushed_on_roll:
+            old.sync_with_indexes()
+            self._producer_snapshots.write(new_base, durably=True)
+            return self._begin((*self._segments, self._create(new_base, now_ms)))
+        self._producer_snapshots.write(new_base, durably=False)
+        self._has_new_names = True
+        self._segments = (*self._segments, self._create(new_base, now_ms))
+        return self.active
+
+    def sync_from(self, offset: int) -> None:
+        """Make durable what lies at `offset` or above; may run beside appends and rolls."""
+        has_new_names, self._has_new_names = self._has_new_names, False
+        segments = self._segments
+        try:
+            self._sync_sealed(segments, offset)
+            segments[-1].sync()
+            if has_new_names:
+                with disk_errors(self._directory, "syncing"):
+                    self._files.sync_directory(self._directory)
+        except TooManyOpenFilesError:
+            self._has_new_names |= has_new_names
+            raise
+
+    def sync_at_close(self, offset: int) -> None:
+        """Make all files durable, indexes included; the batches below `offset` are already."""
+        self._sync_sealed(self._segments, offset)
+        self.active.sync_with_indexes()
+
+    def _sync_sealed(self, segments: Sequence[Segment], offset: int) -> None:
+        """Sync finished segments from the one that ends at `offset` on.
+
+        That one may have been flushed as the active segment, and then without its indexes.
+        """
+        if not self._config.is_flushed_on_roll:
+            for segment in segments[:-1]:
+                if segment.end_offset >= offset:
+                    segment.sync_with_indexes()
+
+    def _create(self, base_offset: int, now_ms: int | None) -> Segment:
+        segment = create_segment(
+            self._directory, base_offset, files=self._files, config=self._config
+        )
+        self._time_roll(segment, now_ms)
+        return segment
+
+    def _begin(self, segments: tuple[Segment, ...]) -> Segment:
+        with disk_errors(self._directory, "syncing"):
+            self._files.sync_directory(self._directory)
+        self._segments = segments
+        return segments[-1]
+
+    def truncate_to(self, offset: int, *, now_ms: int) -> None:
+        """Remove everything from the batch that holds `offset` on, newest files first."""
+        while len(self._segments) > 1 and self.active.base_offset > offset:
+            active = self.active
+            self._segments = self._segments[:-1]
+            self._delete(active, now_ms)
+        self.active.truncate_to(offset)
+
+    def replace_all(self, base_offset: int, *, now_ms: int) -> None:
+        """Remove every segment and begin an empty one at `base_offset`."""
+        old = self._segments
+        for segment in reversed(old):
+            self._delete(segment, now_ms)
+        self._begin((self._create(base_offset, now_ms),))
+
+    def delete_before(self, start_offset: int, *, now_ms: int) -> int:
+        """Remove segments that lie wholly below `start_offset`; return how many."""
+        count = 0
+        while len(self._segments) > 1 and self._segments[1].base_offset <= start_offset:
+            oldest = self._segments[0]
+            self._segments = self._segments[1:]
+            self._delete(oldest, now_ms)
+            count += 1
+        return count
+
+    def replace(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
+        """Put a cleaned segment, which is durable, in the place of segments that follow each other.
+
+        A crash leaves either the old segments, or files from which `finish_replacement` puts the
+        new one in place: it is complete once none of its files is called ``*.cleaned``.
+        """
+        new.change_suffix(SWAP_SUFFIX)
+        for segment in old:
+            self.delete_later(segment.mark_deleted(), now_ms=now_ms)
+            if segment.base_offset != new.base_offset:
+                self._producer_snapshots.remove(segment.base_offset)
+        new.change_suffix("")
+        first = self._segments.index(old[0])
+        rest = self._segments[first + len(old) :]
+        self._begin((*self._segments[:first], new, *rest))
+
+    def _delete(self, segment: Segment, now_ms: int) -> None:
+        """Mark one segment's files as deleted, durably, so that no gap can come back."""
+        marked = segment.mark_deleted()
+        self._producer_snapshots.remove(segment.base_offset)
+        with disk_errors(segment.path, "deleting"):
+            self._files.sync_directory(self._directory)
+        self.delete_later(marked, now_ms=now_ms)
+
+    def delete_later(self, paths: list[Path], *, now_ms: int) -> None:
+        """Remove files, which carry the deleted suffix, once the delay has passed."""
+        due_ms = now_ms + self._config.delete_delay_ms
+        self._deletions += [(due_ms, path) for path in paths]
+
+    def remove_marked(self, *, now_ms: int | None) -> int:
+        """Remove the marked files whose delay is over (None: all); return how many."""
+        due = [path for due_ms, path in self._deletions if now_ms is None or due_ms <= now_ms]
+        self._deletions = [entry for entry in self._deletions if entry[1] not in due]
+        for path in due:
+            with disk_errors(path, "removing"):
+                self._files.remove(path)
+        return len(due)
+
+    def close(self) -> None:
+        """Close all files."""
+        for segment in self._segments:
+            segment.close()
+
+
+def no_jitter() -> int:
+    """Return the jitter of a log whose segments end exactly when segment.ms says: 0."""
+    return 0
+
+
+def segments_between(segments: Sequence[Segment], first: int, end: int) -> list[Segment]:
+    """Return the segments from the one that holds `first` up to those that begin below `end`."""
+    if first >= end:
+        return []
+    above = [number for number, one in enumerate(segments) if one.base_offset <= first]
+    start = above[-1] if above else 0
+    return [segment for segment in segments[start:] if segment.base_offset < end]
+
+
+def create_segment(
+    directory: Path, base_offset: int, *, files: FileSystem, config: LogConfig
+) -> Segment:
+    """Begin an empty segment."""
+    segment = Segment(directory, base_offset, files=files, config=config, create=True)
+    # Index files of that name may remain from an earlier segment.
+    segment.store_indexes()
+    return segment
+
+
+def create_cleaned_segment(
+    directory: Path, base_offset: int, *, files: FileSystem, config: LogConfig
+) -> Segment:
+    """Begin an empty segment of ``*.cleaned`` files; those of an earlier attempt are removed."""
+    for suffix in SEGMENT_SUFFIXES:
+        path = directory / (offset_name(base_offset, suffix) + CLEANED_SUFFIX)
+        with disk_errors(path, "removing"):
+            files.remove(path)
+    return Segment(
+        directory, base_offset, files=files, config=config, create=True, suffix=CLEANED_SUFFIX
+    )
+
+
+def find_leftovers(names: Sequence[str]) -> list[str]:
+    """Return a directory's files that an earlier run marked as deleted, and lone indexes."""
+    return [
+        name for name in names if name.endswith(DELETED_SUFFIX) or _is_orphaned_index(name, names)
+    ]
+
+
+def _is_orphaned_index(name: str, every_name: Sequence[str]) -> bool:
+    found = parse_offset_name(name)
+    if found is None or found[1] not in _INDEX_SUFFIXES:
+        return False
+    return offset_name(found[0], LOG_SUFFIX) not in every_name

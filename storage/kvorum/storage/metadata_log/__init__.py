@@ -1,0 +1,1 @@
+"""The metadata log (Kafka's KafkaRaftLog): its start, its snapshots, its retention."""

@@ -1,0 +1,420 @@
+"""What a leader does with a batch before it is appended: checks, offsets, times (LogValidator).
+
+A batch of the current format is patched where it lies: its base offset, leader epoch, and, where
+they differ from the topic's, timestamp type and highest timestamp. Its records are written anew
+only where the topic asks for another compression, or packed records are not numbered from 0.
+
+A few hundred bytes may unpack to a million records. So records are looked at one by one, and that
+(`inspect_batch`) is apart from what depends on the end of the log: it may happen in a thread.
+
+Texts and codes are those of Kafka's LogValidator, which Produce answers with (KIP-467).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.wire.checksums import crc32c
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import BatchTooLargeError, CorruptBatchError
+from kvorum.wire.records import (
+    DECOMPRESSED_BYTES_MAX,
+    BatchOptions,
+    Compression,
+    Record,
+    RecordBatch,
+    RecordData,
+    build_batch,
+)
+from kvorum.wire.records.batch import (
+    COMPRESSION_MASK,
+    CONTROL,
+    CRC_START,
+    DELETE_HORIZON,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    NO_PRODUCER,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+)
+from kvorum.wire.records.lz4_frame import unreadable_by_kafka
+from kvorum.wire.records.record import INT64_MAX, within_64_bits
+from kvorum.wire.records.record_summary import RecordSummary, summarize, summary_of
+
+SHOWN_ERRORS_MAX: Final = 3
+"""How many records the text of a refused batch names."""
+RECORD_ERRORS_MAX: Final = 10_000
+"""How many wrong records of a refusal are listed; Kafka lists all, however many there are."""
+_KEPT_ATTRIBUTES: Final = COMPRESSION_MASK | TRANSACTIONAL | CONTROL | DELETE_HORIZON
+_BASE_OFFSET: Final = struct.Struct(">q")
+_LEADER_EPOCH: Final = struct.Struct(">i")
+_LEADER_EPOCH_START: Final = 12
+_CRC: Final = struct.Struct(">I")
+_CRC_FIELD_START: Final = 17
+_ATTRIBUTES: Final = struct.Struct(">h")
+_MAX_TIMESTAMP: Final = struct.Struct(">q")
+_MAX_TIMESTAMP_START: Final = 35
+
+
+class TimestampType(IntEnum):
+    """Whose time records carry: ``message.timestamp.type``."""
+
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
+class RecordRules(NamedTuple):
+    """What a topic's configuration asks of records.
+
+    `compression` is None for the producer's own; times are milliseconds. Packed records may unpack
+    to `unpacked_bytes_max`.
+    """
+
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    compression: Compression | None = None
+    is_compacted: bool = False
+    unpacked_bytes_max: int = DECOMPRESSED_BYTES_MAX
+
+
+class Target(NamedTuple):
+    """Where a batch goes: the partition's name, its next offset, and its leader's epoch."""
+
+    topic_partition: str
+    first_offset: int
+    leader_epoch: int
+
+
+class ValidatedBatch(NamedTuple):
+    """A batch as it is appended.
+
+    `max_timestamp` is that of its records in milliseconds, -1 for none. `is_rewritten` says that
+    it may have another size than the one that was sent.
+    """
+
+    data: bytes | bytearray
+    max_timestamp: int
+    is_rewritten: bool
+
+
+class InspectedBatch(NamedTuple):
+    """A batch whose records are right, as it is appended but for its offset and leader epoch.
+
+    `shift` is added to the offset at which the log ends: a batch that another broker has written
+    may have fewer records than offsets.
+    """
+
+    data: bytearray
+    max_timestamp: int
+    is_rewritten: bool
+    shift: int = 0
+
+    def placed(self, target: Target) -> ValidatedBatch:
+        """Return it with its base offset and epoch, which are outside of the checksum."""
+        _BASE_OFFSET.pack_into(self.data, 0, target.first_offset + self.shift)
+        _LEADER_EPOCH.pack_into(self.data, _LEADER_EPOCH_START, target.leader_epoch)
+        return ValidatedBatch(self.data, self.max_timestamp, self.is_rewritten)
+
+
+class RecordError(NamedTuple):
+    """Why a record is refused; `batch_index` counts the records of the batch."""
+
+    batch_index: int
+    message: str
+
+    def __str__(self) -> str:
+        """Return the text that Kafka shows of it."""
+        return f"RecordError(batchIndex={self.batch_index}, message='{self.message}')"
+
+
+class RecordValidationError(Exception):
+    """A batch that is refused whole: the code, its text, and what is wrong with single records."""
+
+    def __init__(
+        self, code: ErrorCode, message: str, record_errors: Sequence[RecordError] = ()
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.record_errors = tuple(record_errors)
+
+
+def validate_batch(
+    batch: RecordBatch, target: Target, rules: RecordRules, *, now_ms: int, origin: AppendOrigin
+) -> ValidatedBatch:
+    """Return a batch with the offsets and times that it has in the log.
+
+    The checksum is not verified. Raises `RecordValidationError`, with UNKNOWN_SERVER_ERROR for
+    records that cannot be unpacked, and MESSAGE_TOO_LARGE for those that unpack to more than
+    the topic allows, which Kafka would take.
+    """
+    inspected = inspect_batch(batch, target.topic_partition, rules, now_ms=now_ms, origin=origin)
+    return inspected.placed(target)
+
+
+def inspect_batch(
+    batch: RecordBatch,
+    topic_partition: str,
+    rules: RecordRules,
+    *,
+    now_ms: int,
+    origin: AppendOrigin,
+    content: bytes | None = None,
+) -> InspectedBatch:
+    """Do all of `validate_batch` that needs no knowledge of the log; raises as that does.
+
+    `content` is what the records unpack to, if that is known.
+    """
+    if origin is AppendOrigin.CLIENT:
+        _check_batch(batch, topic_partition)
+    _check_framing(batch)
+    if content is None:
+        content = _content_of(batch, rules)
+    summary = summarize(content, count=batch.record_count, base_timestamp=batch.base_timestamp)
+    if summary is None or not _is_right(summary, batch, rules, now_ms):
+        records = _records_in(batch, content)
+        _check_records(records, batch, topic_partition, rules, now_ms)
+        summary = summary_of(batch.records_in(content), batch.base_offset)
+    if _may_stay(batch, summary, rules):
+        return _patched(batch, summary, rules, now_ms)
+    problem = _rewriting_problem(batch, summary, rules)
+    if problem is not None:
+        raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
+    return _rewritten(batch, batch.records_in(content), summary, rules, now_ms)
+
+
+def small_content(
+    batch: RecordBatch, *, record_count_max: int, unpacked_bytes_max: int
+) -> bytes | None:
+    """Return what the records of a batch unpack to; None where they are too many or too long.
+
+    None is also for what cannot be unpacked. Records that are not packed are never too long.
+    """
+    if batch.record_count > record_count_max or (
+        batch.is_packed and batch.size > unpacked_bytes_max
+    ):
+        return None
+    try:
+        return batch.unpacked(unpacked_bytes_max)
+    except CorruptBatchError:
+        return None
+
+
+def _check_batch(batch: RecordBatch, topic_partition: str) -> None:
+    """Refuse what no producer may send."""
+    first, last, count = batch.base_offset, batch.last_offset, batch.record_count
+    if batch.last_offset_delta < 0:
+        problem = f"Batch has an invalid offset range: [{first}, {last}]"
+    elif count <= 0:
+        problem = f"Invalid reported count for record batch: {count}"
+    elif batch.last_offset_delta + 1 != count:
+        problem = f"Inconsistent batch offset range [{first}, {last}] and count of records {count}"
+    elif batch.is_control:
+        problem = "Clients are not allowed to write control records"
+    elif batch.has_producer_id and batch.base_sequence < 0:
+        problem = (
+            f"Invalid sequence number {batch.base_sequence} in record batch with "
+            f"producerId {batch.producer_id}"
+        )
+    else:
+        return
+    raise RecordValidationError(
+        ErrorCode.INVALID_RECORD, f"{problem} in topic partition {topic_partition}"
+    )
+
+
+def _check_framing(batch: RecordBatch) -> None:
+    """Refuse packed records that ours could read, and that Kafka's consumers could not."""
+    if batch.attributes & COMPRESSION_MASK != Compression.LZ4:
+        return
+    problem = unreadable_by_kafka(batch.data[HEADER_BYTES:])
+    if problem is not None:
+        raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, f"lz4: {problem}")
+
+
+def _content_of(batch: RecordBatch, rules: RecordRules) -> bytes:
+    try:
+        return batch.unpacked(rules.unpacked_bytes_max)
+    except BatchTooLargeError as error:
+        # A producer that is answered so sends the records again in smaller batches.
+        raise RecordValidationError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
+    except CorruptBatchError as error:
+        raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+
+
+def _records_in(batch: RecordBatch, content: bytes) -> Iterator[Record]:
+    try:
+        yield from batch.records_in(content)
+    except CorruptBatchError as error:
+        raise RecordValidationError(ErrorCode.INVALID_RECORD, str(error)) from error
+
+
+def _is_right(summary: RecordSummary, batch: RecordBatch, rules: RecordRules, now_ms: int) -> bool:
+    """Return whether no record can be wrong; False means that each has to be looked at."""
+    if batch.is_log_append_time or (rules.is_compacted and not summary.has_all_keys):
+        return False
+    if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return True
+    # Negative times have rules of their own, and times near the limits of 64 bits overflow.
+    return (
+        summary.earliest >= 0
+        and now_ms - summary.earliest <= rules.timestamp_before_max_ms
+        and summary.latest - now_ms <= rules.timestamp_after_max_ms
+        and summary.latest <= INT64_MAX
+    )
+
+
+def _check_records(
+    records: Iterable[Record],
+    batch: RecordBatch,
+    topic_partition: str,
+    rules: RecordRules,
+    now_ms: int,
+) -> None:
+    """Refuse a batch of which a record lacks a key that it must have, or has a wrong time."""
+    errors: list[RecordError] = []
+    error_count = 0
+    code = ErrorCode.INVALID_RECORD
+    earliest = within_64_bits(now_ms - rules.timestamp_before_max_ms)
+    latest = within_64_bits(now_ms + rules.timestamp_after_max_ms)
+    is_create_time = rules.timestamp_type is TimestampType.CREATE_TIME
+    for index, record in enumerate(records):
+        if rules.is_compacted and record.key is None:
+            problem = (
+                "Compacted topic cannot accept message without key in topic partition "
+                f"{topic_partition}"
+            )
+        elif is_create_time and record.timestamp != NO_TIMESTAMP:
+            age = within_64_bits(now_ms - record.timestamp)
+            lead = within_64_bits(-age)
+            if age <= rules.timestamp_before_max_ms and lead <= rules.timestamp_after_max_ms:
+                continue
+            code = ErrorCode.INVALID_TIMESTAMP
+            problem = (
+                f"Timestamp {record.timestamp} of message with offset {record.offset} is out of "
+                f"range. The timestamp should be within [{earliest}, {latest}]"
+            )
+        elif batch.is_log_append_time:
+            code = ErrorCode.INVALID_TIMESTAMP
+            problem = (
+                f"Invalid timestamp type in message {_described(record, batch, rules)}. Producer "
+                "should not set timestamp type to LogAppendTime."
+            )
+        else:
+            continue
+        error_count += 1
+        if error_count <= RECORD_ERRORS_MAX:
+            errors.append(RecordError(index, problem))
+    if errors:
+        raise RecordValidationError(code, _summary(code, errors, error_count), errors)
+
+
+def _described(record: Record, batch: RecordBatch, rules: RecordRules) -> str:
+    """Return a record as Kafka's text names it, which depends on how it had to read the batch."""
+    is_packed = batch.compression is not Compression.NONE
+    is_partial = is_packed and _has_wanted_compression(batch, rules)
+    absent = -1 if is_partial else 0
+    key, value = (absent if part is None else len(part) for part in (record.key, record.value))
+    return (
+        f"{'Partial' if is_partial else ''}DefaultRecord(offset={record.offset}, "
+        f"timestamp={record.timestamp}, key={key} bytes, value={value} bytes)"
+    )
+
+
+def _summary(code: ErrorCode, errors: Sequence[RecordError], error_count: int) -> str:
+    if code is ErrorCode.INVALID_TIMESTAMP:
+        return "One or more records have been rejected due to invalid timestamp"
+    shown = ", ".join(str(error) for error in errors[:SHOWN_ERRORS_MAX])
+    return (
+        f"One or more records have been rejected due to {error_count} record errors in total, "
+        f"and only showing the first three errors at most: [{shown}]"
+    )
+
+
+def _has_wanted_compression(batch: RecordBatch, rules: RecordRules) -> bool:
+    return rules.compression is None or rules.compression is batch.compression
+
+
+def _may_stay(batch: RecordBatch, summary: RecordSummary, rules: RecordRules) -> bool:
+    """Return whether the records may stay as they are written."""
+    is_wanted = _has_wanted_compression(batch, rules)
+    if batch.compression is Compression.NONE:
+        # Nobody looks for control records in packed bytes.
+        return is_wanted or batch.is_control
+    return is_wanted and summary.is_numbered
+
+
+def _patched(
+    batch: RecordBatch, summary: RecordSummary, rules: RecordRules, now_ms: int
+) -> InspectedBatch:
+    """Return the batch with another header."""
+    data = bytearray(batch.data)
+    highest = _max_timestamp(summary.latest, rules, now_ms)
+    is_log_append_time = rules.timestamp_type is TimestampType.LOG_APPEND_TIME
+    if batch.is_log_append_time != is_log_append_time or batch.max_timestamp != highest:
+        _set_max_timestamp(data, batch.attributes, highest, rules.timestamp_type)
+    shift = summary.record_count - 1 - batch.last_offset_delta
+    return InspectedBatch(data, highest, is_rewritten=False, shift=shift)
+
+
+def _max_timestamp(latest: int, rules: RecordRules, now_ms: int) -> int:
+    if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return now_ms
+    return max(NO_TIMESTAMP, latest)
+
+
+def _set_max_timestamp(
+    data: bytearray, attributes: int, highest: int, timestamp_type: TimestampType
+) -> None:
+    """Set timestamp type and highest timestamp; attributes that have no meaning are lost."""
+    attributes &= _KEPT_ATTRIBUTES
+    if timestamp_type is TimestampType.LOG_APPEND_TIME:
+        attributes |= LOG_APPEND_TIME
+    _ATTRIBUTES.pack_into(data, CRC_START, attributes)
+    _MAX_TIMESTAMP.pack_into(data, _MAX_TIMESTAMP_START, highest)
+    _CRC.pack_into(data, _CRC_FIELD_START, crc32c(memoryview(data)[CRC_START:]))
+
+
+def _rewritten(
+    batch: RecordBatch,
+    records: Iterable[Record],
+    summary: RecordSummary,
+    rules: RecordRules,
+    now_ms: int,
+) -> InspectedBatch:
+    """Return a batch of the same records in the topic's compression."""
+    compression = batch.compression if rules.compression is None else rules.compression
+    options = BatchOptions(
+        compression=compression,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        is_transactional=batch.is_transactional,
+    )
+    content = (
+        RecordData(record.value, record.key, record.timestamp, record.headers) for record in records
+    )
+    data = bytearray(build_batch(content, options))
+    highest = _max_timestamp(summary.latest, rules, now_ms)
+    if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        (attributes,) = _ATTRIBUTES.unpack_from(data, CRC_START)
+        _set_max_timestamp(data, attributes, highest, rules.timestamp_type)
+    return InspectedBatch(data, highest, is_rewritten=True)
+
+
+def _rewriting_problem(
+    batch: RecordBatch, summary: RecordSummary, rules: RecordRules
+) -> str | None:
+    """Return why Kafka cannot write a batch anew that it might leave as it is; None if it can."""
+    if batch.compression is not Compression.NONE and _has_wanted_compression(batch, rules):
+        return "packed records that are not numbered from 0"
+    if batch.producer_id == NO_PRODUCER and batch.is_transactional:
+        return "a transaction without a producer id"
+    if batch.has_producer_id and batch.producer_epoch < 0:
+        return f"producer epoch {batch.producer_epoch} of a producer with an id"
+    return f"timestamp {summary.earliest}" if summary.earliest < NO_TIMESTAMP else None

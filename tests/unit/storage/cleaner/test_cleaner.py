@@ -1,0 +1,335 @@
+"""What a pass of the cleaner leaves, at the places where Kafka's cleaner once went wrong."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from tests.support.faulty_files import FaultyFiles
+from tests.unit.peak_memory import peak_memory_below
+from tests.unit.storage.partition_logs import CONFIG, loaded
+
+from kvorum.storage.cleaner.batch_filter import BatchFilter, last_records
+from kvorum.storage.cleaner.cleaned_transactions import CleanedTransactions
+from kvorum.storage.cleaner.cleaner import Cleaner, Pass
+from kvorum.storage.cleaner.offset_map import OffsetMap
+from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.log.log_loader import LogCheckpoint
+from kvorum.storage.log.producer_state import ProducerState
+from kvorum.storage.log.transaction_index import AbortedTransaction
+from kvorum.wire.messages.end_txn_marker import EndTxnMarker
+from kvorum.wire.records import (
+    BatchOptions,
+    Compression,
+    ControlRecord,
+    ControlRecordType,
+    RecordBatch,
+    RecordData,
+    build_batch,
+    encode_control_record,
+    read_batches,
+)
+from kvorum.wire.records.legacy import read_entries
+
+GAPS: Final = replace(CONFIG, segment_bytes=10_000, may_have_gaps=True)
+ABORT, COMMIT = ControlRecordType.ABORT, ControlRecordType.COMMIT
+START_MS: Final = 1_000_000
+RETENTION_MS: Final = 500
+
+
+class World:
+    """A log with its producers, and passes over it; offsets count up from 0."""
+
+    def __init__(self) -> None:
+        self.files = FaultyFiles()
+        self.log = loaded(self.files, LogCheckpoint(), GAPS).log
+        self.now = START_MS
+        self.clean_to = 0
+        self.producers = ProducerState(10**9)
+        self._sequences: dict[tuple[int, int], int] = {}
+
+    def data(
+        self,
+        *records: tuple[bytes | None, bytes | None],
+        producer: int = -1,
+        epoch: int = 0,
+        is_transactional: bool = False,
+        offset: int | None = None,
+    ) -> None:
+        """Append a batch of keys and values."""
+        sequence = self._sequences.get((producer, epoch), 0)
+        self._sequences[producer, epoch] = sequence + len(records)
+        options = BatchOptions(
+            base_offset=self.log.log_end_offset if offset is None else offset,
+            partition_leader_epoch=0,
+            producer_id=producer,
+            producer_epoch=-1 if producer < 0 else epoch,
+            base_sequence=-1 if producer < 0 else sequence,
+            is_transactional=is_transactional,
+        )
+        content = [RecordData(value, key, self.now) for key, value in records]
+        self._append(build_batch(content, options))
+
+    def end(self, producer: int, kind: ControlRecordType) -> None:
+        """Append the marker that ends a transaction."""
+        marker = encode_control_record(ControlRecord(kind, EndTxnMarker(coordinator_epoch=1)), 7)
+        options = BatchOptions(
+            base_offset=self.log.log_end_offset,
+            partition_leader_epoch=0,
+            producer_id=producer,
+            producer_epoch=0,
+            is_transactional=True,
+            is_control=True,
+        )
+        self._append(build_batch([marker], options))
+
+    def _append(self, data: bytes) -> None:
+        self.log.append(data)
+        (batch,) = read_batches(data)
+        if batch.producer_id < 0:
+            return
+        ended = self.producers.append(batch, AppendOrigin.REPLICATION)
+        if ended is None:
+            return
+        if ended.is_aborted:
+            stable = self.producers.last_stable_offset(ended)
+            index = self.log.segments[-1].transaction_index
+            index.append(
+                AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
+            )
+        self.producers.complete(ended)
+
+    def clean(self, *, slots: int = 1000, later_ms: int = 0, is_rolled: bool = True) -> None:
+        """Clean all there is, after some time; a batch of no use follows in a new segment."""
+        self.now += later_ms
+        if is_rolled:
+            self.log.roll()
+            self.data((b"filler", b""))
+        keys = OffsetMap(size_bytes=24 * slots, load_factor=0.9)
+        work = Pass(
+            first_dirty_offset=self.clean_to,
+            first_uncleanable_offset=self.log.segments[-1].base_offset,
+            last_records=last_records(self.producers.entries),
+            delete_retention_ms=RETENTION_MS,
+            now_ms=self.now,
+        )
+        self.clean_to = Cleaner(keys, files=self.files).clean(self.log, work).end_offset
+
+    def batches(self) -> list[RecordBatch]:
+        """Return the batches of all segments but the active one."""
+        data = b"".join(one.file.read_at(0, one.size) for one in self.log.segments[:-1])
+        return list(read_batches(data))
+
+    def offsets(self) -> list[int]:
+        """Return the offsets of the records there."""
+        return [record.offset for batch in self.batches() for record in batch.records()]
+
+
+def test_a_key_like_that_of_a_marker_removes_no_marker() -> None:
+    """KAFKA-14055."""
+    world = World()
+    world.data((b"a", b"1"), producer=5, is_transactional=True)
+    world.end(5, COMMIT)
+    world.data((b"\x00\x00\x00\x01", b"a user's"))
+    world.data((b"b", b"2"), producer=6, is_transactional=True)
+    world.end(6, COMMIT)
+    world.clean()
+    assert world.offsets() == [0, 1, 2, 3, 4]
+
+
+def test_an_aborted_transaction_over_three_segments_goes() -> None:
+    """KAFKA-8351."""
+    world = World()
+    for number in range(3):
+        world.data((b"aborted %d" % number, b"x"), producer=5, is_transactional=True)
+        world.data((b"kept %d" % number, b"y"))
+        if number < 2:
+            world.log.roll()
+    world.end(5, ABORT)
+    world.data((b"next", b""), producer=5, is_transactional=True)
+    world.clean()
+    assert world.offsets() == [1, 3, 5, 6, 7]
+    assert [one.producer_id for one in world.log.segments[0].transaction_index.entries] == [5]
+
+
+def test_a_marker_stays_as_long_as_data_of_its_transaction_does() -> None:
+    """KAFKA-13727: data and marker are in different segments, and cleaned in different passes."""
+    world = World()
+    world.data((b"a", b"1"), producer=5, is_transactional=True)
+    world.log.roll()
+    world.data((b"b", b"2"), producer=5, is_transactional=True)
+    world.end(5, COMMIT)
+    world.data((b"later", b""), producer=5)
+    for _ in range(4):
+        world.clean(later_ms=RETENTION_MS)
+        assert world.offsets()[:3] == [0, 1, 2]
+    world.data((b"a", b""), (b"b", b""))
+    # In this pass the data is still there, in the next it is not, and a horizon begins.
+    world.clean()
+    assert 2 in world.offsets()
+    world.clean()
+    assert 2 in world.offsets()
+    world.clean(later_ms=RETENTION_MS)
+    assert 2 not in world.offsets()
+
+
+def test_the_end_of_what_was_cleaned_is_still_said() -> None:
+    """KAFKA-17076: the last batch of a pass stays, empty if need be."""
+    world = World()
+    world.data((b"a", b"1"))
+    world.data((None, b"without a key"))
+    world.clean()
+    assert [(one.base_offset, one.record_count) for one in world.batches()] == [(0, 1), (1, 0)]
+    world.clean()
+    assert [one.base_offset for one in world.batches()] == [0, 2]
+
+
+def test_old_messages_become_batches_and_the_end_is_said_where_nothing_is_left() -> None:
+    """Kafka's cleaner fails there (IllegalStateException)."""
+    module: Any = importlib.import_module("aiokafka.record.legacy_records")
+    builder = module.LegacyRecordBatchBuilder(1, int(Compression.GZIP), 1 << 20)
+    for offset, key in enumerate((b"a", b"b", b"a", None)):
+        builder.append(offset, timestamp=START_MS, key=key, value=b"%d" % offset)
+    wrapper = bytearray(builder.build())
+    wrapper[7] = 3
+    world = World()
+    world.log.append(bytes(wrapper))
+    (alone,) = read_entries(builder_of_one(module, None))
+    world.log.append((4).to_bytes(8, "big") + bytes(alone.data[8:]))
+    world.clean()
+    first, last = world.batches()
+    assert (first.magic, first.base_offset, first.last_offset) == (2, 1, 2)
+    assert first.compression is Compression.GZIP
+    assert [(one.offset, one.key, one.value) for one in first.records()] == [
+        (1, b"b", b"1"),
+        (2, b"a", b"2"),
+    ]
+    assert (last.base_offset, last.record_count) == (4, 0)
+
+
+def builder_of_one(module: Any, key: bytes | None) -> bytes:
+    builder = module.LegacyRecordBatchBuilder(1, 0, 1 << 20)
+    builder.append(0, timestamp=START_MS, key=key, value=b"value")
+    return bytes(builder.build())
+
+
+def test_a_segment_of_empty_batches_is_cleaned() -> None:
+    """KAFKA-7385."""
+    world = World()
+    for producer in (5, 6):
+        world.data((None, b"x"), producer=producer)
+    world.clean()
+    assert [one.record_count for one in world.batches()] == [0, 0]
+    world.clean()
+    assert [one.record_count for one in world.batches()] == [0, 0, 1]
+
+
+def test_empty_batches_of_older_epochs_go() -> None:
+    """KAFKA-8335."""
+    world = World()
+    for epoch in range(4):
+        world.data((b"same", b"%d" % epoch), producer=5, epoch=epoch)
+        world.clean()
+    kept = [one.producer_epoch for one in world.batches() if one.producer_id == 5]
+    assert kept == [3]
+
+
+def test_segments_far_apart_are_not_joined() -> None:
+    """KAFKA-6264, KAFKA-12889: an index holds 2³¹ offsets; an empty segment is joined anyway."""
+    world = World()
+    world.data((b"a", b"1"))
+    world.log.roll()
+    world.data((b"x", b"old"), offset=2**31)
+    world.log.roll()
+    world.data((b"x", b"new"), offset=2**32)
+    world.clean()
+    assert [one.base_offset for one in world.log.segments] == [0, 1, 2**31 + 1, 2**32 + 1]
+    assert [one.size > 0 for one in world.log.segments] == [True, False, True, True]
+    world.clean()
+    assert [one.base_offset for one in world.log.segments[:2]] == [0, 2**31 + 1]
+    assert world.offsets() == [0, 2**32, 2**32 + 1]
+
+
+def test_a_tombstone_goes_in_a_pass_after_its_horizon() -> None:
+    """KIP-534."""
+    world = World()
+    world.data((b"k", b"1"))
+    world.data((b"k", None))
+    world.data((b"other", b"1"))
+    world.clean()
+    assert world.offsets() == [1, 2]
+    horizon = world.batches()[0].delete_horizon_ms
+    assert horizon == world.now + RETENTION_MS
+    before = bytes(world.batches()[0].data)
+    world.clean(later_ms=RETENTION_MS - 1)
+    assert bytes(world.batches()[0].data) == before
+    world.clean(later_ms=1)
+    assert 1 not in world.offsets()
+
+
+def test_a_full_map_ends_the_pass_within_a_batch() -> None:
+    world = World()
+    world.data(*((b"key %d" % number, b"old") for number in range(6)))
+    world.data(*((b"key %d" % number, b"new") for number in range(6)))
+    world.clean(slots=5)
+    assert world.clean_to == 4
+    assert world.offsets() == list(range(12))
+    seen: list[int] = []
+    while world.clean_to < 12:
+        world.clean(slots=5, is_rolled=False)
+        seen.append(world.clean_to)
+    assert seen == [8, 12]
+    assert world.offsets() == list(range(6, 12))
+
+
+def test_dirty_records_below_a_gap_are_all_mapped() -> None:
+    """The clean part ends where the next segment begins, though no batch reaches it."""
+    world = World()
+    world.data((b"a", b"1"))
+    world.log.roll()
+    world.data((b"a", b"2"), offset=100)
+    # This batch begins a segment of its own, which is named after it.
+    world.data((b"filler", b""), offset=2**31 + 500)
+    world.clean(is_rolled=False)
+    assert world.clean_to == 2**31 + 500
+    assert world.offsets() == [100]
+
+
+def test_a_cleaned_segment_is_as_old_as_the_last_of_its_sources() -> None:
+    """Retention by age asks for it where no record has a timestamp."""
+    world = World()
+    for number in range(2):
+        world.data((b"key", b""))
+        world.log.segments[-1].set_modified_ms(100 + number)
+        world.log.roll()
+    world.data((b"key", b""))
+    world.log.segments[-1].set_modified_ms(200)
+    world.clean()
+    assert [one.modified_ms for one in world.log.segments] == [200, 0]
+
+
+@pytest.mark.slow
+def test_the_records_of_a_large_batch_are_not_all_objects_at_once() -> None:
+    """A few KiB of packed bytes may be hundreds of thousands of records."""
+    count = 100_000
+    options = BatchOptions(partition_leader_epoch=0, compression=Compression.ZSTD)
+    data = build_batch([RecordData(b"v", b"k", START_MS)] * count, options)
+    (batch,) = read_batches(data)
+    keys = OffsetMap(size_bytes=1000, load_factor=0.9)
+    keys.put(b"k", count - 1)
+    keys.latest_offset = count - 1
+    rules = BatchFilter(
+        offset_map=keys,
+        transactions=CleanedTransactions(),
+        last_records={},
+        end_offset=count,
+        now_ms=START_MS,
+        delete_retention_ms=RETENTION_MS,
+    )
+    with peak_memory_below(6_000_000):
+        kept = rules.filtered(batch)
+    assert kept is not None
+    (left,) = next(iter(read_batches(kept))).records()
+    assert left.offset == count - 1

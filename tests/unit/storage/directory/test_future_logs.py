@@ -1,0 +1,299 @@
+"""The logs of replicas that move from one log directory to another."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+from tests.support.faulty_files import FaultyFiles, PowerCutError
+from tests.unit.storage.topic_logs import (
+    NOW_MS,
+    PARTITION,
+    TOPIC_ID,
+    append,
+    managed,
+    sent,
+    values_in,
+)
+
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.directory.log_manager import LogManager
+from kvorum.storage.directory.partition_directory import future_partition, has_future_name
+from kvorum.storage.errors import CorruptFileError, DiskError, StorageError
+from kvorum.storage.log.producer_state import ProducerError
+from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
+from kvorum.storage.topic_log.unified_log import UnifiedLog
+from kvorum.storage.topic_partition import TopicPartition
+
+HERE, THERE = Path("/here"), Path("/there")
+IDS = {HERE: bytes([1]) * 16, THERE: bytes([2]) * 16}
+PRODUCER = 7
+COUNT = 30
+
+
+def started(
+    files: FaultyFiles, *, assigned: Path = HERE, topic_id: bytes | None = TOPIC_ID
+) -> LogManager:
+    directories: list[LogDirectory] = []
+    for root, identity in IDS.items():
+        files.make_directory(root)
+        shutdown = take_clean_shutdown(root, files)
+        directories.append(LogDirectory(root, identity, files, was_clean=shutdown.was_clean))
+    return managed(directories, {PARTITION: topic_id}.get, lambda _: IDS[assigned])
+
+
+def here_and_there(manager: LogManager) -> tuple[LogDirectory, LogDirectory]:
+    here, there = manager.directories
+    return here, there
+
+
+def filled(manager: LogManager) -> UnifiedLog:
+    log = manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=IDS[HERE], now_ms=NOW_MS)
+    for number in range(COUNT):
+        append(log, sent(b"%d" % number, sequence=number, producer=PRODUCER))
+    log.update_high_watermark(log.log_end_offset)
+    return log
+
+
+def moving(manager: LogManager) -> UnifiedLog:
+    """Return a future log in the other directory that has everything."""
+    log = manager.get_log(PARTITION) or filled(manager)
+    manager.prefer(PARTITION, manager.directories[1])
+    future = manager.create_future_log(PARTITION, TOPIC_ID, now_ms=NOW_MS)
+    copy(log, future)
+    return future
+
+
+def copy(log: UnifiedLog, future: UnifiedLog) -> None:
+    while future.log_end_offset < log.log_end_offset:
+        records = log.read(future.log_end_offset, 1 << 20, end_offset=log.log_end_offset)
+        future.append_as_follower(records, leader_epoch=0, now_ms=NOW_MS)
+    future.update_high_watermark(log.high_watermark)
+
+
+def moved(manager: LogManager) -> UnifiedLog:
+    return manager.replace_current_with_future_log(PARTITION, TOPIC_ID, now_ms=NOW_MS)
+
+
+def test_a_future_log_takes_the_place_of_the_current_one() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    old = filled(manager)
+    written = values_in(old)
+    moving(manager)
+    (name,) = files.list_directories(THERE)
+    assert future_partition(name) == PARTITION
+    log = moved(manager)
+    assert (manager.get_log(PARTITION), manager.future_log(PARTITION)) == (log, None)
+    assert values_in(log) == written
+    assert log.high_watermark == COUNT
+    assert old.is_closed
+    assert files.list_directories(THERE) == ["topic-0"]
+    (deleted,) = files.list_directories(HERE)
+    assert deleted.startswith("topic-0.")
+    assert deleted.endswith("-delete")
+    # The log knows its producers, and goes on.
+    assert append(log, sent(b"29", sequence=29, producer=PRODUCER)).first_offset == 29
+    with pytest.raises(ProducerError):
+        append(log, sent(b"31", sequence=31, producer=PRODUCER))
+    assert append(log, sent(b"30", sequence=30, producer=PRODUCER)).first_offset == 30
+    assert manager.delete_logs(now_ms=NOW_MS + 50) == 1
+    assert files.list_directories(HERE) == []
+
+
+def test_a_move_goes_on_after_a_start() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    moving(manager)
+    append(manager.directories[0].logs[PARTITION], sent(b"later"))
+    manager.shutdown(broker_epoch=3)
+    again = started(files)
+    current, future = again.get_log(PARTITION), again.future_log(PARTITION)
+    assert current is not None
+    assert future is not None
+    assert (current.log_end_offset, future.log_end_offset) == (COUNT + 1, COUNT)
+    assert future.high_watermark == COUNT
+    copy(current, future)
+    assert len(values_in(moved(again))) == COUNT + 1
+
+
+def test_a_start_goes_on_with_a_move_that_the_controller_knows_of() -> None:
+    """What came after the copy is in the current log alone; Kafka's drops that log here."""
+    files = FaultyFiles()
+    manager = started(files)
+    moving(manager)
+    append(manager.directories[0].logs[PARTITION], sent(b"later"))
+    manager.shutdown(broker_epoch=3)
+    again = started(files, assigned=THERE)
+    current = again.get_log(PARTITION)
+    assert current is not None
+    assert values_in(current)[-1] == b"later"
+    assert again.future_log(PARTITION) is not None
+
+
+def test_a_future_log_without_a_current_one_takes_its_place() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    moving(manager)
+    manager.shutdown(broker_epoch=3)
+    files.remove_directory(HERE / "topic-0")
+    elsewhere = started(files)
+    assert elsewhere.get_log(PARTITION) is None
+    elsewhere.shutdown(broker_epoch=3)
+    log = started(files, assigned=THERE).get_log(PARTITION)
+    assert log is not None
+    assert len(values_in(log)) == COUNT
+    assert files.list_directories(THERE) == ["topic-0"]
+
+
+def test_a_cancelled_move_leaves_nothing() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    moving(manager)
+    manager.checkpoint_high_watermarks()
+    manager.async_delete_future(PARTITION, now_ms=NOW_MS)
+    assert manager.future_log(PARTITION) is None
+    assert manager.delete_logs(now_ms=NOW_MS + 50) == 1
+    assert files.list_directories(THERE) == []
+    assert len(values_in(moving(manager))) == COUNT
+
+
+def test_a_deleted_partition_takes_its_future_log_with_it() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    moving(manager)
+    manager.async_delete(PARTITION, now_ms=NOW_MS)
+    assert (manager.get_log(PARTITION), manager.future_log(PARTITION)) == (None, None)
+    assert manager.delete_logs(now_ms=NOW_MS + 50) == 2
+
+
+def test_the_future_log_of_another_topic_is_set_aside() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    moving(manager)
+    manager.shutdown(broker_epoch=3)
+    assert started(files, topic_id=None).future_log(PARTITION) is None
+    (stray,) = files.list_directories(THERE)
+    assert stray.endswith("-stray")
+
+
+def test_a_new_log_goes_to_the_preferred_directory() -> None:
+    manager = started(FaultyFiles())
+    here, there = here_and_there(manager)
+    manager.prefer(PARTITION, there)
+    log = manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=here.id, now_ms=NOW_MS)
+    assert there.logs == {PARTITION: log}
+
+
+def test_no_future_log_is_made_while_a_directory_is_offline() -> None:
+    manager = started(FaultyFiles())
+    filled(manager)
+    manager.prefer(PARTITION, manager.directories[1])
+    manager.has_offline_log_dirs = True
+    with pytest.raises(StorageError, match="offline"):
+        manager.create_future_log(PARTITION, TOPIC_ID, now_ms=NOW_MS)
+
+
+def test_deleted_records_stay_deleted_in_the_next_directory() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    future = moving(manager)
+    future.delete_records(17, now_ms=NOW_MS)
+    moved(manager)
+    log = started(files, assigned=THERE).get_log(PARTITION)
+    assert log is not None
+    assert log.log_start_offset == 17
+
+
+def test_two_current_logs_are_one_where_the_metadata_has_the_replica() -> None:
+    for assigned in (HERE, THERE):
+        files = FaultyFiles()
+        manager = started(files)
+        moving(manager)
+        manager.shutdown(broker_epoch=3)
+        (name,) = files.list_directories(THERE)
+        files.rename(THERE / name, THERE / "topic-0")
+        log = started(files, assigned=assigned).get_log(PARTITION)
+        assert log is not None
+        assert files.list_directories(assigned) == ["topic-0"]
+        (other,) = {HERE, THERE} - {assigned}
+        (aside,) = files.list_directories(other)
+        assert aside.endswith("-stray")
+
+
+def test_a_process_that_ends_while_a_log_is_replaced_leaves_the_whole_log() -> None:
+    """Whatever call to the disk it ends before: the next start has every record."""
+    for number in count(1):
+        files = FaultyFiles()
+        manager = started(files)
+        written = values_in(filled(manager))
+        moving(manager)
+        files.calls_until_power_cut = number
+        try:
+            moved(manager)
+        except PowerCutError:
+            pass
+        else:
+            assert number > 10
+            return
+        files.calls_until_power_cut = None
+        again = started(files.after_process_crash(), assigned=THERE)
+        found = again.get_log(PARTITION)
+        assert found is not None, number
+        assert values_in(found) == written, number
+        future = again.future_log(PARTITION)
+        if future is not None:
+            copy(found, future)
+            assert values_in(moved(again)) == written, number
+
+
+def test_a_replacement_that_fails_leaves_the_current_log() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    log = filled(manager)
+    moving(manager)
+    files.fail("rename", 1)
+    with pytest.raises(DiskError):
+        moved(manager)
+    assert manager.get_log(PARTITION) is log
+    assert len(values_in(log)) == COUNT
+
+
+def test_a_replaced_log_that_cannot_be_put_aside_is_not_used_again() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    old = filled(manager)
+    moving(manager)
+    files.fail("rename", renames_up_to_the_replaced_log())
+    log = moved(manager)
+    assert manager.get_log(PARTITION) is log
+    assert manager.directory_of(PARTITION) is manager.directories[1]
+    assert old.is_closed
+    assert "topic-0" in files.list_directories(HERE)
+
+
+def renames_up_to_the_replaced_log() -> int:
+    """Return which rename is that of the current log's directory; checkpoints are renamed too."""
+    files = FaultyFiles()
+    manager = started(files)
+    moving(manager)
+    files.calls.clear()
+    moved(manager)
+    names = [name for operation, name in files.calls if operation == "rename"]
+    return 1 + names.index(str(PARTITION))
+
+
+def test_a_name_that_would_be_too_long_cannot_move() -> None:
+    assert has_future_name(TopicPartition("t" * 213, 0))
+    assert not has_future_name(TopicPartition("t" * 214, 0))
+
+
+def test_two_future_logs_of_a_partition_are_refused() -> None:
+    files = FaultyFiles()
+    manager = started(files)
+    moving(manager)
+    manager.shutdown(broker_epoch=3)
+    files.make_directory(THERE / f"topic-0.{bytes(16).hex()}-future")
+    with pytest.raises(CorruptFileError, match="second"):
+        started(files)

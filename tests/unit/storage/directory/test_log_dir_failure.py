@@ -1,0 +1,151 @@
+"""A log directory that fails is told once, whoever meets the failure, and the others go on."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.faulty_files import FaultyFiles
+from tests.unit.storage.topic_logs import NOW_MS, TOPIC_ID, append, managed, sent, values_in
+
+from kvorum.storage.directory.log_dir_failure_channel import LogDirFailureChannel
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.directory.log_directory_files import LogDirectoryFiles
+from kvorum.storage.directory.log_manager import LogManager
+from kvorum.storage.directory.open_files import OpenFiles
+from kvorum.storage.errors import DiskError, StorageError
+from kvorum.storage.topic_log.unified_log import UnifiedLog
+from kvorum.storage.topic_partition import TopicPartition
+
+FIRST, SECOND = Path("/first"), Path("/second")
+HERE, THERE = TopicPartition("topic", 0), TopicPartition("topic", 1)
+
+
+class TwoDirectories:
+    """Partition 0 is in the first directory, partition 1 in the second."""
+
+    def __init__(self) -> None:
+        self.files = FaultyFiles()
+        self.failures: list[tuple[Path, DiskError]] = []
+        channel = LogDirFailureChannel(lambda path, error: self.failures.append((path, error)))
+        self.directories: list[LogDirectory] = []
+        for number, root in enumerate((FIRST, SECOND)):
+            self.files.make_directory(root)
+            watched = LogDirectoryFiles(self.files, root, channel, OpenFiles(1))
+            self.directories.append(
+                LogDirectory(root, bytes([number]) * 16, watched, was_clean=False)
+            )
+        self.manager: LogManager = managed(self.directories, {HERE: TOPIC_ID, THERE: TOPIC_ID}.get)
+        self.here, self.there = self._created(HERE, 0), self._created(THERE, 1)
+        for log in (self.here, self.there):
+            append(log, sent(b"a"))
+
+    def _created(self, partition: TopicPartition, number: int) -> UnifiedLog:
+        return self.manager.get_or_create_log(
+            partition, TOPIC_ID, directory_id=bytes([number]) * 16, now_ms=NOW_MS
+        )
+
+
+def read(two: TwoDirectories) -> None:
+    values_in(two.there)
+
+
+def write(two: TwoDirectories) -> None:
+    append(two.there, sent(b"b"))
+
+
+def flush(two: TwoDirectories) -> None:
+    two.there.flush()
+
+
+def delete(two: TwoDirectories) -> None:
+    two.manager.async_delete(THERE, now_ms=NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("operation", "work"),
+    [("read", read), ("write", write), ("sync", flush), ("rename", delete)],
+)
+def test_whatever_the_disk_refuses_is_told(
+    operation: str, work: Callable[[TwoDirectories], None]
+) -> None:
+    two = TwoDirectories()
+    two.files.fail(operation, 1)
+    with pytest.raises(StorageError):
+        work(two)
+    ((path, error),) = two.failures
+    assert path == SECOND
+    assert error.errno == errno.EIO
+    assert error.file is not None
+    assert SECOND in error.file.parents
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told() -> None:
+    two = TwoDirectories()
+    two.files.fail("sync", 1)
+    with pytest.raises(StorageError):
+        two.manager.checkpoint_recovery_points()
+    assert [path for path, _ in two.failures] == [FIRST]
+
+
+def test_a_second_failure_is_no_news() -> None:
+    two = TwoDirectories()
+    for _ in range(2):
+        two.files.fail("read", 1)
+        with pytest.raises(StorageError):
+            read(two)
+    assert [path for path, _ in two.failures] == [SECOND]
+
+
+def test_a_file_that_is_only_looked_for_is_no_failure() -> None:
+    two = TwoDirectories()
+    with pytest.raises(FileNotFoundError):
+        two.directories[0].files.open(FIRST / "nothing", read_only=True)
+    assert two.failures == []
+
+
+def test_the_other_directory_goes_on_without_the_failed_one() -> None:
+    two = TwoDirectories()
+    two.manager.handle_log_dir_failure(two.directories[1])
+    assert two.manager.get_log(THERE) is None
+    assert two.manager.has_offline_log_dirs
+    assert two.there.is_closed
+    append(two.here, sent(b"b"))
+    assert values_in(two.here) == [b"a", b"b"]
+    two.manager.shutdown(broker_epoch=3)
+    marks = [path for path in two.files.names if path.name == ".kafka_cleanshutdown"]
+    assert [path.parent for path in marks] == [FIRST]
+
+
+def test_a_directory_that_cannot_be_loaded_is_left_out() -> None:
+    two = TwoDirectories()
+    two.manager.abandon()
+    two.files.fail("open", 1)
+    again = managed(two.directories, {HERE: TOPIC_ID, THERE: TOPIC_ID}.get)
+    assert [one.path for one in again.directories] == [SECOND]
+    assert again.get_log(HERE) is None
+    found = again.get_log(THERE)
+    assert found is not None
+    assert values_in(found) == [b"a"]
+
+
+def test_a_start_without_any_directory_fails() -> None:
+    two = TwoDirectories()
+    two.manager.abandon()
+    two.files.fail("open", 1)
+    with pytest.raises(DiskError):
+        managed(two.directories[:1], {HERE: TOPIC_ID}.get)
+
+
+def test_no_log_is_made_for_one_that_may_be_in_an_offline_directory() -> None:
+    """KAFKA-16234: it would be empty, and take the place of what is acknowledged."""
+    two = TwoDirectories()
+    online, failed = (directory.id for directory in two.directories)
+    two.manager.handle_log_dir_failure(two.directories[1])
+    with pytest.raises(StorageError, match="offline"):
+        two.manager.get_or_create_log(THERE, TOPIC_ID, directory_id=failed, now_ms=NOW_MS)
+    assert two.manager.get_log(THERE) is None
+    made = two.manager.get_or_create_log(THERE, TOPIC_ID, directory_id=online, now_ms=NOW_MS)
+    assert made.log_end_offset == 0

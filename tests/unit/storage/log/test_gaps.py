@@ -1,0 +1,171 @@
+"""Logs with gaps between batches, as compaction and followers of compacted leaders have them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from tests.support.batch_maker import make_batch
+from tests.support.faulty_files import FaultyFiles
+from tests.unit.storage.partition_logs import CONFIG, HERE, clean, crashed, loaded
+
+from kvorum.storage.errors import CorruptLogError, InvalidAppendError
+from kvorum.storage.log.batch_header import read_header
+from kvorum.storage.log.log_loader import LoadedLog, LogCheckpoint
+from kvorum.storage.log.partition_log import PartitionLog
+
+GAPS = replace(CONFIG, may_have_gaps=True)
+SEEDS = range(12)
+
+
+def random_batches(random: Random, count: int = 24) -> list[bytes]:
+    batches: list[bytes] = []
+    offset = 0
+    for _ in range(count):
+        offset += random.choice((0, 0, 1, 5, 40))
+        values = tuple(bytes(random.randrange(40)) for _ in range(random.choice((1, 1, 3))))
+        batches.append(make_batch(offset, values=values, timestamp=1_000 + random.randrange(50)))
+        offset += len(values)
+    return batches
+
+
+def opened(files: FaultyFiles, checkpoint: LogCheckpoint | None = None) -> LoadedLog:
+    return loaded(files, checkpoint or LogCheckpoint(), GAPS)
+
+
+def filled(files: FaultyFiles, batches: list[bytes]) -> PartitionLog:
+    log = opened(files).log
+    for batch in batches:
+        log.append(batch)
+    return log
+
+
+def end_of(batches: list[bytes]) -> int:
+    return read_header(batches[-1]).next_offset if batches else 0
+
+
+def check_reads(log: PartitionLog, batches: list[bytes]) -> None:
+    """Check that a read from any offset begins with the first batch that ends there or behind."""
+    for offset in range(log.log_start_offset, log.log_end_offset):
+        rest = [batch for batch in batches if read_header(batch).next_offset > offset]
+        assert bytes(log.read(offset, 1)) == b"".join(rest[:1])
+        wanted = b"".join(rest)
+        data = bytes(log.read(offset, 500))
+        assert wanted.startswith(data)
+        assert bool(data) == bool(rest)
+    assert not log.read(log.log_end_offset, 500)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_any_offset_is_read_before_and_after_a_restart(seed: int) -> None:
+    batches = random_batches(Random(seed))
+    files = FaultyFiles()
+    log = filled(files, batches)
+    check_reads(log, batches)
+    log.close()
+    check_reads(opened(files.after_process_crash(), clean(end_of(batches))).log, batches)
+    check_reads(opened(files.after_process_crash()).log, batches)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_truncated_log_ends_with_its_last_batch(seed: int) -> None:
+    batches = random_batches(Random(seed))
+    for cut in range(0, end_of(batches) + 1, 17):
+        files = FaultyFiles()
+        log = filled(files, batches)
+        log.flush()
+        end_offset = log.truncate_to(cut, now_ms=0)
+        kept = [batch for batch in batches if read_header(batch).next_offset <= cut]
+        assert end_of(kept) <= end_offset <= cut
+        assert log.recovery_point == end_offset
+        check_reads(log, kept)
+        again = opened(files.after_process_crash(), crashed(end_offset)).log
+        check_reads(again, kept)
+        again.append(make_batch(cut + 3, epoch=9))
+        assert bytes(again.read(end_offset, 1)) == make_batch(cut + 3, epoch=9)
+
+
+def test_a_segment_that_begins_behind_a_gap_is_named_after_its_first_batch() -> None:
+    files = FaultyFiles()
+    log = opened(files).log
+    log.append(make_batch(0, values=(bytes(500),)))
+    log.append(make_batch(77, values=(bytes(500),)))
+    assert [segment.base_offset for segment in log.segments] == [0, 77]
+    assert bytes(log.read(5, 1)) == make_batch(77, values=(bytes(500),))
+
+
+def test_a_gap_at_the_end_is_no_damage() -> None:
+    """The active segment is empty and begins above the last batch that compaction left."""
+    files = FaultyFiles()
+    log = opened(files).log
+    log.append(make_batch(0, values=(bytes(500),)))
+    log.append(make_batch(77, values=(bytes(500),)))
+    log.truncate_to(77, now_ms=0)
+    assert log.log_end_offset == 77
+    assert not log.read(3, 100)
+
+
+@pytest.mark.parametrize("is_cleanly_closed", [True, False])
+def test_batches_that_go_back_are_damage(*, is_cleanly_closed: bool) -> None:
+    files = FaultyFiles()
+    log = filled(files, [make_batch(0), make_batch(5), make_batch(9)])
+    log.close()
+    content = files.names[HERE / "00000000000000000000.log"].content
+    content[len(make_batch(0)) + 7] = 11
+    checkpoint = clean(10) if is_cleanly_closed else crashed(10)
+    with pytest.raises(CorruptLogError):
+        opened(files, checkpoint).log.read(1, 1)
+
+
+def test_a_last_segment_that_lost_its_last_batch_is_damage_after_a_clean_shutdown() -> None:
+    files = FaultyFiles()
+    log = filled(files, [make_batch(0), make_batch(5), make_batch(9)])
+    log.close()
+    del files.names[HERE / "00000000000000000000.log"].content[-len(make_batch(9)) :]
+    with pytest.raises(CorruptLogError, match="end at offset 6, not at 10"):
+        opened(files, clean(10)).log.read(0, 1)
+
+
+def test_an_appended_batch_may_not_begin_below_the_end() -> None:
+    log = filled(FaultyFiles(), [make_batch(5)])
+    with pytest.raises(InvalidAppendError):
+        log.append(make_batch(5))
+
+
+def test_a_log_without_gaps_takes_none_as_before() -> None:
+    files = FaultyFiles()
+    strict = loaded(files).log
+    strict.append(make_batch(0))
+    with pytest.raises(InvalidAppendError):
+        strict.append(make_batch(2))
+    other = FaultyFiles()
+    log = filled(other, [make_batch(0), make_batch(5)])
+    log.close()
+    with pytest.raises(CorruptLogError):
+        loaded(other.after_process_crash(), clean(6)).log.read(0, 1)
+    with pytest.raises(CorruptLogError, match="instead of 1"):
+        loaded(other.after_process_crash(), crashed(6))
+
+
+@pytest.mark.parametrize("kept", range(8))
+def test_a_segment_that_outlived_the_end_of_the_one_before_goes_unless_compaction_made_the_gap(
+    kept: int,
+) -> None:
+    """Each segment reaches the disk when the operating system likes, until it is flushed."""
+    files = FaultyFiles()
+    batches = [make_batch(offset) for offset in range(12)]
+    first = filled(files, batches).segments[0]
+    size = len(batches[0])
+    files = files.after_process_crash()
+    del files.names[first.path].content[kept * size :]
+    assert first.end_offset == 8
+
+    assert opened(files.after_process_crash()).log.log_end_offset == 12
+    cut = opened(files.after_process_crash(), LogCheckpoint(is_compacted=False))
+    check_reads(cut.log, batches[:kept])
+    assert cut.log.log_end_offset == kept
+    cut.log.append(batches[kept])
+
+    durable = LogCheckpoint(is_compacted=False, recovery_point=kept + 1)
+    assert opened(files.after_process_crash(), durable).log.log_end_offset == 12

@@ -1,0 +1,173 @@
+"""Batches that begin a transaction: appended with the guard of their verification alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.log.producer_state import ProducerError, ProducerState
+from kvorum.storage.log.verification_state import TransactionAppend, VerificationGuard
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.end_txn_marker import EndTxnMarker
+from kvorum.wire.records import (
+    BatchOptions,
+    ControlRecord,
+    ControlRecordType,
+    RecordBatch,
+    RecordData,
+    build_batch,
+    encode_control_record,
+    read_batches,
+)
+
+PRODUCER = 7
+EXPIRATION_MS = 1000
+
+
+class Log:
+    """A log whose transactional batches have to be verified."""
+
+    def __init__(self) -> None:
+        self.state = ProducerState(EXPIRATION_MS)
+
+    def start(
+        self, *, epoch: int = 0, sequence: int = 0, is_second_version: bool = False, now_ms: int = 0
+    ) -> VerificationGuard | None:
+        return self.state.maybe_start_transaction_verification(
+            PRODUCER,
+            sequence=sequence,
+            epoch=epoch,
+            supports_epoch_bump=is_second_version,
+            now_ms=now_ms,
+        )
+
+    def write(
+        self,
+        guard: VerificationGuard | None,
+        *,
+        sequence: int = 0,
+        epoch: int = 0,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        must_be_verified: bool = True,
+    ) -> ErrorCode:
+        options = self._options(epoch, base_sequence=sequence)
+        batch = _one(build_batch([RecordData(b"v", None, 5)], options))
+        transaction = TransactionAppend(guard, must_be_verified=must_be_verified)
+        return self._append(batch, origin, transaction)
+
+    def end(self, *, epoch: int = 0, version: int = 1) -> ErrorCode:
+        marker = ControlRecord(ControlRecordType.ABORT, EndTxnMarker(coordinator_epoch=1))
+        data = build_batch(
+            [encode_control_record(marker, 5)], self._options(epoch, is_control=True)
+        )
+        transaction = TransactionAppend(transaction_version=version)
+        return self._append(_one(data), AppendOrigin.COORDINATOR, transaction)
+
+    def _options(
+        self, epoch: int, *, base_sequence: int = -1, is_control: bool = False
+    ) -> BatchOptions:
+        return BatchOptions(
+            base_offset=self.state.end_offset,
+            producer_id=PRODUCER,
+            producer_epoch=epoch,
+            base_sequence=base_sequence,
+            is_transactional=True,
+            is_control=is_control,
+        )
+
+    def _append(
+        self, batch: RecordBatch, origin: AppendOrigin, transaction: TransactionAppend
+    ) -> ErrorCode:
+        try:
+            ended = self.state.append(batch, origin, transaction)
+        except ProducerError as error:
+            return error.code
+        if ended is not None:
+            self.state.complete(ended)
+        return ErrorCode.NONE
+
+
+def _one(data: bytes) -> RecordBatch:
+    return next(iter(read_batches(data)))
+
+
+@pytest.mark.parametrize("origin", [AppendOrigin.CLIENT, AppendOrigin.COORDINATOR])
+def test_the_first_batch_of_a_transaction_needs_its_guard(origin: AppendOrigin) -> None:
+    log = Log()
+    assert log.write(None, origin=origin) is ErrorCode.INVALID_TXN_STATE
+    guard = log.start()
+    assert guard is not None
+    assert log.write(None, origin=origin) is ErrorCode.INVALID_TXN_STATE
+    assert log.write(VerificationGuard(), origin=origin) is ErrorCode.INVALID_TXN_STATE
+    assert log.write(guard, origin=origin) is ErrorCode.NONE
+    assert log.start() is None, "the transaction is open"
+    assert log.write(None, sequence=1, origin=origin) is ErrorCode.NONE
+
+
+def test_nothing_has_to_be_verified_where_that_is_switched_off_or_a_leader_has_done_it() -> None:
+    assert Log().write(None, must_be_verified=False) is ErrorCode.NONE
+    assert Log().write(None, origin=AppendOrigin.REPLICATION) is ErrorCode.NONE
+
+
+def test_batches_that_wait_at_the_same_time_have_one_guard() -> None:
+    log = Log()
+    assert log.start(sequence=0) is log.start(sequence=3)
+
+
+def test_a_marker_between_verification_and_append_makes_the_guard_void() -> None:
+    log = Log()
+    guard = log.start()
+    assert log.end() is ErrorCode.NONE
+    assert log.write(guard) is ErrorCode.INVALID_TXN_STATE
+    again = log.start()
+    assert again is not guard
+    assert log.write(guard) is ErrorCode.INVALID_TXN_STATE, "the answer was about another one"
+    assert log.write(again) is ErrorCode.NONE
+
+
+def test_the_guard_of_the_next_transaction_outlives_the_marker_of_the_one_before() -> None:
+    log = Log()
+    assert log.write(log.start(is_second_version=True)) is ErrorCode.NONE
+    guard = log.start(epoch=1, is_second_version=True)
+    assert log.end(epoch=1, version=2) is ErrorCode.NONE
+    assert log.write(guard, epoch=1) is ErrorCode.NONE
+
+
+def test_an_old_epoch_is_fenced_before_anybody_is_asked() -> None:
+    log = Log()
+    assert log.write(log.start(epoch=3), epoch=3) is ErrorCode.NONE
+    with pytest.raises(ProducerError) as refused:
+        log.start(epoch=2)
+    assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert log.write(None, epoch=2) is ErrorCode.INVALID_PRODUCER_EPOCH, "not INVALID_TXN_STATE"
+    assert log.start(epoch=4) is not None, "the open transaction is of another epoch"
+
+
+def test_a_batch_does_not_pass_an_earlier_one_that_is_not_verified_yet() -> None:
+    log = Log()
+    guard = log.start(sequence=4)
+    assert log.start(sequence=1) is guard
+    assert log.start(sequence=6) is guard
+    assert log.write(guard, sequence=4) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert log.write(guard, sequence=1) is ErrorCode.NONE
+    later = Log()
+    guard = later.start(sequence=1)
+    assert later.start(sequence=5, epoch=1) is guard
+    assert later.write(guard, sequence=5, epoch=1) is ErrorCode.NONE, "a new epoch begins anew"
+
+
+def test_an_unknown_producer_with_epochs_for_transactions_begins_at_zero() -> None:
+    log = Log()
+    guard = log.start(sequence=5, is_second_version=True)
+    assert log.write(guard, sequence=5) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert log.write(guard, sequence=0) is ErrorCode.NONE
+    assert Log().write(None, sequence=5, must_be_verified=False) is ErrorCode.NONE
+
+
+def test_a_verification_that_never_ends_is_forgotten_in_time() -> None:
+    log = Log()
+    guard = log.start(now_ms=5000)
+    log.state.expire(5000 + EXPIRATION_MS - 1)
+    assert log.start(now_ms=9999) is guard
+    log.state.expire(5000 + EXPIRATION_MS)
+    assert log.start(now_ms=9999) is not guard

@@ -1,0 +1,328 @@
+"""Appending to, reading from, rolling and truncating the metadata log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.batch_maker import make_batch, make_batches, make_snapshot
+
+from kvorum.storage.errors import (
+    InvalidAppendError,
+    InvalidTruncationError,
+    OffsetOutOfRangeError,
+    PoisonedError,
+)
+from kvorum.storage.files import RealFileSystem
+from kvorum.storage.log.batch_header import split_batches
+from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.metadata_log.metadata_log import MetadataLog
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+from kvorum.wire.valid_offset_and_epoch import EpochStart, ValidityKind, ValidOffsetAndEpoch
+
+SMALL = LogConfig(segment_bytes=1_000, index_interval_bytes=150)
+
+
+def open_log(directory: Path, config: LogConfig = SMALL, now_ms: int = 0) -> MetadataLog:
+    return MetadataLog.open(directory, files=RealFileSystem(), config=config, now_ms=now_ms)
+
+
+def filled(directory: Path, count: int = 40, config: LogConfig = SMALL) -> MetadataLog:
+    log = open_log(directory, config)
+    for batch in make_batches(0, count):
+        log.append(batch)
+    return log
+
+
+def read_all(log: MetadataLog, *, max_bytes: int = 10_000) -> list[bytes]:
+    found: list[bytes] = []
+    offset = log.start_offset
+    while offset < log.end_offset:
+        data = log.read(offset, max_bytes)
+        for header, batch in split_batches(data):
+            found.append(bytes(batch))
+            offset = header.next_offset
+    return found
+
+
+def test_an_empty_log_starts_and_ends_at_zero(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "log")
+    assert (log.start_offset, log.end_offset, log.last_epoch) == (0, 0, 0)
+    assert bytes(log.read(0, 100)) == b""
+
+
+def test_what_was_appended_is_read_across_segments(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    assert read_all(log) == make_batches(0, 40)
+    assert len(list(tmp_path.glob("*.log"))) > 3
+
+
+@pytest.mark.parametrize("offset", range(40))
+def test_a_read_begins_with_the_batch_that_holds_the_offset(tmp_path: Path, offset: int) -> None:
+    log = filled(tmp_path)
+    headers = [header for header, _ in split_batches(log.read(offset, 1))]
+    assert [header.base_offset for header in headers] == [offset]
+
+
+def test_a_read_within_a_batch_returns_the_whole_batch(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    batch = make_batch(0, values=(b"a", b"b", b"c"))
+    log.append(batch + make_batch(3))
+    assert bytes(log.read(2, 1)) == batch
+
+
+def test_a_read_never_returns_more_than_asked_except_one_batch(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    size = len(make_batches(0, 1)[0])
+    assert len(log.read(0, 3 * size)) == 3 * size
+    assert len(log.read(0, 3 * size - 1)) == 2 * size
+    assert len(log.read(0, 0)) == size
+
+
+def test_a_read_stops_below_the_end_offset_given(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    first, second = make_batch(0, values=(b"a", b"b")), make_batch(2, values=(b"c", b"d"))
+    log.append(first + second)
+    assert bytes(log.read(0, 10_000, end_offset=4)) == first + second
+    assert bytes(log.read(0, 10_000, end_offset=3)) == first
+    assert bytes(log.read(0, 10_000, end_offset=1)) == b""
+    assert bytes(log.read(2, 10_000, end_offset=2)) == b""
+
+
+@pytest.mark.parametrize("offset", [-1, 41])
+def test_a_read_outside_is_refused(tmp_path: Path, offset: int) -> None:
+    with pytest.raises(OffsetOutOfRangeError):
+        filled(tmp_path).read(offset, 100)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        make_batch(41),
+        make_batch(39),
+        make_batch(40, epoch=0),
+        b"",
+        make_batch(40)[:-1],
+        make_batch(40)[:30],
+        make_batch(40) + make_batch(42),
+        make_batch(40)[:-1] + b"?",
+    ],
+    ids=["gap", "overlap", "old epoch", "empty", "cut", "header cut", "gap later", "checksum"],
+)
+def test_what_does_not_continue_the_log_is_refused_whole(tmp_path: Path, batch: bytes) -> None:
+    log = filled(tmp_path)
+    with pytest.raises(InvalidAppendError):
+        log.append(batch)
+    assert log.end_offset == 40
+    assert read_all(log) == make_batches(0, 40)
+
+
+def test_a_batch_bigger_than_a_segment_gets_one_of_its_own(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    batches = [make_batch(0), make_batch(1, values=(b"x" * 2_000,)), make_batch(2)]
+    log.append(b"".join(batches))
+    assert read_all(log) == batches
+    assert [path.name[18:20] for path in sorted(tmp_path.glob("*.log"))] == ["00", "01", "02"]
+
+
+def test_a_segment_rolls_when_batches_lie_far_apart(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(segment_ms=500))
+    log.append(make_batch(0, timestamp=1_000))
+    log.append(make_batch(1, timestamp=1_500))
+    log.append(make_batch(2, timestamp=1_501))
+    assert [path.name[18:20] for path in sorted(tmp_path.glob("*.log"))] == ["00", "02"]
+
+
+def test_a_segment_rolls_when_its_index_is_full(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(index_interval_bytes=1, index_size_bytes_max=48))
+    for batch in make_batches(0, 9):
+        log.append(batch)
+    assert len(list(tmp_path.glob("*.log"))) > 1
+    assert read_all(log) == make_batches(0, 9)
+
+
+def test_rolling_leaves_the_files_that_kafka_leaves(tmp_path: Path) -> None:
+    filled(tmp_path, 20).close()
+    bases = sorted(path.stem for path in tmp_path.glob("*.log"))
+    assert sorted(path.stem for path in tmp_path.glob("*.index")) == bases
+    assert sorted(path.stem for path in tmp_path.glob("*.timeindex")) == bases
+    assert sorted(path.stem for path in tmp_path.glob("*.snapshot")) == [*bases[1:], f"{20:020d}"]
+
+
+def test_epochs_are_kept_in_the_checkpoint_file(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for batch in make_batches(0, 3, epoch=2) + make_batches(3, 2, epoch=5):
+        log.append(batch)
+    assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n2 0\n5 3\n"
+    assert log.last_epoch == 5
+
+
+def test_an_epoch_may_begin_before_its_first_record(tmp_path: Path) -> None:
+    log = filled(tmp_path, 3)
+    log.assign_epoch(7)
+    assert log.last_epoch == 7
+    log.append(make_batch(3, epoch=7))
+    assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n1 0\n7 3\n"
+
+
+def test_truncation_at_the_end_takes_back_an_epoch_without_records(tmp_path: Path) -> None:
+    log = filled(tmp_path, 3)
+    log.assign_epoch(7)
+    assert log.truncate_to(3, now_ms=0) == 3
+    assert log.last_epoch == 1
+    assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n1 0\n"
+
+
+def test_indexes_that_outlived_their_segment_do_no_harm(tmp_path: Path) -> None:
+    log = filled(tmp_path, 3)
+    (tmp_path / f"{3:020d}.index").write_bytes(b"rubbish" * 100)
+    log.truncate_fully_to(3, now_ms=0)
+    assert (tmp_path / f"{3:020d}.index").read_bytes() == b""
+    log.truncate_fully_to(0, now_ms=0)
+    log.close()
+    (tmp_path / f"{7:020d}.timeindex").write_bytes(b"rubbish")
+    again = open_log(tmp_path)
+    assert f"{7:020d}.timeindex" in again.recovery.removed_files
+    assert not (tmp_path / f"{7:020d}.timeindex").exists()
+
+
+@pytest.mark.parametrize(
+    ("epoch", "expected"),
+    [(0, (0, 0)), (1, (3, 1)), (2, (3, 1)), (3, (5, 3)), (4, (5, 3)), (5, (9, 5)), (6, (9, 5))],
+)
+def test_end_offset_for_epoch(tmp_path: Path, epoch: int, expected: tuple[int, int]) -> None:
+    log = open_log(tmp_path)
+    for batch in make_batches(0, 3) + make_batches(3, 2, epoch=3) + make_batches(5, 4, epoch=5):
+        log.append(batch)
+    assert log.end_offset_for_epoch(epoch) == OffsetAndEpoch(*expected)
+
+
+def test_validation_of_a_fetch_position(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for batch in make_batches(0, 3) + make_batches(3, 4, epoch=3):
+        log.append(batch)
+    valid, diverging = ValidityKind.VALID, ValidityKind.DIVERGING
+
+    def validate(offset: int, epoch: int) -> ValidOffsetAndEpoch:
+        return log.validate_offset_and_epoch(OffsetAndEpoch(offset, epoch))
+
+    assert validate(0, 9) == ValidOffsetAndEpoch(valid, OffsetAndEpoch(0, 0))
+    assert validate(2, 1) == ValidOffsetAndEpoch(valid, OffsetAndEpoch(2, 1))
+    assert validate(4, 1) == ValidOffsetAndEpoch(diverging, OffsetAndEpoch(3, 1))
+    assert validate(5, 2) == ValidOffsetAndEpoch(diverging, OffsetAndEpoch(3, 1))
+    assert validate(7, 3) == ValidOffsetAndEpoch(valid, OffsetAndEpoch(7, 3))
+    assert validate(8, 3) == ValidOffsetAndEpoch(diverging, OffsetAndEpoch(7, 3))
+    assert validate(5, 4) == ValidOffsetAndEpoch(diverging, OffsetAndEpoch(7, 3))
+
+
+@pytest.mark.parametrize("offset", range(41))
+def test_truncation_removes_what_is_at_and_behind_the_offset(tmp_path: Path, offset: int) -> None:
+    log = filled(tmp_path)
+    assert log.truncate_to(offset, now_ms=0) == offset
+    assert (log.end_offset, read_all(log)) == (offset, make_batches(0, offset))
+    for batch in make_batches(offset, 15, epoch=2):
+        log.append(batch)
+    expected = make_batches(0, offset) + make_batches(offset, 15, epoch=2)
+    assert read_all(log) == expected
+    log.close()
+    again = open_log(tmp_path)
+    assert read_all(again) == expected
+    assert again.recovery.torn_tail is None
+
+
+def test_truncation_within_a_batch_removes_the_whole_batch(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    first = make_batch(0, values=(b"a", b"b"))
+    log.append(first + make_batch(2, values=(b"c", b"d", b"e"), epoch=2))
+    log.flush()
+    assert log.truncate_to(4, now_ms=0) == 2
+    assert (log.end_offset, log.durable_offset, log.last_epoch) == (2, 2, 1)
+    again = open_log(tmp_path)
+    assert (again.end_offset, again.recovery.torn_tail) == (2, None)
+
+
+def test_truncation_at_the_end_changes_nothing_and_below_the_start_is_refused(
+    tmp_path: Path,
+) -> None:
+    log = filled(tmp_path, 10)
+    assert log.truncate_to(10, now_ms=0) == 10
+    assert log.truncate_to(50, now_ms=0) == 10
+    log.truncate_fully_to(20, now_ms=0)
+    log.append(make_batch(20))
+    with pytest.raises(InvalidTruncationError):
+        log.truncate_to(19, now_ms=0)
+
+
+def test_truncated_files_are_marked_and_go_after_the_delay(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.truncate_to(0, now_ms=1_000)
+    marked = list(tmp_path.glob("*.deleted"))
+    assert marked
+    assert log.remove_marked(now_ms=60_999) == 0
+    assert log.remove_marked(now_ms=61_000) == len(marked)
+    assert list(tmp_path.glob("*.deleted")) == []
+
+
+def test_full_truncation_goes_on_at_the_end_of_the_snapshot(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    fetched = log.snapshots.create(OffsetAndEpoch(100, 3))
+    assert fetched is not None
+    fetched.append(make_snapshot(epoch=3))
+    fetched.freeze()
+    assert log.truncate_to_latest_snapshot(now_ms=0)
+    assert (log.start_offset, log.end_offset, log.last_epoch) == (100, 100, 3)
+    assert [path.name for path in tmp_path.glob("*.log")] == [f"{100:020d}.log"]
+    log.append(make_batch(100, epoch=4))
+    assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n4 100\n"
+    log.close()
+    again = open_log(tmp_path)
+    assert (again.start_offset, again.end_offset, again.last_epoch) == (100, 101, 4)
+
+
+def test_full_truncation_is_made_up_for_after_a_crash(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    fetched = log.snapshots.create(OffsetAndEpoch(100, 1))
+    assert fetched is not None
+    fetched.append(make_snapshot(epoch=1))
+    fetched.freeze()
+    again = open_log(tmp_path)
+    assert (again.start_offset, again.end_offset, again.last_epoch) == (100, 100, 1)
+    assert not again.truncate_to_latest_snapshot(now_ms=0)
+
+
+def test_a_flush_moves_the_durable_offset(tmp_path: Path) -> None:
+    log = filled(tmp_path, 5)
+    assert log.durable_offset == 0
+    assert log.flush() == 5
+    assert log.durable_offset == 5
+    log.truncate_to(2, now_ms=0)
+    assert log.durable_offset == 2
+
+
+def test_a_closed_log_can_be_opened_again_and_not_used_any_more(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.close()
+    log.close()
+    with pytest.raises(PoisonedError):
+        log.append(make_batch(40))
+    again = open_log(tmp_path)
+    assert read_all(again) == make_batches(0, 40)
+    assert again.recovery.lines() == []
+    assert again.durable_offset == 40
+
+
+def test_batch_boundaries(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(make_batch(0, values=(b"a", b"b")) + make_batch(2, values=(b"c", b"d")))
+    assert [offset for offset in range(-1, 7) if log.is_batch_boundary(offset)] == [0, 2, 4]
+
+
+def test_epoch_entries_of_a_reopened_log_begin_at_its_start(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.append(make_batch(40, epoch=2))
+    log.close()
+    (tmp_path / "leader-epoch-checkpoint").unlink()
+    again = open_log(tmp_path)
+    assert again.recovery.rewrote_epochs
+    assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n1 0\n2 40\n"
+    assert EpochStart(2, 40) == EpochStart(epoch=2, start_offset=40)
