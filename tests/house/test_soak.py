@@ -168,7 +168,7 @@ def test_a_part_that_passes_adds_one_line_with_its_figures(tmp_path: Path) -> No
     assert datetime.strptime(date, "%Y-%m-%d %H:%M").replace(tzinfo=UTC) <= datetime.now(UTC)
     assert (checked_out, described) == (commit(), machine())
     assert (part, figures, result) == ("fake", "seed 7; 3 worlds, none broken", "passed")
-    assert duration.startswith("0:00:")
+    assert re.fullmatch(r"\d+:\d\d:\d\d", duration)
 
 
 def test_a_command_that_fails_fails_its_part_and_stops_no_other(tmp_path: Path) -> None:
@@ -188,7 +188,8 @@ def test_a_command_without_figures_has_not_passed(tmp_path: Path) -> None:
     table = tmp_path / "soak.md"
     parts = {"silent": program("print('1 skipped')")}
     assert run(["silent"], parts, divisor=1, table=table) == 1
-    assert lines_in(table)[0][4:] == ["seed 7; no figures found", "0:00:00", "failed"]
+    ((*_, figures, _, result),) = lines_in(table)
+    assert (figures, result) == ("seed 7; no figures found", "failed")
 
 
 def test_the_commands_behind_one_that_fails_run_too(tmp_path: Path) -> None:
