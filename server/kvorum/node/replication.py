@@ -18,14 +18,12 @@ from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.broker.broker_logs import THREAD_COUNT, BrokerLogs
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 from kvorum.node.broker.log_dir_failure_handler import LogDirFailureHandler
+from kvorum.node.broker.remote_leader_endpoint import RemoteLeaderEndpoint
 from kvorum.node.broker.replica_alter_log_dirs_manager import (
     MoveSettings,
     ReplicaAlterLogDirsManager,
 )
-from kvorum.node.broker.replica_fetcher_manager import (
-    ReplicaFetcherManager,
-    ReplicaFetcherSettings,
-)
+from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherManager
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.broker.topic_configs import TopicConfigs
@@ -82,9 +80,7 @@ class Replication:
             broker,
             self._logs,
             configs,
-            fetchers=ReplicaFetcherManager(
-                broker, _fetcher_settings(config), shared.outgoing, self.quotas.follower
-            ),
+            fetchers=self._fetchers(broker),
             moves=ReplicaAlterLogDirsManager(
                 broker, _move_settings(config), self._logs, assignments, self.quotas.alter_log_dirs
             ),
@@ -92,12 +88,33 @@ class Replication:
             alter_partition_channel=alter_partition,
             lag_ms_max=config.replication.lag_ms_max,
         )
-        self.publisher = BrokerMetadataPublisher(broker, loader, self.replicas, self.quotas)
+        self.publisher = BrokerMetadataPublisher(broker, self.replicas, self.quotas)
         self._failures = LogDirFailureHandler(
             broker,
             self.replicas,
             Path(config.metadata_log.directory),
             self._propagate_directory_failure,
+        )
+
+    def _fetchers(self, broker: ThisBroker) -> ReplicaFetcherManager:
+        config = self._shared.config
+
+        def leader_endpoint(leader_id: int, fetcher_id: int) -> RemoteLeaderEndpoint:
+            return RemoteLeaderEndpoint(
+                leader_id,
+                listener=config.listeners.inter_broker_name,
+                client_id=f"broker-{config.node_id}-fetcher-{fetcher_id}",
+                timeout_ms=config.replication.socket_timeout_ms,
+                image=broker.image,
+                outgoing=self._shared.outgoing,
+            )
+
+        return ReplicaFetcherManager(
+            broker,
+            _fetcher_settings(config),
+            leader_endpoint,
+            self.quotas.follower,
+            fetcher_count=config.replication.fetcher_count,
         )
 
     async def start(self, shutdowns: Sequence[CleanShutdown]) -> None:
@@ -111,6 +128,7 @@ class Replication:
         )
         is_one_missing = len(online) < len(directories.log_directories)
         await run(self._logs.startup(online, has_offline_log_dirs=is_one_missing))
+        shared.loader.subscribe(self.publisher.on_metadata_update)
         await run(self.publisher.startup())
         self.replicas.startup()
         self._failures.startup()
@@ -173,18 +191,13 @@ def _quota_settings(config: NodeConfig) -> ReplicationQuotaSettings:
     )
 
 
-def _fetcher_settings(config: NodeConfig) -> ReplicaFetcherSettings:
+def _fetcher_settings(config: NodeConfig) -> FetcherSettings:
     replication = config.replication
-    return ReplicaFetcherSettings(
-        FetcherSettings(
-            broker_id=config.node_id,
-            wait_ms_max=replication.fetch_wait_ms_max,
-            bytes_min=replication.fetch_bytes_min,
-            bytes_max=replication.fetch_bytes_max,
-            response_bytes_max=replication.fetch_response_bytes_max,
-            backoff_ms=replication.fetch_backoff_ms,
-        ),
-        fetcher_count=replication.fetcher_count,
-        listener=config.listeners.inter_broker_name,
-        socket_timeout_ms=replication.socket_timeout_ms,
+    return FetcherSettings(
+        broker_id=config.node_id,
+        wait_ms_max=replication.fetch_wait_ms_max,
+        bytes_min=replication.fetch_bytes_min,
+        bytes_max=replication.fetch_bytes_max,
+        response_bytes_max=replication.fetch_response_bytes_max,
+        backoff_ms=replication.fetch_backoff_ms,
     )

@@ -7,13 +7,10 @@ from collections.abc import Callable
 from kvorum.broker.partition_leader.alter_partition_manager import AlterPartitionManager
 from kvorum.broker.partition_leader.outcomes import Answer, Refused
 from kvorum.broker.partition_leader.partition_state import IsrProposal
-from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.broker.this_broker import ControllerChannel, ThisBroker
 from kvorum.node.coroutines import Signal, sleep
 from kvorum.node.outbound.client_connection import NoCommonVersionError
-from kvorum.node.outbound.node_to_controller_channel_manager import (
-    ControllerUnreachableError,
-    NodeToControllerChannelManager,
-)
+from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import AlterPartitionResponse
 
@@ -24,7 +21,7 @@ class DefaultAlterPartitionManager:
     def __init__(
         self,
         broker: ThisBroker,
-        channel: NodeToControllerChannelManager,
+        channel: ControllerChannel,
         on_answer: Callable[[IsrProposal, Answer], None],
     ) -> None:
         self._queue = AlterPartitionManager(broker.id)

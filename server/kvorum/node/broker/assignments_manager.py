@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kvorum.broker.assignments import Assignments, PartitionKey
-from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.broker.this_broker import ControllerChannel, ThisBroker
 from kvorum.node.coroutines import Signal, sleep
 from kvorum.node.outbound.client_connection import NoCommonVersionError
-from kvorum.node.outbound.node_to_controller_channel_manager import (
-    ControllerUnreachableError,
-    NodeToControllerChannelManager,
-)
+from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
 from kvorum.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
 
 
 class AssignmentsManager:
     """Sends `Assignments` over a connection of its own."""
 
-    def __init__(self, broker: ThisBroker, channel: NodeToControllerChannelManager) -> None:
+    def __init__(self, broker: ThisBroker, channel: ControllerChannel) -> None:
         self._assignments = Assignments(broker.id)
         self._broker = broker
         self._channel = channel

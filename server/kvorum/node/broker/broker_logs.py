@@ -33,13 +33,21 @@ _log = logging.getLogger(__name__)
 class BrokerLogs:
     """The log manager, the threads that work for it, and its schedule."""
 
-    def __init__(self, broker: ThisBroker, manager: LogManager, settings: LogSettings) -> None:
+    def __init__(
+        self,
+        broker: ThisBroker,
+        manager: LogManager,
+        settings: LogSettings,
+        *,
+        deletion_check_ms: int = DELETION_CHECK_MS,
+    ) -> None:
         self.manager = manager
         self.disk = OneAtATime(broker.runtime)
         self.cleaner = CleanerThread(settings.cleaner, manager, broker.runtime)
         self._broker = broker
         self._runtime = broker.runtime
         self._settings = settings
+        self._deletion_check_ms = deletion_check_ms
         self._flushes = OneAtATime(broker.runtime)
         self._flushing: set[UnifiedLog] = set()
         self._tasks: list[Task[None]] = []
@@ -85,7 +93,8 @@ class BrokerLogs:
             ),
             run(
                 self._on_disk_every(
-                    DELETION_CHECK_MS, lambda: manager.delete_logs(now_ms=self._runtime.wall_ms())
+                    self._deletion_check_ms,
+                    lambda: manager.delete_logs(now_ms=self._runtime.wall_ms()),
                 )
             ),
             run(self._delete_old_segments()),
@@ -160,7 +169,7 @@ class BrokerLogs:
     async def _remove_marked_files(self) -> None:
         """Remove the files of deleted segments, and of those that were compacted."""
         while True:
-            await sleep(self._runtime, DELETION_CHECK_MS)
+            await sleep(self._runtime, self._deletion_check_ms)
             for log in self._logs():
                 try:
                     log.remove_marked(now_ms=self._runtime.wall_ms())

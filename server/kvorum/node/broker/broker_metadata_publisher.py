@@ -12,7 +12,6 @@ from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.coroutines import Signal
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.metadata_loader import MetadataLoader
 
 ImageFollower: TypeAlias = Callable[[MetadataImage, MetadataImage], None]
 """Takes note of a change from one image to the next; it may raise nothing."""
@@ -27,12 +26,10 @@ class BrokerMetadataPublisher:
     def __init__(
         self,
         broker: ThisBroker,
-        loader: MetadataLoader,
         replicas: ReplicaManager,
         quotas: ReplicationQuotaManagers,
     ) -> None:
         self._broker = broker
-        self._loader = loader
         self._replicas = replicas
         self._quotas = quotas
         self._seen = MetadataImage()
@@ -51,14 +48,13 @@ class BrokerMetadataPublisher:
 
     async def startup(self) -> None:
         """Follow the published image, and return once the partitions are as it has them."""
-        await self._apply(self._loader.published)
-        self.is_current = True
-        self._loader.subscribe(self._on_image)
-        self._on_image(self._loader.published)
+        await self._apply(self._broker.image())
+        self.is_current = not self._changed.is_set
         # It ends with the broker: one that does not follow may write where another leads.
         self._broker.run(self._follow())
 
-    def _on_image(self, image: MetadataImage) -> None:
+    def on_metadata_update(self, image: MetadataImage) -> None:
+        """Take note of an image that is published."""
         seen = self._seen
         if image.topics is not seen.topics or image.configs is not seen.configs:
             self.is_current = False
@@ -68,7 +64,7 @@ class BrokerMetadataPublisher:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            await self._apply(self._loader.published)
+            await self._apply(self._broker.image())
             if not self._changed.is_set:
                 self.is_current = True
                 self._replicas.turns.beat()

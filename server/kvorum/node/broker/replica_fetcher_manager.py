@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.follower_replica import PartitionReplica
@@ -11,20 +11,9 @@ from kvorum.broker.fetcher.replica_fetcher import Key
 from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import FollowerQuota
 from kvorum.metadata.java_hash import string_hash
-from kvorum.node.broker.remote_leader_endpoint import RemoteLeaderEndpoint
-from kvorum.node.broker.replica_fetcher_thread import ReplicaFetcherThread
+from kvorum.node.broker.replica_fetcher_thread import LeaderEndpoint, ReplicaFetcherThread
 from kvorum.node.broker.this_broker import ThisBroker
-from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.storage.topic_partition import TopicPartition
-
-
-class ReplicaFetcherSettings(NamedTuple):
-    """How partitions are fetched, by how many fetchers for each leader, and over which listener."""
-
-    fetcher: FetcherSettings
-    fetcher_count: int
-    listener: str
-    socket_timeout_ms: int
 
 
 class ReplicaFetcherManager:
@@ -33,14 +22,21 @@ class ReplicaFetcherManager:
     def __init__(
         self,
         broker: ThisBroker,
-        settings: ReplicaFetcherSettings,
-        outgoing: Outgoing,
+        settings: FetcherSettings,
+        leader_endpoint: Callable[[int, int], LeaderEndpoint],
         quota: FollowerQuota,
+        *,
+        fetcher_count: int,
     ) -> None:
+        """`leader_endpoint` returns the way to a leader, by its id, for the fetcher of a number.
+
+        `fetcher_count` is how many fetchers there are for each leader (``num.replica.fetchers``).
+        """
         self._broker = broker
         self._settings = settings
-        self._outgoing = outgoing
+        self._leader_endpoint = leader_endpoint
         self._quota = quota
+        self._fetcher_count = fetcher_count
         self._threads: dict[tuple[int, int], ReplicaFetcherThread] = {}
         self._of_partition: dict[Key, tuple[int, int]] = {}
 
@@ -57,11 +53,14 @@ class ReplicaFetcherManager:
     def add_fetcher_for_partition(self, partition: Partition, leader_id: int) -> None:
         """Fetch a partition from its leader, in the leader epoch that the partition has."""
         topic_partition = partition.topic_partition
-        fetcher_id = fetcher_id_of(topic_partition, self._settings.fetcher_count)
+        fetcher_id = fetcher_id_of(topic_partition, self._fetcher_count)
         place = leader_id, fetcher_id
         thread = self._threads.get(place)
         if thread is None:
-            thread = self._threads[place] = self._new_thread(leader_id, fetcher_id)
+            thread = ReplicaFetcherThread(
+                self._broker, self._leader_endpoint(*place), self._settings, self._quota
+            )
+            self._threads[place] = thread
         fetched = FetchedPartition(
             topic_partition.topic,
             partition.topic_id,
@@ -89,18 +88,6 @@ class ReplicaFetcherManager:
         self._of_partition = {}
         for thread in threads:
             await thread.close()
-
-    def _new_thread(self, leader_id: int, fetcher_id: int) -> ReplicaFetcherThread:
-        settings = self._settings
-        leader = RemoteLeaderEndpoint(
-            leader_id,
-            listener=settings.listener,
-            client_id=f"broker-{settings.fetcher.broker_id}-fetcher-{fetcher_id}",
-            timeout_ms=settings.socket_timeout_ms,
-            image=self._broker.image,
-            outgoing=self._outgoing,
-        )
-        return ReplicaFetcherThread(self._broker, leader, settings.fetcher, self._quota)
 
 
 def fetcher_id_of(topic_partition: TopicPartition, count: int) -> int:

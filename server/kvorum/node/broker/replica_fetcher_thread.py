@@ -3,20 +3,54 @@
 from __future__ import annotations
 
 import logging
+from typing import Protocol
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.out_of_range import OffsetSearch
 from kvorum.broker.fetcher.partition_fetch_state import FetchedPartition
 from kvorum.broker.fetcher.replica_fetcher import Key, ReplicaFetcher
 from kvorum.broker.quota.replication_quota_manager import FollowerQuota
-from kvorum.node.broker.remote_leader_endpoint import RemoteLeaderEndpoint
 from kvorum.node.broker.this_broker import ThisBroker
-from kvorum.node.coroutines import Signal
+from kvorum.node.coroutines import Signal, Wait
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.client_connection import ClientConnectionError
 from kvorum.wire.errors import WireError
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 _log = logging.getLogger(__name__)
+
+
+class LeaderEndpoint(Protocol):
+    """The way to the leader that a fetcher asks (Kafka's LeaderEndPoint).
+
+    Every wait raises ClientConnectionError where there is no answer.
+    """
+
+    @property
+    def fetch_version(self) -> int:
+        """The version of Fetch to use."""
+        ...
+
+    def connect(self) -> Wait[None]:
+        """Return the wait for a connection."""
+        ...
+
+    def fetch(self, request: FetchRequest, version: int) -> Wait[FetchResponse]:
+        """Return the wait for the response to a fetch."""
+        ...
+
+    def list_offsets(self, request: ListOffsetsRequest) -> Wait[ListOffsetsResponse]:
+        """Return the wait for offsets of the leader."""
+        ...
+
+    def abort(self) -> None:
+        """Close the connection; a request that is under way fails."""
+        ...
+
+    def close(self) -> Wait[None]:
+        """Return the wait for the connection to be closed."""
+        ...
 
 
 class ReplicaFetcherThread:
@@ -25,7 +59,7 @@ class ReplicaFetcherThread:
     def __init__(
         self,
         broker: ThisBroker,
-        leader: RemoteLeaderEndpoint,
+        leader: LeaderEndpoint,
         settings: FetcherSettings,
         quota: FollowerQuota,
     ) -> None:

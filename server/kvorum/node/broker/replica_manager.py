@@ -32,11 +32,10 @@ from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.broker.broker_logs import BrokerLogs
 from kvorum.node.broker.replica_alter_log_dirs_manager import ReplicaAlterLogDirsManager
 from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherManager
-from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.broker.this_broker import ControllerChannel, ThisBroker
 from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.coroutines import Lock, Pulse, Task, other_work, sleep
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager
 from kvorum.storage.errors import StorageError, TooManyOpenFilesError
@@ -61,7 +60,7 @@ class ReplicaManager:
         fetchers: ReplicaFetcherManager,
         moves: ReplicaAlterLogDirsManager,
         assignments: AssignmentsManager,
-        alter_partition_channel: NodeToControllerChannelManager,
+        alter_partition_channel: ControllerChannel,
         lag_ms_max: int,
     ) -> None:
         """`lag_ms_max` is ``replica.lag.time.max.ms``."""

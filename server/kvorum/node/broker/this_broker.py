@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.coroutines import Task, Wait
 from kvorum.node.event_loop import ThreadedRuntime
+from kvorum.wire.primitives import Message
+
+Response = TypeVar("Response", bound=Message)
+
+
+class ControllerChannel(Protocol):
+    """The way to the active controller."""
+
+    def send(self, message: Message, kind: type[Response]) -> Wait[Response]:
+        """Return the wait for the response.
+
+        Raises ControllerUnreachableError when its time is over, and NoCommonVersionError.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.simulation.disk import MountedDisk
-from kvorum.simulation.partitions.broker_session import BrokerSession
+from kvorum.simulation.partitions.broker_session import ROOT, BrokerSession
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.process import Process
-from kvorum.simulation.partitions.replicas import ROOT
 from kvorum.simulation.partitions.settings import TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.primitives import Message
@@ -80,11 +79,13 @@ class Broker:
 
     def replica(self, index: int) -> Replica | None:
         """Return a replica to look at; None where there is none, or its disk does not let it."""
-        replicas = None if self._session is None else self._session.replicas
-        if not self.is_up or replicas is None:
+        session = self._session
+        if not self.is_up or session is None:
             return None
-        log = replicas.log((TOPIC_ID, index))
-        return None if log is None else Replica(self.id, index, log)
+        partition = session.replicas.partition(TOPIC_ID, index)
+        if partition is None or partition.log.is_poisoned or partition.log.is_closed:
+            return None
+        return Replica(self.id, index, partition.log)
 
     def receive(self, request: Message, reply: Reply) -> None:
         """Handle a request of another broker or a client."""

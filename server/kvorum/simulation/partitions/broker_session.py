@@ -1,4 +1,8 @@
-"""One process of a simulated broker: it registers, sends heartbeats, and follows the metadata."""
+"""One process of a simulated broker: it registers, sends heartbeats, and follows the metadata.
+
+Its replicas are a node's: `BrokerMetadataPublisher`, `ReplicaManager`, `BrokerLogs` and what is
+below them run here in simulated time, on a simulated disk.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,37 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
-from kvorum.broker.partition import Partition
-from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.quota.replication_quota_manager import (
+    ReplicationQuotaSettings,
+    new_replication_quota_managers,
+)
+from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import supported_features
 from kvorum.metadata.image import MetadataImage
+from kvorum.node.broker.assignments_manager import AssignmentsManager
+from kvorum.node.broker.broker_logs import BrokerLogs
+from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
+from kvorum.node.broker.log_dir_failure_handler import LogDirFailureHandler
+from kvorum.node.broker.replica_alter_log_dirs_manager import (
+    MoveSettings,
+    ReplicaAlterLogDirsManager,
+)
+from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherManager
+from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.broker.topic_configs import TopicConfigs
+from kvorum.node.config.settings import LogSettings
+from kvorum.node.coroutines import Task
+from kvorum.simulation.clock import NodeClock
 from kvorum.simulation.disk import MountedDisk
-from kvorum.simulation.partitions.controller_channel import ControllerChannel
-from kvorum.simulation.partitions.isr_changes import IsrChanges
+from kvorum.simulation.partitions.controller_channel import SimulatedControllerChannel
+from kvorum.simulation.partitions.leader_endpoint import SimulatedLeader
 from kvorum.simulation.partitions.network import CONTROLLERS, Reply
 from kvorum.simulation.partitions.process import Process
-from kvorum.simulation.partitions.replicas import ROOT, ReplicaOwner, Replicas
+from kvorum.simulation.partitions.replica_watch import ReplicaWatch
 from kvorum.simulation.partitions.requests import RequestHandler
 from kvorum.simulation.partitions.settings import (
     CLUSTER_ID,
@@ -26,19 +49,22 @@ from kvorum.simulation.partitions.settings import (
     directory_id,
 )
 from kvorum.simulation.partitions.surroundings import Surroundings
-from kvorum.storage.directory.log_dir_failure_channel import LogDirFailureChannel
+from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_directory_files import LogDirectoryFiles
+from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.directory.open_files import OpenFiles
-from kvorum.storage.errors import DiskError
 from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
-from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 from kvorum.wire.primitives import Message
 
+ROOT: Final = Path("/logs")
+DELETE_DELAY_MS: Final = 100
 OPEN_FILES_MAX: Final = 4
 """Fewer than the logs have, so that files are let go and opened again."""
+FETCH_BYTES: Final = 1_200
+FETCH_BACKOFF_MS: Final = 30
 PUMP_MS: Final = 10
 
 
@@ -62,10 +88,20 @@ class BrokerSession:
         self._on_failure = on_failure
         self.image = MetadataImage()
         self._applied = 0
-        self.replicas: Replicas | None = None
-        self._channel = ControllerChannel(broker_id, around, process)
-        self._isr_changes = IsrChanges(broker_id, around, self._channel, self._partition_of)
-        self._unflushed: set[UnifiedLog] = set()
+        self._channel = SimulatedControllerChannel(broker_id, around, process)
+        self._has_begun, self._is_over = False, False
+        self.is_serving = False
+        """Whether the logs are open, and the partitions as an image has them."""
+        self._broker = ThisBroker(
+            id=broker_id,
+            epoch=lambda: self.epoch,
+            image=lambda: self.image,
+            runtime=SimulatedRuntime(
+                around.events, NodeClock(around.events), around.random, turns=process.turns()
+            ),
+            on_failure=on_failure,
+        )
+        self._make_replicas()
         shutdown = take_clean_shutdown(ROOT, disk)
         self._was_clean = shutdown.was_clean
         self._lifecycle = BrokerLifecycle(
@@ -96,25 +132,78 @@ class BrokerSession:
         """The broker epoch, -1 before the registration."""
         return self._lifecycle.epoch
 
+    def _make_replicas(self) -> None:
+        broker, around = self._broker, self._around
+        quotas = new_replication_quota_managers(
+            lambda: self.image.configs,
+            broker.id,
+            ReplicationQuotaSettings(MetricConfig(11, 1_000), MetricConfig(11, 1_000)),
+        )
+        manager = LogManager(
+            LogManagerSettings(delete_delay_ms=DELETE_DELAY_MS),
+            config_of=lambda _: around.settings.log_config,
+            random=around.random,
+        )
+        self._logs = BrokerLogs(
+            broker,
+            manager,
+            self._log_settings(),
+            deletion_check_ms=around.random.randint(40, 300),
+        )
+        assignments = AssignmentsManager(broker, self._channel)
+        moves = MoveSettings((str(ROOT),), (), FETCH_BYTES, FETCH_BACKOFF_MS)
+        self.replicas = ReplicaManager(
+            broker,
+            self._logs,
+            TopicConfigs(broker.id, {}),
+            fetchers=ReplicaFetcherManager(
+                broker,
+                FetcherSettings(broker.id, bytes_max=FETCH_BYTES, backoff_ms=FETCH_BACKOFF_MS),
+                self._leader_endpoint,
+                quotas.follower,
+                fetcher_count=1,
+            ),
+            moves=ReplicaAlterLogDirsManager(
+                broker, moves, self._logs, assignments, quotas.alter_log_dirs
+            ),
+            assignments=assignments,
+            alter_partition_channel=self._channel,
+            lag_ms_max=LAG_MAX_MS,
+        )
+        self._publisher = BrokerMetadataPublisher(broker, self.replicas, quotas)
+        self._failures = LogDirFailureHandler(broker, self.replicas, ROOT, lambda _: None)
+        self._watch = ReplicaWatch(self.replicas, around.ledger)
+
+    def _log_settings(self) -> LogSettings:
+        random = self._around.random
+        return LogSettings(
+            high_watermark_checkpoint_ms=random.randint(40, 300),
+            recovery_point_checkpoint_ms=random.randint(40, 300),
+            retention_check_ms=random.randint(40, 300),
+            delete_delay_ms=DELETE_DELAY_MS,
+            producer_id_expiration_ms=86_400_000,
+            recovery_thread_count=1,
+            fetch_bytes_max=FETCH_BYTES,
+            fetch_session_slots=0,
+            cleaner=None,
+        )
+
+    def _leader_endpoint(self, leader_id: int, _: int) -> SimulatedLeader:
+        link = self._id, leader_id
+        return SimulatedLeader(link, self._around, self._process, self._broker.runtime)
+
     def begin(self) -> None:
         """Do everything that a broker does again and again."""
         every, random = self._process.every, self._around.random
+        self._process.after_turn = self._watch.look
         every(lambda: random.uniform(1, 25), self._read_metadata)
         every(lambda: PUMP_MS, self._pump)
-        every(lambda: LAG_MAX_MS / 2, self._on_replicas(Replicas.shrink_isrs))
-        every(lambda: random.uniform(3, 16), self._on_replicas(Replicas.fetch))
-        every(lambda: random.uniform(60, 400), self._on_replicas(Replicas.flush))
-        every(lambda: random.uniform(40, 300), self._on_replicas(Replicas.tidy))
-        every(lambda: random.uniform(5, 40), self._flush_finished_segments)
+        every(lambda: random.uniform(60, 400), self._write_back)
 
-    def _on_replicas(self, action: Callable[[Replicas], None]) -> Callable[[], None]:
-        return lambda: None if self.replicas is None else action(self.replicas)
-
-    def _flush_finished_segments(self) -> None:
-        logs, self._unflushed = self._unflushed, set()
-        for log in sorted(logs, key=lambda log: str(log.topic_partition)):
-            if not log.is_closed:
-                log.flush()
+    def _write_back(self) -> None:
+        """Make every log durable, as the operating system does in time."""
+        for partition in self.replicas.partitions if self.is_serving else ():
+            self._logs.flush(partition.log)
 
     def stop(self) -> None:
         """Ask for a controlled shutdown."""
@@ -122,10 +211,10 @@ class BrokerSession:
 
     def handle(self, request: Message, reply: Reply) -> None:
         """Answer a request of another broker or a client; the connection breaks without logs."""
-        if self.replicas is None:
+        if not self.is_serving:
             reply(None)
             return
-        handler = RequestHandler(self._id, self.replicas, self._around, self._process.guard)
+        handler = RequestHandler(self.replicas, self._around, self._process.guard)
         handler.handle(request, reply)
 
     # --- the controller ---------------------------------------------------------------------
@@ -133,15 +222,14 @@ class BrokerSession:
     def _pump(self) -> None:
         """Send what is due, and end where the controller lets this broker go."""
         self._beat()
-        if self._lifecycle.state is BrokerState.SHUTTING_DOWN:
-            self._shut_down()
-        else:
-            self._isr_changes.send_due(self.epoch, self.image)
+        if self._lifecycle.state is BrokerState.SHUTTING_DOWN and not self._is_over:
+            self._is_over = True
+            Task(self.replicas.shutdown(broker_epoch=self.epoch), self._on_shutdown)
 
     def _beat(self) -> None:
         due_ms = self._lifecycle.next_due_ms
         if due_ms is not None and due_ms <= self._around.now_ms:
-            view = LocalView(self._applied - 1, None, self.replicas is not None)
+            view = LocalView(self._applied - 1, None, self.is_serving)
             self._channel.ask(self._lifecycle.due(view), self._on_beat)
 
     def _on_beat(self, answer: Message | None) -> None:
@@ -154,10 +242,11 @@ class BrokerSession:
             case _:
                 lifecycle.on_failure(now_ms)
 
-    def _shut_down(self) -> None:
-        if self.replicas is not None:
-            self.replicas.shutdown(broker_epoch=self.epoch)
-        self._process.end(is_power_cut=False)
+    def _on_shutdown(self, result: Exception | None) -> None:
+        if result is None:
+            self._process.end(is_power_cut=False)
+        else:
+            self._on_failure(result)
 
     # --- the metadata and the logs ----------------------------------------------------------
 
@@ -175,30 +264,18 @@ class BrokerSession:
         self._applied += len(records)
         broker = self.image.cluster.brokers.get(self._id)
         # A broker does nothing before it has read its own registration.
-        if self.replicas is not None:
-            self.replicas.apply(self.image)
+        if self._has_begun:
+            self._publisher.on_metadata_update(self.image)
         elif broker is not None and broker.epoch == self.epoch:
-            self._open_logs()
+            self._has_begun = True
+            self._broker.run(self._open_logs())
 
-    def _open_logs(self) -> None:
-        owner = ReplicaOwner(
-            broker_id=self._id,
-            broker_epoch=lambda: self.epoch,
-            image=lambda: self.image,
-            alter_partition=self._isr_changes.submit,
-            guard=self._process.guard_reply,
-            flush_later=self._unflushed.add,
-        )
-        failures = LogDirFailureChannel(self._on_log_dir_failure)
-        files = LogDirectoryFiles(self._disk, ROOT, failures, OpenFiles(OPEN_FILES_MAX))
+    async def _open_logs(self) -> None:
+        channel = self._failures.channel
+        files = LogDirectoryFiles(self._disk, ROOT, channel, OpenFiles(OPEN_FILES_MAX))
         directory = LogDirectory(ROOT, directory_id(self._id), files, was_clean=self._was_clean)
-        replicas = Replicas(owner, self._around, directory)
-        replicas.startup(self.image)
-        self.replicas = replicas
-
-    def _on_log_dir_failure(self, _: Path, error: DiskError) -> None:
-        """End as a broker does whose only log directory has failed, once it gets to it."""
-        self._around.events.after(0, self._process.guard(lambda: self._on_failure(error)))
-
-    def _partition_of(self, proposal: IsrProposal) -> Partition | None:
-        return None if self.replicas is None else self.replicas.partitions.get(proposal.key)
+        await self._logs.startup([directory], has_offline_log_dirs=False)
+        await self._publisher.startup()
+        self.replicas.startup()
+        self._failures.startup()
+        self.is_serving = True

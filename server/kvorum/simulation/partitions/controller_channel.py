@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
+from kvorum.node.coroutines import GiveUp, Take, Wait
+from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
 from kvorum.simulation.partitions.network import CONTROLLERS, Reply
 from kvorum.simulation.partitions.process import Process
+from kvorum.simulation.partitions.settings import TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_partition import AlterPartitionRequest
 from kvorum.wire.primitives import Message
 
 ANSWER_MS: Final = 400
 """How long a broker waits for an answer before it treats the connection as broken."""
 _LEARNS_OF_CONTROLLER: Final = 0.7
+Response = TypeVar("Response", bound=Message)
 
 
-class ControllerChannel:
+class SimulatedControllerChannel:
     """Asks the controller that a broker believes to be active, one connection for each request.
 
     As in Kafka, nothing guards against an AlterPartition request that arrives after its
@@ -30,12 +36,23 @@ class ControllerChannel:
         self._process = process
         self._controller = around.quorum.active
 
-    def find_controller(self) -> None:
-        """Go to the active controller from the next request on."""
-        self._controller = self._around.quorum.active
+    def send(self, message: Message, kind: type[Response]) -> Wait[Response]:
+        """Return the wait for the response; raises ControllerUnreachableError where none comes."""
+
+        def begin(take: Take[Response]) -> GiveUp:
+            def told(answer: Message | None) -> None:
+                if isinstance(answer, kind):
+                    take(answer)
+                else:
+                    take(ControllerUnreachableError("the connection broke"))
+
+            self.ask(message, told, delay_ms=self._delay_ms(message))
+            return lambda: None
+
+        return Wait(begin)
 
     def ask(self, request: Message, on_answer: Reply, *, delay_ms: float = 0) -> None:
-        """Send a request; the answer is None on a broken connection."""
+        """Send a request; the answer is None where none comes from an active controller."""
         around, controller = self._around, self._controller
         process, incarnation = self._process, self._process.incarnation
         is_over = False
@@ -43,8 +60,11 @@ class ControllerChannel:
         def told(answer: Message | None) -> None:
             nonlocal is_over
             is_over = True
-            if answer is None and around.random.random() < _LEARNS_OF_CONTROLLER:
-                self.find_controller()
+            if getattr(answer, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
+                answer = None
+                self._controller = around.quorum.active
+            elif answer is None and around.random.random() < _LEARNS_OF_CONTROLLER:
+                self._controller = around.quorum.active
             on_answer(answer)
 
         def serve(reply: Reply) -> None:
@@ -58,3 +78,15 @@ class ControllerChannel:
             timeout_ms=ANSWER_MS,
             delay_ms=delay_ms,
         )
+
+    def _delay_ms(self, request: Message) -> float:
+        """Return for how long to delay a request: a replica that joins an ISR may be struck."""
+        delay_ms = 0.0
+        if not isinstance(request, AlterPartitionRequest):
+            return delay_ms
+        partitions = self._around.quorum.committed_image.topics.by_id[TOPIC_ID].partitions
+        for change in (change for topic in request.topics for change in topic.partitions):
+            members = {state.broker_id for state in change.new_isr_with_epochs}
+            for joining in sorted(members - set(partitions[change.partition_index].isr)):
+                delay_ms = max(delay_ms, self._around.on_expansion(self._broker_id, joining))
+        return delay_ms

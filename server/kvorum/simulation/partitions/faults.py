@@ -66,6 +66,8 @@ class Faults:
 
     def on_crash(self, broker: Broker, error: BaseException) -> None:
         """Take note of a process that has ended by itself, as planned."""
+        if isinstance(error, BrokenPromiseError):
+            raise error
         if broker.id not in self._planned:
             raise BrokenPromiseError("a sound disk ends no broker", f"{broker.id}: {error!r}")
         # It may have been left alone since the plan was made.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from random import Random
 from typing import Final, TypeVar, cast
 
@@ -17,8 +18,8 @@ from kvorum.node.broker.delayed_fetch import (
     fetch_messages,
 )
 from kvorum.node.broker.delayed_operation import DelayedOperationPurgatory
+from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.simulation.partitions.network import Reply
-from kvorum.simulation.partitions.replicas import Replicas
 from kvorum.simulation.partitions.settings import TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
@@ -32,6 +33,7 @@ from kvorum.wire.messages.fetch import (
     FetchResponsePartitionData,
 )
 
+_FETCH_WAIT_MS_MAX: Final = 10.0
 _FULL_SOCKET: Final = 0.1
 _FULL_SOCKET_MS_MAX: Final = 60.0
 Result = TypeVar("Result")
@@ -46,7 +48,7 @@ class FetchHandler:
 
     def __init__(
         self,
-        replicas: Replicas,
+        replicas: ReplicaManager,
         around: Surroundings,
         guard: Callable[[Callable[[], None]], Callable[[], None]],
     ) -> None:
@@ -56,7 +58,14 @@ class FetchHandler:
         self._environment = FetchEnvironment(DelayedOperationPurgatory(), BrokerTopicStats())
 
     def handle(self, request: FetchRequest, reply: Reply) -> None:
-        """Answer a fetch."""
+        """Answer a fetch: that of a follower after a while, as if it had waited for records."""
+        if request.replica_state.replica_id < 0:
+            self._respond(request, reply)
+            return
+        delay_ms = self._around.random.uniform(0, _FETCH_WAIT_MS_MAX)
+        self._around.events.after(delay_ms, self._guard(partial(self._respond, request, reply)))
+
+    def _respond(self, request: FetchRequest, reply: Reply) -> None:
         response = self._response(request)
         delay_ms = _time_in_socket_ms(self._around.random)
         if not delay_ms:
@@ -80,7 +89,7 @@ class FetchHandler:
         )
 
     def _fetch_of(self, wish: FetchRequestFetchPartition) -> PartitionFetch | None:
-        partition = self._replicas.partitions.get((TOPIC_ID, wish.partition))
+        partition = self._replicas.partition(TOPIC_ID, wish.partition)
         if partition is None:
             return None
         return PartitionFetch(

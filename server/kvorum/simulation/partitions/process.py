@@ -7,6 +7,8 @@ on as if nothing had happened.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -19,6 +21,22 @@ from kvorum.wire.primitives import Message
 
 Action = Callable[[], None]
 _NEVER: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """The turns of one incarnation of a process, for its runtime."""
+
+    process: Process
+    incarnation: int
+
+    def turn(self, callback: Action) -> None:
+        """Call back as the process, now or when it goes on; never once it has ended."""
+        self.process.run(self.incarnation, callback)
+
+    def do_work(self, work: Callable[[], object]) -> None:
+        """Do a blocking piece of work."""
+        work()
 
 
 class Process:
@@ -37,6 +55,8 @@ class Process:
         self._events, self._random = events, random
         self._on_crash = on_crash
         self._calls_until_crash = _NEVER
+        self.after_turn: Action = _do_nothing
+        """Called after each turn of the present process."""
 
     def begin(self) -> MountedDisk:
         """Start a process; return its view of the disk."""
@@ -44,6 +64,7 @@ class Process:
         self.is_up = True
         self.stalled_until_ms = 0.0
         self._calls_until_crash = _NEVER
+        self.after_turn = _do_nothing
         return self.disk.mount()
 
     def end(self, *, is_power_cut: bool) -> None:
@@ -61,20 +82,25 @@ class Process:
 
         An error of the disk that nobody handles ends the process, as it ends a real broker.
         """
-        incarnation = self.incarnation
+        return partial(self.turns().turn, action)
 
-        def run() -> None:
-            if not self.is_up or self.incarnation != incarnation:
-                return
-            if self._events.now_ms < self.stalled_until_ms:
-                self._events.at(self.stalled_until_ms, run)
-                return
-            try:
-                action()
-            except (CrashedError, StorageError) as error:
-                self._on_crash(error)
+    def turns(self) -> Turns:
+        """Return the turns of this incarnation."""
+        return Turns(self, self.incarnation)
 
-        return run
+    def run(self, incarnation: int, action: Action) -> None:
+        """Do an action of an incarnation; see `guard`."""
+        if not self.is_up or self.incarnation != incarnation:
+            return
+        if self._events.now_ms < self.stalled_until_ms:
+            self._events.at(self.stalled_until_ms, partial(self.run, incarnation, action))
+            return
+        try:
+            action()
+            if self.is_up and self.incarnation == incarnation:
+                self.after_turn()
+        except (CrashedError, StorageError) as error:
+            self._on_crash(error)
 
     def guard_reply(self, on_answer: Reply) -> Reply:
         """Return a callback for an answer that is one of this incarnation."""
@@ -101,3 +127,7 @@ class Process:
             self._calls_until_crash -= 1
             if self._calls_until_crash == _NEVER:
                 raise CrashedError(operation)
+
+
+def _do_nothing() -> None:
+    pass

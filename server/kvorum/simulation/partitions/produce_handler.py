@@ -8,9 +8,8 @@ from typing import Final
 from kvorum.broker.partition import ALL_IN_SYNC, Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.produced_batch import produced_batch
-from kvorum.simulation.partitions.ledger import Replica
+from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.simulation.partitions.network import Reply
-from kvorum.simulation.partitions.replicas import Replicas
 from kvorum.simulation.partitions.settings import TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.storage.errors import StorageError
@@ -33,12 +32,10 @@ class ProduceHandler:
 
     def __init__(
         self,
-        broker_id: int,
-        replicas: Replicas,
+        replicas: ReplicaManager,
         around: Surroundings,
         guard: Callable[[Callable[[], None]], Callable[[], None]],
     ) -> None:
-        self._broker_id = broker_id
         self._replicas = replicas
         self._around = around
         self._guard = guard
@@ -53,7 +50,7 @@ class ProduceHandler:
                 ProduceResponseTopicProduceResponse(topic_id=TOPIC_ID, partition_responses=[answer])
             ]
         )
-        partition = self._replicas.partitions.get((TOPIC_ID, data.index))
+        partition = self._replicas.partition(TOPIC_ID, data.index)
         if partition is None:
             answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             reply(response)
@@ -91,13 +88,8 @@ class ProduceHandler:
         return info.last_offset + 1
 
     def _note(self, partition: Partition, before_end: int) -> None:
-        ledger, log = self._around.ledger, partition.log
-        if log.log_end_offset > before_end:
-            index = partition.topic_partition.partition
-            ledger.on_append(Replica(self._broker_id, index, log), before_end)
-            ledger.counts["written batches"] += 1
-        else:
-            ledger.counts["duplicates answered"] += 1
+        is_written = partition.log.log_end_offset > before_end
+        self._around.ledger.counts["written batches" if is_written else "duplicates answered"] += 1
 
     def _wait(
         self,

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from kvorum.broker.fetcher.out_of_range import EARLIEST
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.simulation.partitions.fetch_handler import FetchHandler
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.produce_handler import ProduceHandler
-from kvorum.simulation.partitions.replicas import Replicas
 from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
@@ -37,15 +37,14 @@ class RequestHandler:
 
     def __init__(
         self,
-        broker_id: int,
-        replicas: Replicas,
+        replicas: ReplicaManager,
         around: Surroundings,
         guard: Callable[[Callable[[], None]], Callable[[], None]],
     ) -> None:
         self._replicas = replicas
         self._around = around
         self._fetches = FetchHandler(replicas, around, guard)
-        self._writes = ProduceHandler(broker_id, replicas, around, guard)
+        self._writes = ProduceHandler(replicas, around, guard)
 
     def handle(self, request: Message, reply: Reply) -> None:
         """Answer one request, now or later."""
@@ -63,7 +62,7 @@ class RequestHandler:
 
     def _led(self, index: int) -> Partition:
         """Return a partition that this broker leads; raises LeaderRefusesError."""
-        partition = self._replicas.partitions.get((TOPIC_ID, index))
+        partition = self._replicas.partition(TOPIC_ID, index)
         if partition is None:
             raise LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         partition.demand_leader()

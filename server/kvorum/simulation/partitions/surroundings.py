@@ -8,11 +8,12 @@ from random import Random
 from typing import Protocol
 
 from kvorum.metadata.image import MetadataImage
+from kvorum.simulation.clock import WALL_START_MS
 from kvorum.simulation.events import Events
 from kvorum.simulation.partitions.ledger import Ledger
 from kvorum.simulation.partitions.network import Network, Reply
 from kvorum.simulation.partitions.quorum import ControllerQuorum
-from kvorum.simulation.partitions.settings import WALL_MS, WorldSettings
+from kvorum.simulation.partitions.settings import WorldSettings
 from kvorum.wire.primitives import Message
 
 
@@ -58,7 +59,7 @@ class Surroundings:
 
     def wall_ms(self) -> int:
         """Return the time of day."""
-        return WALL_MS + int(self.events.now_ms)
+        return WALL_START_MS + int(self.events.now_ms)
 
     def ask(
         self, source: int, target: int, request: Message, on_answer: Reply, *, timeout_ms: float

@@ -1,0 +1,76 @@
+"""Looks at the replicas of a process after each change, and tells the ledger what changed."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from kvorum.broker.partition import NO_EPOCH, Partition
+from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.simulation.partitions.ledger import Ledger, Replica
+from kvorum.storage.topic_log.unified_log import UnifiedLog
+
+
+class _State(NamedTuple):
+    """What a replica was when it was looked at."""
+
+    end_offset: int
+    high_watermark: int
+    latest_epoch: int
+    leader_epoch: int
+
+
+class ReplicaWatch:
+    """The replicas of one process, as they were when they were last looked at."""
+
+    def __init__(self, replicas: ReplicaManager, ledger: Ledger) -> None:
+        self._replicas = replicas
+        self._ledger = ledger
+        self._states: dict[Partition, _State] = {}
+
+    def look(self) -> None:
+        """Compare each replica with what it was before the turn."""
+        hosted = self._replicas.partitions
+        for partition in [one for one in self._states if one not in hosted]:
+            del self._states[partition]
+        for partition in hosted:
+            if partition not in self._states:
+                # A process that ends within a turn has told others before what was committed.
+                partition.watch(partial(self._look_at, partition))
+            self._look_at(partition)
+
+    def _look_at(self, partition: Partition) -> None:
+        log = partition.log
+        if log.is_closed or log.is_poisoned:
+            return
+        known, state = self._states.get(partition), _state(partition, log)
+        self._states[partition] = state
+        if state != known:
+            replica = Replica(self._replicas.broker_id, partition.topic_partition.partition, log)
+            self._compare(partition, replica, known, state)
+
+    def _compare(
+        self, partition: Partition, replica: Replica, known: _State | None, state: _State
+    ) -> None:
+        ledger = self._ledger
+        if known is None:
+            # What a log has from the disk is no change.
+            known = state._replace(leader_epoch=NO_EPOCH)
+        if partition.is_leader and state.leader_epoch > known.leader_epoch:
+            # A broker that learns of two changes at once leads a new epoch without having followed.
+            ledger.on_lead(replica, state.leader_epoch)
+        if state.end_offset < known.end_offset:
+            ledger.on_truncation(
+                replica, below=known.high_watermark, latest_epoch=known.latest_epoch
+            )
+        elif state.end_offset > known.end_offset:
+            ledger.on_append(replica, known.end_offset)
+        if partition.is_leader:
+            ledger.on_high_watermark(replica, leader_epoch=state.leader_epoch)
+        elif state.high_watermark > known.high_watermark:
+            ledger.on_follower_high_watermark(replica, before=known.high_watermark)
+
+
+def _state(partition: Partition, log: UnifiedLog) -> _State:
+    epoch = NO_EPOCH if log.latest_epoch is None else log.latest_epoch
+    return _State(log.log_end_offset, log.high_watermark, epoch, partition.leader_epoch)
