@@ -52,7 +52,8 @@ def local_changes(
 ) -> LocalReplicaChanges:
     """Return the changes from one image to a later one for the replicas of `broker_id`.
 
-    The partitions in `again`, by topic id and index, count as new.
+    The partitions in `again`, by topic id and index, count as new. They come in the order of their
+    topics' ids and of their numbers, whatever the order of the images.
     """
     changes = LocalReplicaChanges()
     if before is after and not again:
@@ -65,6 +66,8 @@ def local_changes(
     for topic_id, topic in before.by_id.items():
         if topic_id not in after.by_id:
             changes.deletes.extend(_replicas(topic, broker_id))
+    for infos in (changes.leaders, changes.followers, changes.deletes):
+        infos.sort(key=lambda info: info.key)
     return changes
 
 

@@ -10,7 +10,7 @@ from kvorum.simulation.partitions.broker_session import ROOT, BrokerSession
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.process import Process
-from kvorum.simulation.partitions.settings import TOPIC_ID
+from kvorum.simulation.partitions.settings import OFFSETS_ID, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.primitives import Message
 
@@ -77,15 +77,20 @@ class Broker:
         if self._session is not None:
             self._session.stop()
 
-    def replica(self, index: int) -> Replica | None:
-        """Return a replica to look at; None where there is none, or its disk does not let it."""
+    def replica(self, place: int) -> Replica | None:
+        """Return a replica to look at, by its partition's number among those of all topics.
+
+        None where there is none, or its disk does not let it.
+        """
         session = self._session
         if not self.is_up or session is None:
             return None
-        partition = session.replicas.partition(TOPIC_ID, index)
+        partitions = self._around.settings.partitions
+        key = (TOPIC_ID, place) if place < partitions else (OFFSETS_ID, place - partitions)
+        partition = session.replicas.partition(*key)
         if partition is None or partition.log.is_poisoned or partition.log.is_closed:
             return None
-        return Replica(self.id, index, partition.log)
+        return Replica(self.id, place, partition.log)
 
     def receive(self, request: Message, reply: Reply) -> None:
         """Handle a request of another broker or a client."""

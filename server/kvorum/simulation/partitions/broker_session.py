@@ -17,12 +17,14 @@ from kvorum.broker.quota.replication_quota_manager import (
     new_replication_quota_managers,
 )
 from kvorum.broker.quota.sampled_stat import MetricConfig
+from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import supported_features
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.broker.broker_logs import BrokerLogs
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
+from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.log_dir_failure_handler import LogDirFailureHandler
 from kvorum.node.broker.replica_alter_log_dirs_manager import (
     MoveSettings,
@@ -32,6 +34,7 @@ from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherManager
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.broker.topic_configs import TopicConfigs
+from kvorum.node.config.group_settings import GroupSettings, OffsetsTopicSettings
 from kvorum.node.config.settings import LogSettings
 from kvorum.node.coroutines import Task
 from kvorum.simulation.clock import NodeClock
@@ -58,6 +61,7 @@ from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 from kvorum.wire.primitives import Message
+from kvorum.wire.records import Compression
 
 ROOT: Final = Path("/logs")
 DELETE_DELAY_MS: Final = 100
@@ -66,6 +70,13 @@ OPEN_FILES_MAX: Final = 4
 FETCH_BYTES: Final = 1_200
 FETCH_BACKOFF_MS: Final = 30
 PUMP_MS: Final = 10
+_GROUPS: Final = GroupSettings(
+    coordinator=GroupCoordinatorSettings(group_initial_rebalance_delay_ms=50),
+    session_timeout_ms_min=100,
+    session_timeout_ms_max=10_000,
+    commit_timeout_ms=200,
+    topic=OffsetsTopicSettings(1, 3, 1 << 20, Compression.NONE),
+)
 
 
 class BrokerSession:
@@ -171,8 +182,16 @@ class BrokerSession:
             lag_ms_max=LAG_MAX_MS,
         )
         self._publisher = BrokerMetadataPublisher(broker, self.replicas, quotas)
+        self._groups = GroupCoordinatorService(
+            _GROUPS,
+            self.replicas,
+            broker_id=broker.id,
+            runtime=broker.runtime,
+            random=around.random,
+        )
+        self._publisher.after_change(self._groups.on_image)
         self._failures = LogDirFailureHandler(broker, self.replicas, ROOT, lambda _: None)
-        self._watch = ReplicaWatch(self.replicas, around.ledger)
+        self._watch = ReplicaWatch(self.replicas, around.settings, around.ledger)
 
     def _log_settings(self) -> LogSettings:
         random = self._around.random
@@ -214,7 +233,7 @@ class BrokerSession:
         if not self.is_serving:
             reply(None)
             return
-        handler = RequestHandler(self.replicas, self._around, self._process.guard)
+        handler = RequestHandler(self.replicas, self._groups, self._around, self._process.guard)
         handler.handle(request, reply)
 
     # --- the controller ---------------------------------------------------------------------

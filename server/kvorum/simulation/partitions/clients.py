@@ -43,9 +43,10 @@ _LOST_SEQUENCES: Final = frozenset(
 class Client:
     """A client of one partition, which takes the leader from the metadata of any broker."""
 
-    def __init__(self, around: Surroundings, index: int) -> None:
+    def __init__(self, around: Surroundings, index: int, *, topic_id: bytes = TOPIC_ID) -> None:
         self.around = around
         self.index = index
+        self._topic_id = topic_id
 
     def leader(self) -> int | None:
         """Return who leads, as some broker believes; None where nobody knows of a leader."""
@@ -53,7 +54,7 @@ class Client:
         if not servers:
             return None
         image = self.around.random.choice(servers).image
-        topic = image.topics.by_id.get(TOPIC_ID)
+        topic = image.topics.by_id.get(self._topic_id)
         partition = None if topic is None else topic.partitions.get(self.index)
         return partition.leader if partition is not None and partition.has_leader else None
 

@@ -8,7 +8,6 @@ from kvorum.node.coroutines import GiveUp, Take, Wait
 from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
 from kvorum.simulation.partitions.network import CONTROLLERS, Reply
 from kvorum.simulation.partitions.process import Process
-from kvorum.simulation.partitions.settings import TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest
@@ -84,9 +83,11 @@ class SimulatedControllerChannel:
         delay_ms = 0.0
         if not isinstance(request, AlterPartitionRequest):
             return delay_ms
-        partitions = self._around.quorum.committed_image.topics.by_id[TOPIC_ID].partitions
-        for change in (change for topic in request.topics for change in topic.partitions):
-            members = {state.broker_id for state in change.new_isr_with_epochs}
-            for joining in sorted(members - set(partitions[change.partition_index].isr)):
-                delay_ms = max(delay_ms, self._around.on_expansion(self._broker_id, joining))
+        by_id = self._around.quorum.committed_image.topics.by_id
+        for topic in request.topics:
+            for change in topic.partitions:
+                partition = by_id[topic.topic_id].partitions[change.partition_index]
+                members = {state.broker_id for state in change.new_isr_with_epochs}
+                for joining in sorted(members - set(partition.isr)):
+                    delay_ms = max(delay_ms, self._around.on_expansion(self._broker_id, joining))
         return delay_ms

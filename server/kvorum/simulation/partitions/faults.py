@@ -8,10 +8,11 @@ from typing import Final
 
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.simulation.disk_faults import FileKind
+from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.budget import Budget
-from kvorum.simulation.partitions.errors import BrokenPromiseError
 from kvorum.simulation.partitions.network import CONTROLLERS
+from kvorum.simulation.partitions.promises import BrokenPromiseError
 from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.messages.alter_partition_reassignments import (
@@ -69,7 +70,7 @@ class Faults:
         if isinstance(error, BrokenPromiseError):
             raise error
         if broker.id not in self._planned:
-            raise BrokenPromiseError("a sound disk ends no broker", f"{broker.id}: {error!r}")
+            raise BrokenPromiseError(promises.SOUND_DISK, f"{broker.id}: {error!r}")
         # It may have been left alone since the plan was made.
         is_power_lost = self._planned[broker.id] and self.budget.has_copies(broker.id)
         self._end(broker, is_power_lost=is_power_lost)

@@ -20,7 +20,6 @@ from kvorum.node.broker.delayed_fetch import (
 from kvorum.node.broker.delayed_operation import DelayedOperationPurgatory
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.simulation.partitions.network import Reply
-from kvorum.simulation.partitions.settings import TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
 from kvorum.wire.error_codes import ErrorCode
@@ -74,22 +73,28 @@ class FetchHandler:
         self._around.events.after(delay_ms, self._guard(lambda: reply(_sent(response))))
 
     def _response(self, request: FetchRequest) -> FetchResponse:
+        answers: dict[bytes, list[FetchResponsePartitionData]] = {}
         fetches: list[PartitionFetch] = []
-        answers: list[FetchResponsePartitionData] = []
-        for wish in (wish for topic in request.topics for wish in topic.partitions):
-            fetch = self._fetch_of(wish)
-            if fetch is None:
-                answers.append(_refused(wish.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER))
-            else:
-                fetches.append(fetch)
+        for topic in request.topics:
+            refused = answers.setdefault(topic.topic_id, [])
+            for wish in topic.partitions:
+                fetch = self._fetch_of(topic.topic_id, wish)
+                if fetch is None:
+                    refused.append(_refused(wish.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+                else:
+                    fetches.append(fetch)
         results = _at_once(fetch_messages(fetches, self._params(request), self._environment))
-        answers += [_answer(*pair) for pair in zip(fetches, results, strict=True)]
+        for fetch, result in zip(fetches, results, strict=True):
+            answers[fetch.topic_id].append(_answer(fetch, result))
         return FetchResponse(
-            responses=[FetchResponseFetchableTopicResponse(topic_id=TOPIC_ID, partitions=answers)]
+            responses=[
+                FetchResponseFetchableTopicResponse(topic_id=topic_id, partitions=partitions)
+                for topic_id, partitions in answers.items()
+            ]
         )
 
-    def _fetch_of(self, wish: FetchRequestFetchPartition) -> PartitionFetch | None:
-        partition = self._replicas.partition(TOPIC_ID, wish.partition)
+    def _fetch_of(self, topic_id: bytes, wish: FetchRequestFetchPartition) -> PartitionFetch | None:
+        partition = self._replicas.partition(topic_id, wish.partition)
         if partition is None:
             return None
         return PartitionFetch(
@@ -99,7 +104,7 @@ class FetchHandler:
             wish.current_leader_epoch,
             wish.last_fetched_epoch,
             wish.log_start_offset,
-            TOPIC_ID,
+            topic_id,
         )
 
     def _params(self, request: FetchRequest) -> FetchParams:
@@ -123,7 +128,7 @@ def _time_in_socket_ms(random: Random) -> float:
 def _sent(response: FetchResponse) -> FetchResponse | None:
     """Return a response with its records as bytes; None where they are not there any more."""
     try:
-        for data in response.responses[0].partitions:
+        for data in (data for topic in response.responses for data in topic.partitions):
             if isinstance(data.records, FileRecords):
                 data.records = bytes(data.records)
     except (OSError, TruncatedRecordsError):

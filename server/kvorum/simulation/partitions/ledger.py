@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.simulation.partitions.errors import BrokenPromiseError
+from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.promises import BrokenPromiseError
 from kvorum.simulation.partitions.registrations import check_change
 from kvorum.simulation.partitions.stored_batches import StoredBatch, stored_batches
+from kvorum.simulation.properties.catalogue import Property
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 NONE_YET = -1
@@ -88,7 +90,7 @@ class Ledger:
             return
         self._check_start(known, replica)
         if not self._holds(replica, len(known.committed)):
-            self._fail("a new leader has everything that was committed", replica)
+            self._fail(promises.LEADER_COMPLETE, replica)
 
     def on_delete(self, index: int, offset: int) -> None:
         """Note that a client wants the records below an offset deleted."""
@@ -98,7 +100,7 @@ class Ledger:
 
     def _check_start(self, known: _Known, replica: Replica) -> None:
         if replica.log.log_start_offset > known.deleted and known.unclean_epoch == NONE_YET:
-            self._fail("nothing is deleted that nobody wants deleted", replica)
+            self._fail(promises.NOTHING_DELETED, replica)
 
     def _forget_lost(self, known: _Known, replica: Replica) -> None:
         log = replica.log
@@ -135,14 +137,14 @@ class Ledger:
         for batch in stored_batches(log, start, log.log_end_offset):
             place = batch.base_offset, batch.leader_epoch
             if known.written.setdefault(place, batch) != batch:
-                self._fail("an offset and a leader epoch name one batch", replica)
+                self._fail(promises.ONE_BATCH, replica)
 
     def on_truncation(self, replica: Replica, *, below: int, latest_epoch: int) -> None:
         """Check a truncation of a log whose high watermark was `below`, its last epoch `latest`."""
         self.counts["truncations"] += 1
         known = self._known[replica.index]
         if replica.log.log_end_offset < below and latest_epoch >= known.unclean_epoch:
-            self._fail("no replica truncates below its high watermark", replica)
+            self._fail(promises.NO_TRUNCATION, replica)
 
     def on_high_watermark(self, replica: Replica, *, leader_epoch: int) -> None:
         """Note what can be read of a leader from now on, and check what could be read before."""
@@ -152,15 +154,15 @@ class Ledger:
         reached = log.high_watermark
         before = known.high_watermarks.get(leader_epoch, 0)
         if reached < before:
-            self._fail("a leader's high watermark never falls", replica)
+            self._fail(promises.WATERMARK_RISES, replica)
         if reached > log.log_end_offset:
-            self._fail("the high watermark is within the log", replica)
+            self._fail(promises.WATERMARK_IN_LOG, replica)
         known.high_watermarks[leader_epoch] = reached
         self._compare(known, replica, start=before, may_add=True)
         if leader_epoch == known.last_epoch and reached > before:
             for member in self._in_sync(replica.index):
                 if member.log.log_end_offset < reached:
-                    self._fail("what is committed is in sync everywhere", replica, f"; {member}")
+                    self._fail(promises.COMMITTED_IN_SYNC, replica, f"; {member}")
 
     def on_follower_high_watermark(self, replica: Replica, *, before: int) -> None:
         """Check what a consumer may read of a follower."""
@@ -181,7 +183,7 @@ class Ledger:
                 elif offset < known.deleted:
                     continue
                 elif offset >= len(committed) or committed[offset] != batch:
-                    self._fail("nobody reads two records at one offset", replica)
+                    self._fail(promises.ONE_RECORD, replica)
 
     def on_read(self, index: int, read: Sequence[StoredBatch], *, told: str) -> None:
         """Check what a consumer has read."""
@@ -193,7 +195,7 @@ class Ledger:
             if batch.last_offset < known.deleted:
                 continue
             if known.committed[batch.last_offset : batch.last_offset + 1] != [batch]:
-                raise BrokenPromiseError("what is read is committed", f"{batch}, {told}")
+                raise BrokenPromiseError(promises.READ_IS_COMMITTED, f"{batch}, {told}")
 
     def acknowledge(self, index: int, offset: int, crc: int) -> None:
         """Note that a batch was acknowledged to its writer, with all replicas in sync."""
@@ -207,7 +209,7 @@ class Ledger:
         known.acknowledged[offset] = crc
         if offset >= len(known.committed) or known.committed[offset].crc != crc:
             told = f"partition {index}, offset {offset}"
-            raise BrokenPromiseError("what is acknowledged is committed", told)
+            raise BrokenPromiseError(promises.ACKNOWLEDGED, told)
 
     def batch_start(self, index: int, offset: int) -> int | None:
         """Return where the batch begins that holds a committed offset; None beyond them."""
@@ -243,13 +245,13 @@ class Ledger:
             self._check_start(known, replica)
             log = replica.log
             if log.high_watermark != log.log_end_offset:
-                raise BrokenPromiseError("in peace everything is committed", told)
+                raise BrokenPromiseError(promises.ALL_COMMITTED, told)
             if stored_batches(log, start, log.log_end_offset) != first:
-                raise BrokenPromiseError("in peace all replicas are the same", told)
+                raise BrokenPromiseError(promises.ALL_THE_SAME, told)
         crcs = {batch.base_offset: batch.crc for batch in first}
         for offset, crc in known.acknowledged.items():
             if offset >= start and crcs.get(offset) != crc:
-                raise BrokenPromiseError("no acknowledged record is lost", f"{offset}; {told}")
+                raise BrokenPromiseError(promises.NOTHING_LOST, f"{offset}; {told}")
         self._check_sequences(first, told)
 
     def _check_sequences(self, batches: Sequence[StoredBatch], told: str) -> None:
@@ -260,12 +262,12 @@ class Ledger:
                 continue
             if following.get(producer, batch.base_sequence) != batch.base_sequence:
                 raise BrokenPromiseError(
-                    "an idempotent producer's records are there once, in order",
+                    promises.ONCE_IN_ORDER,
                     f"{batch} after {following[producer] - 1}; {told}",
                 )
             count = batch.last_offset - batch.base_offset + 1
             following[producer] = batch.base_sequence + count
 
-    def _fail(self, claim: str, replica: Replica, told: str = "") -> None:
+    def _fail(self, broken: Property, replica: Replica, told: str = "") -> None:
         committed = len(self._known[replica.index].committed)
-        raise BrokenPromiseError(claim, f"{replica}; committed {committed}{told}")
+        raise BrokenPromiseError(broken, f"{replica}; committed {committed}{told}")

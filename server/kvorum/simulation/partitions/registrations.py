@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.simulation.partitions.errors import BrokenPromiseError
+from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.promises import BrokenPromiseError
 
 
 def check_change(before: PartitionRegistration, after: PartitionRegistration) -> None:
     """Check what every committed change keeps; raises BrokenPromiseError."""
     told = f"{before} became {after}"
     if after.has_leader and after.leader not in after.isr:
-        raise BrokenPromiseError("the leader is in the ISR", told)
+        raise BrokenPromiseError(promises.LEADER_IN_ISR, told)
     if not set(after.isr) <= set(after.replicas) or set(after.isr) & set(after.elr):
-        raise BrokenPromiseError("the ISR is among the replicas and not eligible", told)
+        raise BrokenPromiseError(promises.ISR_OF_REPLICAS, told)
     if after.partition_epoch != before.partition_epoch + 1:
-        raise BrokenPromiseError("every change raises the partition epoch by one", told)
+        raise BrokenPromiseError(promises.EPOCH_RISES, told)
     if after.leader != before.leader and after.leader_epoch != before.leader_epoch + 1:
-        raise BrokenPromiseError("a new leader has a new epoch", told)
+        raise BrokenPromiseError(promises.NEW_LEADER_EPOCH, told)
 
 
 def is_unclean(before: PartitionRegistration, after: PartitionRegistration) -> bool:

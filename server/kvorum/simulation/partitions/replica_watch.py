@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kvorum.broker.partition import NO_EPOCH, Partition
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.simulation.partitions.ledger import Ledger, Replica
+from kvorum.simulation.partitions.settings import WorldSettings
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 
@@ -23,8 +24,9 @@ class _State(NamedTuple):
 class ReplicaWatch:
     """The replicas of one process, as they were when they were last looked at."""
 
-    def __init__(self, replicas: ReplicaManager, ledger: Ledger) -> None:
+    def __init__(self, replicas: ReplicaManager, settings: WorldSettings, ledger: Ledger) -> None:
         self._replicas = replicas
+        self._settings = settings
         self._ledger = ledger
         self._states: dict[Partition, _State] = {}
 
@@ -46,7 +48,9 @@ class ReplicaWatch:
         known, state = self._states.get(partition), _state(partition, log)
         self._states[partition] = state
         if state != known:
-            replica = Replica(self._replicas.broker_id, partition.topic_partition.partition, log)
+            index = partition.topic_partition.partition
+            place = self._settings.place(partition.topic_id, index)
+            replica = Replica(self._replicas.broker_id, place, log)
             self._compare(partition, replica, known, state)
 
     def _compare(

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from kvorum.broker.fetcher.out_of_range import EARLIEST
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.simulation.partitions.fetch_handler import FetchHandler
+from kvorum.simulation.partitions.group_handler import GroupHandler
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.produce_handler import ProduceHandler
-from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
+from kvorum.simulation.partitions.settings import OFFSETS_ID, TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
@@ -24,10 +26,13 @@ from kvorum.wire.messages.delete_records import (
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.list_offsets import (
     ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsTopic,
     ListOffsetsResponse,
     ListOffsetsResponseListOffsetsPartitionResponse,
     ListOffsetsResponseListOffsetsTopicResponse,
 )
+from kvorum.wire.messages.offset_commit import OffsetCommitRequest
+from kvorum.wire.messages.offset_fetch import OffsetFetchRequest
 from kvorum.wire.messages.produce import ProduceRequest
 from kvorum.wire.primitives import Message
 
@@ -38,12 +43,14 @@ class RequestHandler:
     def __init__(
         self,
         replicas: ReplicaManager,
+        groups: GroupCoordinatorService,
         around: Surroundings,
         guard: Callable[[Callable[[], None]], Callable[[], None]],
     ) -> None:
         self._replicas = replicas
         self._around = around
         self._fetches = FetchHandler(replicas, around, guard)
+        self._groups = GroupHandler(groups, replicas, around)
         self._writes = ProduceHandler(replicas, around, guard)
 
     def handle(self, request: Message, reply: Reply) -> None:
@@ -55,25 +62,35 @@ class RequestHandler:
                 self._writes.handle(request, reply)
             case ListOffsetsRequest():
                 reply(self._list_offsets(request))
+            case OffsetCommitRequest():
+                self._groups.commit(request, reply)
+            case OffsetFetchRequest():
+                self._groups.fetch(request, reply)
             case DeleteRecordsRequest():
                 reply(self._delete_records(request))
             case _:
-                raise TypeError(f"nobody sends {type(request).__name__} to a broker")
+                self._groups.handle(request, reply)
 
-    def _led(self, index: int) -> Partition:
+    def _led(self, topic_id: bytes, index: int) -> Partition:
         """Return a partition that this broker leads; raises LeaderRefusesError."""
-        partition = self._replicas.partition(TOPIC_ID, index)
+        partition = self._replicas.partition(topic_id, index)
         if partition is None:
             raise LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         partition.demand_leader()
         return partition
 
     def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        return ListOffsetsResponse(topics=[self._offsets_of(topic) for topic in request.topics])
+
+    def _offsets_of(
+        self, topic: ListOffsetsRequestListOffsetsTopic
+    ) -> ListOffsetsResponseListOffsetsTopicResponse:
+        topic_id = TOPIC_ID if topic.name == TOPIC else OFFSETS_ID
         answers: list[ListOffsetsResponseListOffsetsPartitionResponse] = []
-        for wish in (wish for topic in request.topics for wish in topic.partitions):
+        for wish in topic.partitions:
             answer = ListOffsetsResponseListOffsetsPartitionResponse(wish.partition_index)
             try:
-                partition = self._led(wish.partition_index)
+                partition = self._led(topic_id, wish.partition_index)
                 partition.check_current_leader_epoch(wish.current_leader_epoch)
                 is_start = wish.timestamp == EARLIEST
                 log = partition.log
@@ -81,16 +98,14 @@ class RequestHandler:
             except LeaderRefusesError as refusal:
                 answer.error_code = refusal.code
             answers.append(answer)
-        return ListOffsetsResponse(
-            topics=[ListOffsetsResponseListOffsetsTopicResponse(TOPIC, answers)]
-        )
+        return ListOffsetsResponseListOffsetsTopicResponse(topic.name, answers)
 
     def _delete_records(self, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
         answers: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = []
         for wish in (wish for topic in request.topics for wish in topic.partitions):
             answer = DeleteRecordsResponseDeleteRecordsPartitionResult(0, wish.partition_index)
             try:
-                partition = self._led(wish.partition_index)
+                partition = self._led(TOPIC_ID, wish.partition_index)
                 partition.delete_records(wish.offset, now_ms=self._around.wall_ms())
             except LeaderRefusesError as refusal:
                 answer.error_code = refusal.code

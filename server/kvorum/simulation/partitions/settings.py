@@ -13,6 +13,8 @@ from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
 
 TOPIC: Final = "t"
 TOPIC_ID: Final = bytes([1] * 16)
+OFFSETS_ID: Final = bytes([2] * 16)
+"""The id of ``__consumer_offsets``."""
 CLUSTER_ID: Final = "abcdefghijklmnopqrstuv"
 SESSION_MS: Final = 350
 HEARTBEAT_MS: Final = 60
@@ -59,6 +61,10 @@ class WorldSettings:
             duplication=random.choice((0.0, 0.02)),
             segment_bytes=random.choice((1_000, 4_000, 100_000)),
         )
+
+    def place(self, topic_id: bytes, index: int) -> int:
+        """Return the number of a partition among those of all topics."""
+        return index if topic_id == TOPIC_ID else self.partitions + index
 
     @property
     def may_lose_power(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Protocol
 from kvorum.metadata.image import MetadataImage
 from kvorum.simulation.clock import WALL_START_MS
 from kvorum.simulation.events import Events
+from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.ledger import Ledger
 from kvorum.simulation.partitions.network import Network, Reply
 from kvorum.simulation.partitions.quorum import ControllerQuorum
@@ -50,6 +51,7 @@ class Surroundings:
     quorum: ControllerQuorum
     ledger: Ledger
     servers: dict[int, Server]
+    groups: dict[str, GroupLedger]
     on_expansion: Callable[[int, int], float]
 
     @property

@@ -18,18 +18,21 @@ from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.simulation.events import Events
+from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.clients import LEADER_ONLY, Consumer, Deleter, Producer
-from kvorum.simulation.partitions.errors import BrokenPromiseError
 from kvorum.simulation.partitions.faults import Faults
+from kvorum.simulation.partitions.groups import Committer, Member
 from kvorum.simulation.partitions.ledger import Ledger, Replica
 from kvorum.simulation.partitions.network import Network
+from kvorum.simulation.partitions.promises import BrokenPromiseError
 from kvorum.simulation.partitions.quorum import ControllerQuorum
 from kvorum.simulation.partitions.registrations import is_unclean, waits_for_removed_replica
 from kvorum.simulation.partitions.settings import (
     CLUSTER_ID,
     END_MS,
     FAULTS_FROM_MS,
+    OFFSETS_ID,
     PEACE_FROM_MS,
     SESSION_MS,
     TOPIC_AT_MS,
@@ -37,7 +40,7 @@ from kvorum.simulation.partitions.settings import (
     WorldSettings,
 )
 from kvorum.simulation.partitions.surroundings import Server, Surroundings
-from kvorum.simulation.partitions.topic_creation import activate, create_topic
+from kvorum.simulation.partitions.topic_creation import activate, create_topics
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 
@@ -51,7 +54,7 @@ _CONTROLLER_TASKS = (
 
 @dataclass(frozen=True, slots=True)
 class PartitionsResult:
-    """The result of one seed; `broken` is the claim that does not hold."""
+    """The result of one seed; `broken` is the promise that does not hold, in words."""
 
     seed: int
     broken: str | None
@@ -69,7 +72,7 @@ class PartitionsWorld:
         self.network = Network(
             self.events, random, loss=settings.loss, duplication=settings.duplication
         )
-        self.ledger = Ledger(settings.partitions, self._in_sync)
+        self.ledger = Ledger(settings.partitions + 1, self._in_sync)
         self._registrations: dict[int, PartitionRegistration] = {}
         self.quorum = ControllerQuorum(
             ControllerSettings(node_id=9, cluster_id=CLUSTER_ID, session_timeout_ms=SESSION_MS),
@@ -87,6 +90,7 @@ class PartitionsWorld:
             self.quorum,
             self.ledger,
             servers,
+            {},
             self._on_expansion,
         )
         self._faults = Faults(around, self.brokers, self._registrations)
@@ -103,6 +107,8 @@ class PartitionsWorld:
             )
         ]
         self._consumers = [Consumer(around, index) for index in range(settings.partitions)]
+        self._committers = [Committer(around, f"group {number}") for number in range(2)]
+        self._members = [Member(around, "readers") for _ in range(random.randint(1, 3))]
         self._deleters = [Deleter(around, index) for index in range(settings.partitions)]
 
     def run(self) -> None:
@@ -110,7 +116,7 @@ class PartitionsWorld:
         activate(self.quorum, self.settings)
         for broker in self.brokers.values():
             broker.start()
-        self.events.after(TOPIC_AT_MS, self._create_topic)
+        self.events.after(TOPIC_AT_MS, self._create_topics)
         self.events.after(FAULTS_FROM_MS, self._faults.next)
         for task, interval_ms in _CONTROLLER_TASKS:
             self._every(interval_ms, partial(self.quorum.run, task))
@@ -118,6 +124,10 @@ class PartitionsWorld:
             self._every(24, producer.step)
         for consumer in self._consumers:
             self._every(40, consumer.step)
+        for committer in self._committers:
+            self._every(40, committer.step)
+        for member in self._members:
+            self._every(40, member.step)
         for deleter in self._deleters:
             self._every(400, deleter.step)
         self._run_until(PEACE_FROM_MS)
@@ -136,20 +146,22 @@ class PartitionsWorld:
 
         self.events.after(interval_ms * self.random.uniform(0.5, 1.5), again)
 
-    def _create_topic(self) -> None:
-        create_topic(self.quorum, self.settings, list(self.brokers), self.random)
+    def _create_topics(self) -> None:
+        create_topics(self.quorum, self.settings, list(self.brokers), self.random)
 
     def _on_commit(self, record: RecordAndVersion) -> None:
         message = record[0]
         if not isinstance(message, PartitionRecord | PartitionChangeRecord):
             return
-        index = message.partition_id
-        after = self.quorum.committed_image.topics.by_id[TOPIC_ID].partitions[index]
+        topic = self.quorum.committed_image.topics.by_id[message.topic_id]
+        after = topic.partitions[message.partition_id]
+        index = self.settings.place(topic.id, message.partition_id)
         before = self._registrations.get(index)
         self._registrations[index] = after
         if before is not None:
             self.ledger.on_change(before, after)
-            if self.settings.is_unclean_enabled and is_unclean(before, after):
+            is_allowed = topic.id == TOPIC_ID and self.settings.is_unclean_enabled
+            if is_allowed and is_unclean(before, after):
                 self.ledger.on_unclean_election(index, after.leader_epoch)
 
     def _on_expansion(self, leader: int, joining: int) -> float:
@@ -176,17 +188,27 @@ class PartitionsWorld:
         self.ledger.counts["waits for a removed replica"] += len(waiting)
         for producer in self._producers:
             if not producer.is_idle and producer.index not in waiting:
-                raise BrokenPromiseError("in peace every write is acknowledged", producer.told())
+                raise BrokenPromiseError(promises.WRITES_END, producer.told())
+        if self.settings.place(OFFSETS_ID, 0) not in waiting:
+            self._check_groups()
         for index, partition in self._registrations.items():
             if index in waiting:
                 continue
             if set(partition.isr) != set(partition.replicas) or partition.is_reassigning:
-                raise BrokenPromiseError("in peace everybody is in sync again", f"{partition}")
+                raise BrokenPromiseError(promises.ALL_IN_SYNC_AGAIN, f"{partition}")
             replicas = [self.brokers[one].replica(index) for one in partition.replicas]
             known = [one for one in replicas if one is not None]
             if len(known) < len(replicas):
-                raise BrokenPromiseError("in peace every replica can be read", f"{partition}")
+                raise BrokenPromiseError(promises.ALL_READABLE, f"{partition}")
             self.ledger.check_end(index, known)
+
+    def _check_groups(self) -> None:
+        for committer in self._committers:
+            if not committer.is_idle:
+                raise BrokenPromiseError(promises.COMMITS_END, committer.told())
+        for member in self._members:
+            if not member.is_stable:
+                raise BrokenPromiseError(promises.MEMBERS_SETTLE, member.told())
 
 
 def run_partitions_seed(seed: int) -> PartitionsResult:
@@ -196,5 +218,5 @@ def run_partitions_seed(seed: int) -> PartitionsResult:
     try:
         world.run()
     except BrokenPromiseError as error:
-        broken, told = error.claim, str(error)
+        broken, told = error.broken.meaning, str(error)
     return PartitionsResult(seed, broken, told, world.ledger.counts)

@@ -1,0 +1,150 @@
+"""Commits and reads of offsets as a simulated broker answers them, by the real coordinator."""
+
+from __future__ import annotations
+
+from kvorum.groups.settings import RequestContext
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
+from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.simulation.partitions.groups import committed_offset
+from kvorum.simulation.partitions.network import Reply
+from kvorum.simulation.partitions.settings import OFFSETS_ID
+from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kvorum.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kvorum.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
+from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kvorum.wire.primitives import Message
+
+
+class GroupHandler:
+    """Answers of one process."""
+
+    def __init__(
+        self, service: GroupCoordinatorService, replicas: ReplicaManager, around: Surroundings
+    ) -> None:
+        self._service = service
+        self._replicas = replicas
+        self._around = around
+
+    def commit(self, request: OffsetCommitRequest, reply: Reply) -> None:
+        """Answer once the offsets are committed."""
+
+        def then(result: OffsetCommitResponse | RequestError) -> None:
+            reply(_refused(request, result.code) if isinstance(result, RequestError) else result)
+
+        try:
+            self._service.commit_offsets(_context(request), request, then)
+        except RequestError as error:
+            then(error)
+
+    def handle(self, request: Message, reply: Reply) -> None:
+        """Answer a request of a member, now or when the others have come."""
+
+        def then(result: Message | RequestError) -> None:
+            if isinstance(result, RequestError):
+                reply(_error_answer(request, result.code))
+            else:
+                self._note(request, result)
+                reply(result)
+
+        try:
+            match request:
+                case JoinGroupRequest():
+                    self._service.join_group(_context(request), request, then)
+                case SyncGroupRequest():
+                    self._service.sync_group(request, then)
+                case HeartbeatRequest():
+                    self._service.heartbeat(request, then)
+                case LeaveGroupRequest():
+                    self._service.leave_group(request, then)
+                case _:
+                    raise TypeError(f"nobody sends {type(request).__name__} to a broker")
+        except RequestError as error:
+            then(error)
+
+    def _note(self, request: Message, answer: Message) -> None:
+        """Check the assignment that a member gets."""
+        if (
+            isinstance(request, SyncGroupRequest)
+            and isinstance(answer, SyncGroupResponse)
+            and answer.error_code == ErrorCode.NONE
+            and self._is_present_coordinator()
+        ):
+            group = self._around.groups[request.group_id]
+            group.on_assigned(request.generation_id, request.member_id, answer.assignment)
+            self._around.ledger.counts["assignments"] += 1
+
+    def fetch(self, request: OffsetFetchRequest, reply: Reply) -> None:
+        """Answer at once; what the present coordinator answers is checked."""
+        (group,) = request.groups
+        try:
+            found = self._service.fetch_offsets(group)
+        except RequestError as error:
+            found = OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
+        answer = OffsetFetchResponse(groups=[found])
+        offset = committed_offset(answer)
+        if offset is not None and self._is_present_coordinator():
+            told = f"group {group.group_id}: {offset} at broker {self._replicas.broker_id}"
+            self._around.groups[group.group_id].on_read(offset, told)
+            self._around.ledger.counts["read offsets"] += 1
+        reply(answer)
+
+    def _is_present_coordinator(self) -> bool:
+        """Return whether no later leader is known to the quorum, and this one knows what it has.
+
+        As in Kafka, a former coordinator answers with what it knew. A new one reads offsets up to
+        its high watermark, which may be an older one, but assigns what it has loaded, committed or
+        not.
+        """
+        partition = self._replicas.partition(OFFSETS_ID, 0)
+        topic = self._around.quorum.committed_image.topics.by_id[OFFSETS_ID]
+        return (
+            partition is not None
+            and partition.is_leader
+            and partition.leader_epoch == topic.partitions[0].leader_epoch
+            and partition.is_offset_available
+        )
+
+
+def _context(request: Message) -> RequestContext:
+    return RequestContext(request.MAX_VERSION, "client", "/127.0.0.1")
+
+
+def _error_answer(request: Message, code: ErrorCode) -> Message:
+    match request:
+        case SyncGroupRequest():
+            return SyncGroupResponse(error_code=code)
+        case HeartbeatRequest():
+            return HeartbeatResponse(error_code=code)
+        case LeaveGroupRequest():
+            return LeaveGroupResponse(error_code=code)
+        case _:
+            return JoinGroupResponse(error_code=code)
+
+
+def _refused(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
+    topics = [
+        OffsetCommitResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                OffsetCommitResponsePartition(one.partition_index, error_code=code)
+                for one in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return OffsetCommitResponse(topics=topics)

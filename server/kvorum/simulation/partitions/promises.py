@@ -1,0 +1,79 @@
+"""What holds in every world of brokers, each with its number and a line of meaning.
+
+The numbers go on from those of the quorum (`kvorum.simulation.properties.catalogue`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kvorum.simulation.properties.catalogue import Property
+
+
+class BrokenPromiseError(Exception):
+    """Something that must hold does not."""
+
+    def __init__(self, broken: Property, told: str) -> None:
+        super().__init__(f"{broken.id} ({broken.meaning}): {told}")
+        self.broken = broken
+
+
+EPOCH_RISES: Final = Property("P34", "every change raises the partition epoch by one")
+LEADER_IN_ISR: Final = Property("P35", "the leader is in the ISR")
+ISR_OF_REPLICAS: Final = Property("P36", "the ISR is among the replicas and not eligible")
+NEW_LEADER_EPOCH: Final = Property("P37", "a new leader has a new epoch")
+LEADER_COMPLETE: Final = Property("P38", "a new leader has everything that was committed")
+COMMITTED_IN_SYNC: Final = Property("P39", "what is committed is in sync everywhere")
+ONE_RECORD: Final = Property("P40", "nobody reads two records at one offset")
+ONE_BATCH: Final = Property("P41", "an offset and a leader epoch name one batch")
+NO_TRUNCATION: Final = Property("P42", "no replica truncates below its high watermark")
+WATERMARK_RISES: Final = Property("P43", "a leader's high watermark never falls")
+WATERMARK_IN_LOG: Final = Property("P44", "the high watermark is within the log")
+NOTHING_DELETED: Final = Property("P45", "nothing is deleted that nobody wants deleted")
+READ_IS_COMMITTED: Final = Property("P46", "what is read is committed")
+ACKNOWLEDGED: Final = Property("P47", "what is acknowledged is committed")
+NOTHING_LOST: Final = Property("P48", "no acknowledged record is lost")
+ONCE_IN_ORDER: Final = Property("P49", "an idempotent producer's records are there once, in order")
+OFFSETS_KEPT: Final = Property("P50", "no committed offset is lost or goes back")
+OFFSETS_KNOWN: Final = Property("P51", "an offset is one that was committed")
+ONE_OWNER: Final = Property("P52", "in a generation a partition has one owner")
+SOUND_DISK: Final = Property("P53", "a sound disk ends no broker")
+
+WRITES_END: Final = Property("L10", "in peace every write is acknowledged")
+ALL_IN_SYNC_AGAIN: Final = Property("L11", "in peace everybody is in sync again")
+ALL_READABLE: Final = Property("L12", "in peace every replica can be read")
+ALL_COMMITTED: Final = Property("L13", "in peace everything is committed")
+ALL_THE_SAME: Final = Property("L14", "in peace all replicas are the same")
+COMMITS_END: Final = Property("L15", "in peace every commit is acknowledged")
+MEMBERS_SETTLE: Final = Property("L16", "in peace every member has its part")
+SAFETY: Final = (
+    EPOCH_RISES,
+    LEADER_IN_ISR,
+    ISR_OF_REPLICAS,
+    NEW_LEADER_EPOCH,
+    LEADER_COMPLETE,
+    COMMITTED_IN_SYNC,
+    ONE_RECORD,
+    ONE_BATCH,
+    NO_TRUNCATION,
+    WATERMARK_RISES,
+    WATERMARK_IN_LOG,
+    NOTHING_DELETED,
+    READ_IS_COMMITTED,
+    ACKNOWLEDGED,
+    NOTHING_LOST,
+    ONCE_IN_ORDER,
+    OFFSETS_KEPT,
+    OFFSETS_KNOWN,
+    ONE_OWNER,
+    SOUND_DISK,
+)
+LIVENESS: Final = (
+    WRITES_END,
+    ALL_IN_SYNC_AGAIN,
+    ALL_READABLE,
+    ALL_COMMITTED,
+    ALL_THE_SAME,
+    COMMITS_END,
+    MEMBERS_SETTLE,
+)
