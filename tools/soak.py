@@ -95,19 +95,10 @@ def quorum(divisor: int) -> list[Command]:
 def partitions(divisor: int) -> list[Command]:
     """Run worlds of brokers from fresh seeds."""
     seed = secrets.randbelow(2**40)
-    file = "tests/model/simulation/test_partitions.py"
-    words = [*MODULE, "pytest", "-q", "-s", file, "-k", "many_worlds"]
-    return [
-        Command(
-            words=words,
-            figures=r"^\d+ worlds, .*|^E +AssertionError: (seed \d+: [^:]+)",
-            seed=seed,
-            environment={
-                "KVORUM_PARTITION_SEEDS": str(SEEDS // divisor),
-                "KVORUM_PARTITION_FIRST_SEED": str(seed),
-            },
-        )
-    ]
+    words = [*MODULE, "kvorum.cli", "simulate", "--brokers"]
+    words += ["--seed", str(seed), "--seeds", str(SEEDS // divisor)]
+    figures = r"^\d+ seeds, \d+ failed|^(seed \d+ failed: [^:]+)|^check failed: .*"
+    return [Command(words=words, figures=figures, seed=seed)]
 
 
 def kills(divisor: int) -> list[Command]:

@@ -1,4 +1,4 @@
-"""``kvorum simulate``: run quorums in a simulated world, under faults, and check what must hold."""
+"""``kvorum simulate``: run quorums, or brokers, in simulated worlds, and check what must hold."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
+from kvorum.simulation.partitions.world import run_partitions_seed
 from kvorum.simulation.report import Report, failure_lines
 from kvorum.simulation.result import SeedResult
 from kvorum.simulation.run import run_seed, shrink_seed
 
+Result = TypeVar("Result")
 NAME = "simulate"
-HELP = "run the quorum in a simulated world under faults, seed by seed"
+HELP = "run quorums, or brokers, in simulated worlds under faults, seed by seed"
 _LOGGER = logging.getLogger("kvorum")
 _OK, _FAILED = 0, 1
 _SEEDS_PER_REPEAT = 100
@@ -30,6 +35,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("--seed", type=int, help="the first seed (default: a fresh one)")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="how many seeds to run")
+    parser.add_argument(
+        "--brokers",
+        action="store_true",
+        help="run worlds of brokers with partitions and groups, for ten seconds each",
+    )
     parser.add_argument(
         "--jobs",
         type=int,
@@ -58,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     heard = _LOGGER.level
     _hear_nothing()
     try:
-        return _run(seeds, arguments)
+        return (_run_brokers if arguments.brokers else _run)(seeds, arguments)
     finally:
         _LOGGER.setLevel(heard)
 
@@ -74,7 +84,7 @@ def _run(seeds: range, arguments: argparse.Namespace) -> int:
     for line in report.lines():
         print(line)
     problems = list(report.missing)
-    problems += _repeat(digests, duration_ms)
+    problems += _repeat(digests, ("--duration", str(arguments.duration)))
     for problem in problems:
         print(f"check failed: {problem}")
     return _FAILED if report.failures or problems else _OK
@@ -111,15 +121,45 @@ def _results(seeds: range, arguments: argparse.Namespace) -> Iterator[SeedResult
                 trace.write_text("".join(f"{line}\n" for line in result.trace), encoding="utf-8")
             yield result
         return
+    yield from _in_processes(partial(run_seed, duration_ms=duration_ms), seeds, arguments.jobs)
+
+
+def _in_processes(
+    work: Callable[[int], Result], seeds: range, process_count: int
+) -> Iterator[Result]:
     context = get_context("spawn")
-    with ProcessPoolExecutor(arguments.jobs, context, initializer=_hear_nothing) as pool:
-        futures = [pool.submit(run_seed, seed, duration_ms=duration_ms) for seed in seeds]
+    with ProcessPoolExecutor(process_count, context, initializer=_hear_nothing) as pool:
+        futures = [pool.submit(work, seed) for seed in seeds]
         try:
             for future in as_completed(futures):
                 yield future.result()
         finally:
             # After Ctrl-C, or when the reader closes the output, the remaining seeds are cancelled.
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
+    if arguments.digest:
+        for seed in seeds:
+            print(run_partitions_seed(seed).digest)
+        return _OK
+    print(f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}")
+    counts: Counter[str] = Counter()
+    digests: dict[int, str] = {}
+    failed = 0
+    for result in _in_processes(run_partitions_seed, seeds, arguments.jobs):
+        counts += result.counts
+        digests[result.seed] = result.digest
+        if result.broken is not None:
+            failed += 1
+            print(f"seed {result.seed} failed: {result.told}", flush=True)
+    print(f"{len(seeds)} seeds, {failed} failed")
+    for name, count in sorted(counts.items()):
+        print(f"  {count:>12,} {name}")
+    problems = list(_repeat(digests, ("--brokers",)))
+    for problem in problems:
+        print(f"check failed: {problem}")
+    return _FAILED if failed or problems else _OK
 
 
 def _tell_failure(result: SeedResult, arguments: argparse.Namespace) -> None:
@@ -138,20 +178,20 @@ def _tell_failure(result: SeedResult, arguments: argparse.Namespace) -> None:
     sys.stdout.flush()
 
 
-def _repeat(digests: dict[int, str], duration_ms: int) -> Iterator[str]:
+def _repeat(digests: dict[int, str], options: Sequence[str]) -> Iterator[str]:
     """Run one seed in a hundred again in another process; yield those with another trace."""
     for seed in sorted(digests)[::_SEEDS_PER_REPEAT]:
-        again = _digest_elsewhere(seed, duration_ms)
+        again = _digest_elsewhere(seed, options)
         if again != digests[seed]:
             yield f"seed {seed} gave trace {digests[seed]}, and then {again}"
     count = -(-len(digests) // _SEEDS_PER_REPEAT)
     print(f"{count} of the seeds run a second time, with other hashes of strings")
 
 
-def _digest_elsewhere(seed: int, duration_ms: int) -> str:
+def _digest_elsewhere(seed: int, options: Sequence[str]) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": str(seed % 1000 + 1)}
     command = [sys.executable, "-m", "kvorum.cli", NAME, "--digest"]
-    command += ["--seed", str(seed), "--duration", str(duration_ms // 1000)]
+    command += ["--seed", str(seed), *options]
     done = subprocess.run(  # noqa: S603 - this very program
         command, env=environment, capture_output=True, text=True, check=False
     )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from random import Random
 
 from kvorum.broker.partition import ALL_IN_SYNC
@@ -60,6 +61,12 @@ class PartitionsResult:
     broken: str | None
     told: str
     counts: Counter[str] = field(default_factory=Counter[str])
+
+    @property
+    def digest(self) -> str:
+        """What another run of the seed has to have as well."""
+        told = repr((self.told, sorted(self.counts.items())))
+        return sha256(told.encode()).hexdigest()[:16]
 
 
 class PartitionsWorld:
