@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Final, Self
 
@@ -191,7 +191,7 @@ class MetadataTopic:
             watcher()
 
     @contextmanager
-    def _refusing(self) -> Iterator[None]:
+    def _refusing(self) -> Generator[None]:
         """Log a failed read. It harms that read alone: the replica judges the disk by its own."""
         try:
             yield

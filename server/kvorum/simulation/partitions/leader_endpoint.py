@@ -21,8 +21,6 @@ Response = TypeVar("Response", bound=Message)
 class SimulatedLeader:
     """A leader as one process of a follower asks it; no connection outlives a lost answer."""
 
-    fetch_version: Final = VERSION
-
     def __init__(
         self,
         link: tuple[int, int],
@@ -35,6 +33,11 @@ class SimulatedLeader:
         self._around = around
         self._process = process
         self._runtime = runtime
+
+    @property
+    def fetch_version(self) -> int:
+        """The version of Fetch to use."""
+        return VERSION
 
     def connect(self) -> Wait[None]:
         """Return the wait for a connection, which comes at once."""
