@@ -3,6 +3,7 @@
     --only WORD ...       the bugs with one of these words in their ids, functions or modules
     --new                 only bugs that the ledger knows nothing of, or other edits
     --search              look for a test that catches a bug where the ledger names none
+    --worlds N            only note which of N worlds of brokers is the first to show a bug
     --leave-ledger        write nothing into the ledger
     --redigest OLD=NEW …  run nothing: keep results after names in the edits were replaced
 
@@ -20,6 +21,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -99,6 +101,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", nargs="+", default=[""])
     parser.add_argument("--new", action="store_true")
     parser.add_argument("--search", action="store_true")
+    parser.add_argument("--worlds", type=int, metavar="N")
     parser.add_argument("--leave-ledger", action="store_true")
     parser.add_argument("--redigest", nargs="+", type=_renaming, metavar="OLD=NEW")
     options = parser.parse_args(arguments)
@@ -116,7 +119,10 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         scratch = Scratch(Path(folder))
         for mutant in wanted:
-            entry = _judge(scratch, mutant, ledger, searches=options.search)
+            if options.worlds is not None:
+                entry = _in_worlds(scratch, mutant, ledger[mutant.id], options.worlds)
+            else:
+                entry = _judge(scratch, mutant, ledger, searches=options.search)
             measured[mutant.id] = entry
             if not options.leave_ledger:
                 # Another run may have written meanwhile.
@@ -157,6 +163,17 @@ def _is_known(mutant: Mutant, ledger: dict[str, Entry]) -> bool:
     return entry is not None and entry.digest == mutant.digest and entry.caught_by is not None
 
 
+def _in_worlds(scratch: Scratch, mutant: Mutant, known: Entry, count: int) -> Entry:
+    try:
+        with scratch.mutated(mutant):
+            worlds = scratch.worlds_until_broken(count)
+    except NoVerdictError as error:
+        _say(f"{mutant.id}: no verdict: {error}")
+        return known
+    _say(f"{mutant.id}: {f'world {worlds}' if worlds else f'in none of {count} worlds'}")
+    return replace(known, worlds=worlds)
+
+
 def _judge(scratch: Scratch, mutant: Mutant, ledger: dict[str, Entry], *, searches: bool) -> Entry:
     began = monotonic()
     known = ledger.get(mutant.id)
@@ -182,6 +199,7 @@ def _judge(scratch: Scratch, mutant: Mutant, ledger: dict[str, Entry], *, search
         caught_by=caught_by,
         says="" if verdict is None else verdict.why[:200],
         seconds=seconds,
+        worlds=None if known is None else known.worlds,
     )
 
 

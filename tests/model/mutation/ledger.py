@@ -18,7 +18,8 @@ class Entry:
     """What is known of one bug.
 
     `caught_by` is the test that fails with the bug and passes without, None where none was found.
-    `says` is how it failed. `digest` identifies the edits that it was measured with.
+    `says` is how it failed. `digest` identifies the edits that it was measured with. `worlds` is
+    how many simulated worlds of brokers it took to show the bug; None where none did.
     """
 
     cause: str
@@ -28,6 +29,7 @@ class Entry:
     caught_by: str | None
     says: str = ""
     seconds: float = 0.0
+    worlds: int | None = None
 
 
 def read_ledger() -> dict[str, Entry]:
@@ -39,7 +41,7 @@ def read_ledger() -> dict[str, Entry]:
 
 
 def _entry(fields: Mapping[str, object]) -> Entry:
-    caught_by, seconds = fields["caught_by"], fields["seconds"]
+    caught_by, seconds, worlds = fields["caught_by"], fields["seconds"], fields.get("worlds")
     return Entry(
         cause=str(fields["cause"]),
         breaks=str(fields["breaks"]),
@@ -48,13 +50,21 @@ def _entry(fields: Mapping[str, object]) -> Entry:
         caught_by=None if caught_by is None else str(caught_by),
         says=str(fields["says"]),
         seconds=float(str(seconds)),
+        worlds=None if worlds is None else int(str(worlds)),
     )
 
 
 def write_ledger(entries: Mapping[str, Entry]) -> None:
     """Store the ledger, in order of the ids."""
-    content = {bug_id: asdict(entries[bug_id]) for bug_id in sorted(entries)}
+    content = {bug_id: _fields(entries[bug_id]) for bug_id in sorted(entries)}
     LEDGER_FILE.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _fields(entry: Entry) -> dict[str, object]:
+    fields = asdict(entry)
+    if entry.worlds is None:
+        del fields["worlds"]
+    return fields
 
 
 def renamed_entries(

@@ -23,6 +23,15 @@ SOME_FAILED = 1
 """pytest's exit code where tests ran and some failed; anything above is no verdict."""
 
 
+_WORLDS = """
+import logging, sys
+from kvorum.simulation.partitions.world import run_partitions_seed
+logging.disable(logging.CRITICAL)
+seeds = range(1, int(sys.argv[1]) + 1)
+print(next((seed for seed in seeds if run_partitions_seed(seed).broken is not None), 0))
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a run of tests showed: whether all passed, or the first that failed, and why."""
@@ -91,6 +100,20 @@ class Scratch:
         if done.returncode != SOME_FAILED or found is None:
             raise NoVerdictError(f"{' '.join(tests)}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         return Verdict(has_passed=False, test=found["test"], why=found["why"] or "")
+
+    def worlds_until_broken(self, count: int) -> int | None:
+        """Return how many worlds of brokers it takes until one is broken, None for all of them."""
+        done = subprocess.run(
+            [sys.executable, "-c", _WORLDS, str(count)],
+            cwd=self.folder,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise NoVerdictError(done.stderr[-2000:])
+        return int(done.stdout) or None
 
     def is_healthy(self, test: str) -> bool:
         """Tell whether a test passes without any bug; one that does not is never run again."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from kvorum.broker.local_replica_changes import PartitionInfo, local_changes
 from kvorum.metadata import directory_ids
+from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.broker.cleaner_thread import CleanerThread
 from kvorum.node.broker.this_broker import ThisBroker
@@ -23,6 +25,7 @@ from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager
 from kvorum.storage.errors import StorageError, TooManyOpenFilesError
 from kvorum.storage.topic_log.unified_log import UnifiedLog
+from kvorum.storage.topic_partition import TopicPartition
 
 THREAD_COUNT: Final = 3
 DELETION_CHECK_MS: Final = 5_000
@@ -76,6 +79,30 @@ class BrokerLogs:
                 has_offline_log_dirs=has_offline_log_dirs,
             )
         )
+
+    def directory_to_report(self, info: PartitionInfo, image: MetadataImage) -> LogDirectory | None:
+        """Return where a log is, unless the metadata log has it there already (KIP-858)."""
+        version = image.features.metadata_version
+        if version is None or not version.supports_directory_assignment:
+            return None
+        directory = self.manager.directory_of(info.topic_partition)
+        following = self.manager.future_directory_of(info.topic_partition)
+        assigned = info.registration.directory(self._broker.id)
+        # The controller knows of a move before the replica is there.
+        is_moving = following is not None and following.id == assigned
+        return None if is_moving or directory is None or directory.id == assigned else directory
+
+    async def delete(self, topic_partition: TopicPartition) -> None:
+        """Take the log of a deleted partition out of use; its files go later."""
+        now_ms = self._runtime.wall_ms()
+        await self.cleaner.abort_cleaning(topic_partition)
+        try:
+            await self.disk.in_thread(
+                partial(self.manager.async_delete, topic_partition, now_ms=now_ms)
+            )
+            await self.cleaner.forget(topic_partition)
+        except StorageError as error:
+            _log.error(LogEvent("A deleted partition's files remain", error=str(error)))
 
     def begin_schedule(self) -> None:
         """Begin with what is done again and again; the partitions have their logs."""

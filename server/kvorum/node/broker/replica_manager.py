@@ -1,16 +1,12 @@
 """The partitions of this broker: Kafka's ReplicaManager.
 
-It does what a change of the metadata image asks for: partitions come and go, lead and follow. What
-blocks on the disk runs in a thread; appends and reads are done in the event loop, which owns the
-logs that are in use.
-
-A partition whose leader is another broker has a fetcher (`replica_fetcher_manager`); changes of
+It does what a change of the metadata image asks for: partitions come and go, lead and follow. A
+partition whose leader is another broker has a fetcher (`replica_fetcher_manager`); changes of
 the ISRs of those that this broker leads go to the controller (`alter_partition_manager`).
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -35,17 +31,15 @@ from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherManager
 from kvorum.node.broker.this_broker import ControllerChannel, ThisBroker
 from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.coroutines import Lock, Pulse, Task, other_work, sleep
-from kvorum.node.events.log_event import LogEvent
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager
-from kvorum.storage.errors import StorageError, TooManyOpenFilesError
+from kvorum.storage.errors import TooManyOpenFilesError
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 
 HOSTED_AT_ONCE: Final = 16
 """How many new logs are made in one turn of the thread for disks: others wait for it meanwhile."""
-_log = logging.getLogger(__name__)
 
 
 class ReplicaManager:
@@ -250,23 +244,10 @@ class ReplicaManager:
         known = self._partitions.get(info.key)
         if known is None or known.is_offline:
             return None
-        self._report_directory(info, image)
-        return known
-
-    def _report_directory(self, info: PartitionInfo, image: MetadataImage) -> None:
-        """Report where a log is, unless the metadata log has it there (KIP-858)."""
-        logs = self._logs.manager
-        version = image.features.metadata_version
-        if version is None or not version.supports_directory_assignment:
-            return
-        directory = logs.directory_of(info.topic_partition)
-        following = logs.future_directory_of(info.topic_partition)
-        assigned = info.registration.directory(self._broker.id)
-        if following is not None and following.id == assigned:
-            # The controller knows before the replica is there.
-            return
-        if directory is not None and directory.id != assigned:
+        directory = self._logs.directory_to_report(info, image)
+        if directory is not None:
             self._assignments.on_assignment(info.key, directory.id)
+        return known
 
     async def _delete(self, info: PartitionInfo) -> None:
         self.fetchers.remove_fetcher_for_partition(info.key)
@@ -274,16 +255,7 @@ class ReplicaManager:
         partition = self._partitions.pop(info.key, None)
         if partition is not None:
             partition.close()
-        logs = self._logs
-        await logs.cleaner.abort_cleaning(info.topic_partition)
-        now_ms = self._broker.runtime.wall_ms()
-        try:
-            await logs.disk.in_thread(
-                partial(logs.manager.async_delete, info.topic_partition, now_ms=now_ms)
-            )
-            await logs.cleaner.forget(info.topic_partition)
-        except StorageError as error:
-            _log.error(LogEvent("A deleted partition's files remain", error=str(error)))
+        await self._logs.delete(info.topic_partition)
 
     async def _shrink_isrs(self) -> None:
         """Look again and again for followers that lag (Kafka's isr-expiration)."""
