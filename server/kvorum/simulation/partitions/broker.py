@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.simulation.disk import MountedDisk
-from kvorum.simulation.partitions.broker_session import ROOT, BrokerSession
+from kvorum.simulation.partitions.broker_session import BrokerSession
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.process import Process
-from kvorum.simulation.partitions.settings import OFFSETS_ID, TOPIC_ID
+from kvorum.simulation.partitions.settings import OFFSETS_ID, ROOTS, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.primitives import Message
 
@@ -31,7 +31,8 @@ class Broker:
         self._around = around
         self._on_crash = on_crash
         self.process = Process(around.events, around.random, self._on_error)
-        self.process.disk.mount().make_directory(ROOT)
+        for disk, root in zip(self.process.disks, ROOTS, strict=True):
+            disk.mount().make_directory(root)
         self._session: BrokerSession | None = None
 
     @property
@@ -61,11 +62,11 @@ class Broker:
 
     def start(self) -> None:
         """Start a process."""
-        disk = self.process.begin()
-        self.process.guard(lambda: self._begin(disk))()
+        disks = self.process.begin()
+        self.process.guard(lambda: self._begin(disks))()
 
-    def _begin(self, disk: MountedDisk) -> None:
-        session = BrokerSession(self.id, self._around, self.process, disk, self._on_error)
+    def _begin(self, disks: tuple[MountedDisk, ...]) -> None:
+        session = BrokerSession(self.id, self._around, self.process, disks, self._on_error)
         self._session = session
         session.begin()
 
@@ -76,6 +77,14 @@ class Broker:
         """Ask for a controlled shutdown."""
         if self._session is not None:
             self._session.stop()
+
+    def move_replica(self) -> bool:
+        """Begin to move a replica to its broker's other directory, if there is one to move."""
+        session = self._session
+        if not self.is_up or session is None or not session.is_serving:
+            return False
+        self.process.guard(session.move_replica)()
+        return True
 
     def replica(self, place: int) -> Replica | None:
         """Return a replica to look at, by its partition's number among those of all topics.

@@ -37,6 +37,8 @@ from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.config.group_settings import GroupSettings, OffsetsTopicSettings
 from kvorum.node.config.settings import LogSettings
 from kvorum.node.coroutines import Task
+from kvorum.node.directories import common_epoch
+from kvorum.node.errors import NodeFailedError
 from kvorum.simulation.clock import NodeClock
 from kvorum.simulation.disk import MountedDisk
 from kvorum.simulation.partitions.controller_channel import SimulatedControllerChannel
@@ -49,6 +51,7 @@ from kvorum.simulation.partitions.settings import (
     CLUSTER_ID,
     HEARTBEAT_MS,
     LAG_MAX_MS,
+    ROOTS,
     directory_id,
 )
 from kvorum.simulation.partitions.surroundings import Surroundings
@@ -63,7 +66,10 @@ from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import Compression
 
-ROOT: Final = Path("/logs")
+METADATA_ROOT: Final = Path("/metadata")
+"""The log directory of the metadata log, which never fails here."""
+FAILURE_IS_KNOWN_MS: Final = 1_500
+"""The time in which the controller has to learn of a failed directory."""
 DELETE_DELAY_MS: Final = 100
 OPEN_FILES_MAX: Final = 4
 """Fewer than the logs have, so that files are let go and opened again."""
@@ -91,11 +97,11 @@ class BrokerSession:
         broker_id: int,
         around: Surroundings,
         process: Process,
-        disk: MountedDisk,
+        disks: tuple[MountedDisk, ...],
         on_failure: Callable[[BaseException], None],
     ) -> None:
         self._id = broker_id
-        self._around, self._process, self._disk = around, process, disk
+        self._around, self._process, self._disks = around, process, disks
         self._on_failure = on_failure
         self.image = MetadataImage()
         self._applied = 0
@@ -113,15 +119,15 @@ class BrokerSession:
             on_failure=on_failure,
         )
         self._make_replicas()
-        shutdown = take_clean_shutdown(ROOT, disk)
-        self._was_clean = shutdown.was_clean
+        shutdowns = [take_clean_shutdown(*place) for place in zip(ROOTS, disks, strict=True)]
+        self._were_clean = [shutdown.was_clean for shutdown in shutdowns]
         self._lifecycle = BrokerLifecycle(
-            self._identity(shutdown.broker_epoch),
+            self._identity(common_epoch(shutdowns)),
             heartbeat_interval_ms=HEARTBEAT_MS,
             now_ms=around.now_ms,
         )
 
-    def _identity(self, previous_epoch: int | None) -> BrokerIdentity:
+    def _identity(self, previous_epoch: int) -> BrokerIdentity:
         return BrokerIdentity(
             node_id=self._id,
             cluster_id=CLUSTER_ID,
@@ -129,8 +135,8 @@ class BrokerSession:
             listeners=(Endpoint("PLAIN", f"b{self._id}", 9092, 0),),
             supported_features=supported_features(),
             rack=None,
-            directory_ids=(directory_id(self._id),),
-            previous_epoch=-1 if previous_epoch is None else previous_epoch,
+            directory_ids=tuple(directory_id(self._id, number) for number in range(len(ROOTS))),
+            previous_epoch=previous_epoch,
         )
 
     @property
@@ -162,7 +168,7 @@ class BrokerSession:
             deletion_check_ms=around.random.randint(40, 300),
         )
         assignments = AssignmentsManager(broker, self._channel)
-        moves = MoveSettings((str(ROOT),), (), FETCH_BYTES, FETCH_BACKOFF_MS)
+        moves = MoveSettings(tuple(map(str, ROOTS)), (), FETCH_BYTES, FETCH_BACKOFF_MS)
         self.replicas = ReplicaManager(
             broker,
             self._logs,
@@ -190,7 +196,9 @@ class BrokerSession:
             random=around.random,
         )
         self._publisher.after_change(self._groups.on_image)
-        self._failures = LogDirFailureHandler(broker, self.replicas, ROOT, lambda _: None)
+        self._failures = LogDirFailureHandler(
+            broker, self.replicas, METADATA_ROOT, self._on_directory_offline
+        )
         self._watch = ReplicaWatch(self.replicas, around.settings, around.ledger)
 
     def _log_settings(self) -> LogSettings:
@@ -261,6 +269,25 @@ class BrokerSession:
             case _:
                 lifecycle.on_failure(now_ms)
 
+    def _on_directory_offline(self, path: Path) -> None:
+        """Report a failed directory; end where the controller does not learn of it (KIP-858)."""
+        failed = directory_id(self._id, ROOTS.index(path))
+        self._lifecycle.propagate_directory_failure(failed, self._around.now_ms)
+        self._around.ledger.counts["directory offline"] += 1
+
+        def demand_known() -> None:
+            if not self._lifecycle.is_failure_known(failed):
+                self._on_failure(NodeFailedError(f"nobody knows that {path} has failed"))
+
+        self._around.events.after(FAILURE_IS_KNOWN_MS, self._process.guard(demand_known))
+
+    def move_replica(self) -> None:
+        """Begin to move a replica to the other directory (AlterReplicaLogDirs)."""
+        partitions = [one.topic_partition for one in self.replicas.partitions]
+        if partitions:
+            wish = {self._around.random.choice(partitions): str(self._around.random.choice(ROOTS))}
+            Task(self.replicas.alter_replica_log_dirs(wish), lambda _: None)
+
     def _on_shutdown(self, result: Exception | None) -> None:
         if result is None:
             self._process.end(is_power_cut=False)
@@ -290,10 +317,19 @@ class BrokerSession:
             self._broker.run(self._open_logs())
 
     async def _open_logs(self) -> None:
-        channel = self._failures.channel
-        files = LogDirectoryFiles(self._disk, ROOT, channel, OpenFiles(OPEN_FILES_MAX))
-        directory = LogDirectory(ROOT, directory_id(self._id), files, was_clean=self._was_clean)
-        await self._logs.startup([directory], has_offline_log_dirs=False)
+        open_files = OpenFiles(OPEN_FILES_MAX)
+        directories = [
+            LogDirectory(
+                root,
+                directory_id(self._id, number),
+                LogDirectoryFiles(disk, root, self._failures.channel, open_files),
+                was_clean=was_clean,
+            )
+            for number, (root, disk, was_clean) in enumerate(
+                zip(ROOTS, self._disks, self._were_clean, strict=True)
+            )
+        ]
+        await self._logs.startup(directories, has_offline_log_dirs=False)
         await self._publisher.startup()
         self.replicas.startup()
         self._failures.startup()

@@ -57,6 +57,7 @@ class Faults:
             *(self._kill, self._lose_power, self._lose_power, self._stop, self._stop),
             *(self._crash_at_disk, self._crash_at_disk, self._bad_disk, self._stall),
             *(self._cut_somewhere, self._cut_somewhere, self._fail_over, self._reassign),
+            self._move,
         )
         self._random.choice(strikes)(broker)
         self._around.events.after(self._random.expovariate(1 / STRIKE_MS), self.next)
@@ -109,12 +110,12 @@ class Faults:
         self._count("crash at disk")
 
     def _bad_disk(self, broker: Broker) -> None:
-        """Let a disk refuse writes, or fail to sync; its operator restarts the broker."""
+        """Let one of its disks refuse writes, or fail to sync; its operator restarts the broker."""
         if not broker.is_up or not self.budget.allows(broker, is_power_lost=True):
             return
         self.budget.take(broker, is_power_lost=True)
         self._planned[broker.id] = False
-        disk = broker.process.disk
+        disk = self._random.choice(broker.process.disks)
         if self._random.random() < SYNC_FAILS:
             disk.fail_next_sync(ALL_FILES)
             self._count("failed sync")
@@ -129,6 +130,11 @@ class Faults:
                 self._end(broker, is_power_lost=False)
 
         self._around.events.after(self._random.uniform(20, 400), repair)
+
+    def _move(self, broker: Broker) -> None:
+        """Move a replica between the directories of a broker."""
+        if broker.move_replica():
+            self._count("move")
 
     def _stop(self, broker: Broker) -> None:
         if broker.is_up and not broker.is_stopping:

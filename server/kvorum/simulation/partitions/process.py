@@ -16,6 +16,7 @@ from kvorum.simulation.disk import MountedDisk, SimulatedDisk
 from kvorum.simulation.disk_faults import CrashedError
 from kvorum.simulation.events import Events
 from kvorum.simulation.partitions.network import Reply
+from kvorum.simulation.partitions.settings import ROOTS
 from kvorum.storage.errors import StorageError
 from kvorum.wire.primitives import Message
 
@@ -48,7 +49,7 @@ class Process:
     def __init__(
         self, events: Events, random: Random, on_crash: Callable[[BaseException], None]
     ) -> None:
-        self.disk = SimulatedDisk(random, before_call=self._before_call)
+        self.disks = tuple(SimulatedDisk(random, before_call=self._before_call) for _ in ROOTS)
         self.is_up = False
         self.incarnation = 0
         self.stalled_until_ms = 0.0
@@ -58,20 +59,21 @@ class Process:
         self.after_turn: Action = _do_nothing
         """Called after each turn of the present process."""
 
-    def begin(self) -> MountedDisk:
-        """Start a process; return its view of the disk."""
+    def begin(self) -> tuple[MountedDisk, ...]:
+        """Start a process; return its views of the disks."""
         self.incarnation += 1
         self.is_up = True
         self.stalled_until_ms = 0.0
         self._calls_until_crash = _NEVER
         self.after_turn = _do_nothing
-        return self.disk.mount()
+        return tuple(disk.mount() for disk in self.disks)
 
     def end(self, *, is_power_cut: bool) -> None:
         """End the process at once; a power cut also loses what is not flushed, wholly or partly."""
         self.is_up = False
-        self.disk.crash(is_power_cut=is_power_cut)
-        self.disk.forget_faults()
+        for disk in self.disks:
+            disk.crash(is_power_cut=is_power_cut)
+            disk.forget_faults()
 
     def crash_at_call(self, number: int) -> None:
         """End the process before the `number`-th call to the disk from now on."""

@@ -15,6 +15,7 @@ from kvorum.storage.topic_log.unified_log import UnifiedLog
 class _State(NamedTuple):
     """What a replica was when it was looked at."""
 
+    log: UnifiedLog
     end_offset: int
     high_watermark: int
     latest_epoch: int
@@ -60,6 +61,8 @@ class ReplicaWatch:
         if known is None:
             # What a log has from the disk is no change.
             known = state._replace(leader_epoch=NO_EPOCH)
+        # A log that takes the place of another one has to be as long.
+        ledger.counts["moved replicas"] += state.log is not known.log
         if partition.is_leader and state.leader_epoch > known.leader_epoch:
             # A broker that learns of two changes at once leads a new epoch without having followed.
             ledger.on_lead(replica, state.leader_epoch)
@@ -77,4 +80,4 @@ class ReplicaWatch:
 
 def _state(partition: Partition, log: UnifiedLog) -> _State:
     epoch = NO_EPOCH if log.latest_epoch is None else log.latest_epoch
-    return _State(log.log_end_offset, log.high_watermark, epoch, partition.leader_epoch)
+    return _State(log, log.log_end_offset, log.high_watermark, epoch, partition.leader_epoch)

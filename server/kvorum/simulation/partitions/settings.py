@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -27,9 +28,13 @@ QUIET_FROM_MS: Final = 7_500
 END_MS: Final = 10_500
 
 
-def directory_id(broker_id: int) -> bytes:
-    """Return the id of a broker's log directory."""
-    return bytes([0xD0] * 15 + [broker_id])
+ROOTS: Final = (Path("/logs-1"), Path("/logs-2"))
+"""The log directories of each broker, each on a disk of its own."""
+
+
+def directory_id(broker_id: int, number: int) -> bytes:
+    """Return the id of the log directory that a broker has at a place of `ROOTS`."""
+    return bytes([0xD0] * 14 + [number, broker_id])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

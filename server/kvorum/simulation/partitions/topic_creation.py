@@ -16,6 +16,7 @@ from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.simulation.partitions.quorum import ControllerQuorum
 from kvorum.simulation.partitions.settings import (
     OFFSETS_ID,
+    ROOTS,
     TOPIC,
     TOPIC_ID,
     WorldSettings,
@@ -55,7 +56,9 @@ def create_topics(
         ]
         for index in range(count):
             replicas = random.sample(broker_ids, settings.replicas)
-            records.append((_partition_record(topic_id, index, replicas), version))
+            directories = [random.randrange(len(ROOTS)) for _ in replicas]
+            record = _partition_record(topic_id, index, replicas, directories)
+            records.append((record, version))
         quorum.append(quorum.active, tuple(records), is_atomic=True)
 
     create(TOPIC, TOPIC_ID, settings.partitions, {**configs, **unclean})
@@ -68,7 +71,9 @@ def _config_record(topic: str, key: str, value: str) -> ConfigRecord:
     )
 
 
-def _partition_record(topic_id: bytes, index: int, replicas: list[int]) -> PartitionRecord:
+def _partition_record(
+    topic_id: bytes, index: int, replicas: list[int], directories: list[int]
+) -> PartitionRecord:
     return PartitionRecord(
         partition_id=index,
         topic_id=topic_id,
@@ -77,5 +82,5 @@ def _partition_record(topic_id: bytes, index: int, replicas: list[int]) -> Parti
         leader=replicas[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=[directory_id(one) for one in replicas],
+        directories=[directory_id(*place) for place in zip(replicas, directories, strict=True)],
     )
