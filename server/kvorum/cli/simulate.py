@@ -13,8 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Thread
 from typing import TypeVar
 
 from kvorum.simulation.partitions.world import run_partitions_seed
@@ -128,7 +130,7 @@ def _in_processes(
     work: Callable[[int], Result], seeds: range, process_count: int
 ) -> Iterator[Result]:
     context = get_context("spawn")
-    with ProcessPoolExecutor(process_count, context, initializer=_hear_nothing) as pool:
+    with ProcessPoolExecutor(process_count, context, initializer=_begin_process) as pool:
         futures = [pool.submit(work, seed) for seed in seeds]
         try:
             for future in as_completed(futures):
@@ -136,6 +138,19 @@ def _in_processes(
         finally:
             # After Ctrl-C, or when the reader closes the output, the remaining seeds are cancelled.
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin_process() -> None:
+    _hear_nothing()
+    parent = parent_process()
+    assert parent is not None
+    Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: BaseProcess) -> None:
+    """End where the command has been killed: nobody else would end the processes of its pool."""
+    parent.join()
+    os._exit(_FAILED)
 
 
 def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
