@@ -148,7 +148,7 @@ def _begin_process() -> None:
 
 
 def _end_with(parent: BaseProcess) -> None:
-    """End where the command has been killed: nobody else would end the processes of its pool."""
+    """End when the command is killed, which cannot end the processes of its pool any more."""
     parent.join()
     os._exit(_FAILED)
 

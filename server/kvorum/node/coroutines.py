@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 Take: TypeAlias = Callable[[Result | Exception], None]
 """Takes a result, or the error that is there instead."""
 GiveUp: TypeAlias = Callable[[], None]
-"""Ends a wait whose result nobody takes any more."""
+"""Ends a wait whose result is not wanted any more."""
 
 
 class Wait(Generic[Result]):

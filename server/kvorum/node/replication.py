@@ -39,7 +39,7 @@ MS_PER_S: Final = 1000
 
 
 class Replication:
-    """What a broker has for its replicas, from the start of its logs to their end.
+    """The logs, fetchers and managers of a broker's replicas, from their start to their end.
 
     `on_directory_offline` is called with the id of a log directory that has failed, `on_failure`
     with what ends the broker.

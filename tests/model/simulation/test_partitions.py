@@ -1,6 +1,6 @@
 """Brokers with the real replicas and their controller, in worlds drawn from a number each.
 
-A few worlds run every time, some of which nobody has seen; ``kvorum simulate --brokers`` runs more.
+A few worlds run every time, some of them new ones; ``kvorum simulate --brokers`` runs more.
 Mistakes are made one by one to see that the worlds find them.
 """
 

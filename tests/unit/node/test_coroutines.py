@@ -6,7 +6,18 @@ from random import Random
 
 import pytest
 
-from kvorum.node.coroutines import Lock, OneAtATime, Pulse, Signal, Task, other_work, sleep
+from kvorum.node.coroutines import (
+    GiveUp,
+    Lock,
+    OneAtATime,
+    Pulse,
+    Signal,
+    Take,
+    Task,
+    Wait,
+    other_work,
+    sleep,
+)
 from kvorum.simulation.clock import NodeClock
 from kvorum.simulation.events import Events
 from kvorum.simulation.runtime import SimulatedRuntime
@@ -77,6 +88,24 @@ def test_a_closed_task_cleans_up_where_it_waits_and_goes_on_no_more(world: World
     assert world.run() == ["cleaned up"]
 
 
+def test_a_second_answer_to_a_wait_is_none_to_the_next(world: World) -> None:
+    takes: list[Take[str]] = []
+
+    def begin(take: Take[str]) -> GiveUp:
+        takes.append(take)
+        return lambda: None
+
+    async def waits_twice() -> None:
+        world.said.append(await Wait(begin))
+        world.said.append(await Wait(begin))
+
+    Task(waits_twice(), lambda _: None)
+    takes[0]("first")
+    takes[0]("again")
+    takes[1]("second")
+    assert world.said == ["first", "second"]
+
+
 def test_a_lock_lets_tasks_pass_in_their_order_and_not_those_that_are_closed(
     world: World,
 ) -> None:
@@ -88,14 +117,13 @@ def test_a_lock_lets_tasks_pass_in_their_order_and_not_those_that_are_closed(
             await sleep(world.runtime, 5)
             world.said.append(f"{name} out")
 
-    tasks = {name: Task(passes(name), lambda _: None) for name in "abcd"}
+    def end_of_a(_: object) -> None:
+        # The lock has been handed to c by then, which has not gone on yet.
+        tasks["c"].close()
+
+    tasks = {"a": Task(passes("a"), end_of_a)}
+    tasks |= {name: Task(passes(name), lambda _: None) for name in "bcd"}
     tasks["b"].close()
-    # The lock has been handed to c by then, which has not gone on yet.
-
-    def close_soon() -> None:
-        world.events.after(0, tasks["c"].close)
-
-    world.events.after(5, close_soon)
     assert world.run() == ["a in", "a out", "d in", "d out"]
 
 
@@ -130,7 +158,7 @@ def test_a_wait_for_a_signal_ends_with_it_or_with_its_time(world: World) -> None
     assert len(world.said) == 4
 
 
-def test_a_pulse_wakes_those_who_wait_for_it_and_nobody_later(world: World) -> None:
+def test_a_pulse_wakes_the_tasks_that_wait_for_it_and_no_later_one(world: World) -> None:
     pulse = Pulse(world.runtime)
 
     async def waits(name: str) -> None:

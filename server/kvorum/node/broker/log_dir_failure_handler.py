@@ -1,4 +1,4 @@
-"""What is done about log directories that fail (Kafka's LogDirFailureHandler, KIP-112)."""
+"""The way of a broker to go on without a log directory (Kafka's LogDirFailureHandler, KIP-112)."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class MetadataTopic:
 
         Raises RequestError for an offset above the end of this copy. Another broker may be ahead,
         and a consumer that comes from there must not learn that its place does not exist: it
-        would begin anew. So this waits until this broker either has that place, or has been in
+        would begin again. So this waits until this broker either has that place, or has been in
         touch with one leader for long enough to know that the quorum does not have it
         (OFFSET_OUT_OF_RANGE). If it was not, it does not know (OFFSET_NOT_AVAILABLE, upon which
         clients try again).

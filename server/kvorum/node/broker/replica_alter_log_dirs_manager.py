@@ -139,7 +139,7 @@ class ReplicaAlterLogDirsManager:
         )
 
     async def _replace(self, move: Move) -> bool:
-        """Replace a current log by its future one, while nobody else uses a log."""
+        """Replace a current log by its future one, while no thread uses a log."""
         source = self._logs.directory_of(move.topic_partition)
         target = self._logs.future_directory_of(move.topic_partition)
         # What is durable now need not be waited for then.

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 class LeaderEndpoint(Protocol):
     """The way to the leader that a fetcher asks (Kafka's LeaderEndPoint).
 
-    Every wait raises ClientConnectionError where there is no answer.
+    Every wait raises ClientConnectionError if the leader does not answer.
     """
 
     @property

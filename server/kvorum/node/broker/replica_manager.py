@@ -125,7 +125,7 @@ class ReplicaManager:
         await self._end(lambda logs: logs.abandon())
 
     async def _end(self, close: Callable[[LogManager], None]) -> None:
-        # No partition is left between two steps of its change; those behind it stay as they are.
+        # A partition is not left between two steps of its change; those after it stay as they are.
         self._is_ending = True
         self.turns.beat()
         async with self._replica_state_change_lock:

@@ -89,7 +89,7 @@ class Broker:
     def replica(self, place: int) -> Replica | None:
         """Return a replica to look at, by its partition's number among those of all topics.
 
-        None where there is none, or its disk does not let it.
+        None if the broker does not have it, or cannot read it.
         """
         session = self._session
         if not self.is_up or session is None:

@@ -16,7 +16,7 @@ NOTHING: Final = -1
 
 
 class GroupLedger:
-    """The offsets that one group has committed, and who has had which partition."""
+    """The offsets that one group has committed, and the owners of partitions by generation."""
 
     def __init__(self) -> None:
         self.sent = NOTHING

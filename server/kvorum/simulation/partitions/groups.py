@@ -39,9 +39,9 @@ from kvorum.wire.primitives import Message
 READS: Final = 0.4
 NOT_IN_GROUP: Final = -1
 GOES: Final = 0.06
-"""How often a member that has its partitions goes, one step after the other."""
+"""The share of its steps with which a member that has its partitions goes."""
 LEAVES: Final = 0.5
-"""How often one that goes leaves in order; else the others wait for the end of its session."""
+"""The share of those that leave in order; the group waits for the end of another's session."""
 SESSION_TIMEOUT_MS: Final = 400
 REBALANCE_TIMEOUT_MS: Final = 600
 JOIN_TIMEOUT_MS: Final = 1_500
@@ -243,7 +243,7 @@ class Member(GroupClient):
             self._is_fine(answer.error_code)
 
     def _is_fine(self, code: int) -> bool:
-        """Return whether there is no error; after one the member joins again, as another or not."""
+        """Return whether a code is NONE; after an error the member joins again, or as another."""
         self._last_code = code
         if code in _IS_ANOTHER:
             self._forget()

@@ -1,4 +1,4 @@
-"""What holds in every world of brokers, each with its number and a line of meaning.
+"""The properties of every world of brokers, each with its number and a line of meaning.
 
 The numbers go on from those of the quorum (`kvorum.simulation.properties.catalogue`).
 """

@@ -13,7 +13,7 @@ from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 
 class _State(NamedTuple):
-    """What a replica was when it was looked at."""
+    """The state of a replica at a moment."""
 
     log: UnifiedLog
     end_offset: int
@@ -59,7 +59,7 @@ class ReplicaWatch:
     ) -> None:
         ledger = self._ledger
         if known is None:
-            # What a log has from the disk is no change.
+            # A log that comes from the disk has not changed.
             known = state._replace(leader_epoch=NO_EPOCH)
         # A log that takes the place of another one has to be as long.
         ledger.counts["moved replicas"] += state.log is not known.log

@@ -64,7 +64,7 @@ class PartitionsResult:
 
     @property
     def digest(self) -> str:
-        """What another run of the seed has to have as well."""
+        """A hash of the result, which another run of the seed must have too."""
         told = repr((self.told, sorted(self.counts.items())))
         return sha256(told.encode()).hexdigest()[:16]
 
