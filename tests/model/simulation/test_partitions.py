@@ -32,6 +32,7 @@ from kvorum.broker.partition_leader.partition_state import (
 from kvorum.controller.apis import alter_partition, broker_registration
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
+from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.world import run_partitions_seed
 from kvorum.storage.log.segment import Segment
 from kvorum.storage.topic_log import unified_log
@@ -45,7 +46,14 @@ from kvorum.wire.records import RecordBatch, read_batches
 
 
 LOSS = frozenset(
-    {"a new leader has everything that was committed", "what is committed is in sync everywhere"}
+    one.meaning
+    for one in (
+        promises.LEADER_COMPLETE,
+        promises.COMMITTED_IN_SYNC,
+        promises.ONCE_IN_ORDER,
+        promises.ACKNOWLEDGED,
+        promises.OFFSETS_KEPT,
+    )
 )
 STANDSTILL = frozenset(
     {"in peace everybody is in sync again", "in peace every write is acknowledged"}
@@ -189,10 +197,7 @@ MISTAKES = [
     Mistake("a change is never given up", _never_give_up_a_change, 9, STANDSTILL),
     Mistake("a follower truncates to its high watermark", _truncate_to_the_high_watermark, 1),
     Mistake(
-        "producers of truncated records are remembered",
-        _keep_producers_of_truncated_records,
-        3,
-        frozenset({"what is acknowledged is committed"}),
+        "producers of truncated records are remembered", _keep_producers_of_truncated_records, 3
     ),
     Mistake(
         "a flush makes nothing durable",
