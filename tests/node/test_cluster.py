@@ -13,6 +13,8 @@ from tests.support.topics import create, read_topics
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli import main
+from kvorum.metadata.image import MetadataImage
+from kvorum.node.asyncio_bridge import run
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 from kvorum.node.broker.replica_manager import HOSTED_AT_ONCE, ReplicaManager
 from kvorum.storage.files import OpenFile, RealFileSystem
@@ -151,6 +153,29 @@ async def test_a_broker_that_stops_hosts_no_further_partition(
     disk.is_released.set()
     await stopping
     assert 1 <= _hosted(tmp_path, "wide") <= HOSTED_AT_ONCE < 50
+
+
+@pytest.mark.asyncio
+async def test_a_broker_that_has_stopped_follows_no_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[ReplicaManager] = []
+    shutdown = ReplicaManager.shutdown
+
+    async def noted(replicas: ReplicaManager, *, broker_epoch: int) -> None:
+        stopped.append(replicas)
+        await shutdown(replicas, broker_epoch=broker_epoch)
+
+    monkeypatch.setattr(ReplicaManager, "shutdown", noted)
+    embedded = prepare_node(tmp_path)
+    await embedded.node.start()
+    await asyncio.to_thread(create, embedded.bootstrap_servers, "topic")
+    image = embedded.node.shared_server.loader.published
+    await embedded.node.stop()
+    (replicas,) = stopped
+    async with asyncio.timeout(PATIENCE_S):
+        # Its threads have ended: work for them would never be done.
+        assert not await run(replicas.apply_delta(image, MetadataImage()))
 
 
 @pytest.mark.asyncio

@@ -135,13 +135,17 @@ class Replication:
 
     async def stop(self, broker_epoch: int) -> None:
         """Close every log in good order, and mark the directories so."""
-        await run(self.replicas.shutdown(broker_epoch=broker_epoch))
-        await self._close()
+        try:
+            await run(self.replicas.shutdown(broker_epoch=broker_epoch))
+        finally:
+            await self._close()
 
     async def abort(self) -> None:
         """Close the files without writing; nothing happens after `stop`."""
-        await run(self.replicas.abort())
-        await self._close()
+        try:
+            await run(self.replicas.abort())
+        finally:
+            await self._close()
 
     async def _close(self) -> None:
         self._failures.close()

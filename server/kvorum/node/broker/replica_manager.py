@@ -1,8 +1,8 @@
 """The partitions of this broker: Kafka's ReplicaManager.
 
 It does what a change of the metadata image asks for: partitions come and go, lead and follow. A
-partition whose leader is another broker has a fetcher (`replica_fetcher_manager`); changes of
-the ISRs of those that this broker leads go to the controller (`alter_partition_manager`).
+partition whose leader is another broker has a fetcher (`replica_fetcher_manager`); changes of the
+ISRs of those that this broker leads go to the controller (`alter_partition_manager`).
 """
 
 from __future__ import annotations
@@ -159,6 +159,8 @@ class ReplicaManager:
     async def apply_delta(self, before: MetadataImage, image: MetadataImage) -> bool:
         """Follow the changes from one image to another; return False where the broker stops."""
         async with self._replica_state_change_lock:
+            if self._is_ending:
+                return False
             again, self.refused = self.refused, {}
             changes = local_changes(before.topics, image.topics, self._broker.id, again=again)
             for info in changes.deletes:
