@@ -11,7 +11,7 @@ from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topics_image import TopicsImage
-from kvorum.node.broker.group_coordinator.coordinator_context import TransactionWrite
+from kvorum.node.broker.group_coordinator.coordinator_partition_writer import TransactionWrite
 from kvorum.node.broker.transaction_verification import TransactionalProducer
 from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi

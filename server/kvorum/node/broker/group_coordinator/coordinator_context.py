@@ -11,20 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from kvorum.broker.partition import Partition
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.effects import Effects, Timeout
 from kvorum.groups.errors import GroupRecordError
 from kvorum.groups.offsets.store import DeletedTopic
-from kvorum.groups.record_batches import (
-    NO_TRANSACTION,
-    CoordinatorBatch,
-    TransactionProducer,
-    record_batches,
-)
+from kvorum.groups.record_batches import CoordinatorBatch, record_batches
 from kvorum.groups.results import CoordinatorResult
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.request_error import RequestError
@@ -32,19 +26,20 @@ from kvorum.node.broker.group_coordinator.coordinator_loader import (
     CoordinatorLoader,
     LoadEndedError,
 )
+from kvorum.node.broker.group_coordinator.coordinator_partition_writer import (
+    OUTSIDE,
+    CoordinatorPartitionWriter,
+    ForeignRecordsError,
+    TransactionWrite,
+)
 from kvorum.node.broker.group_coordinator.coordinator_timer import CoordinatorTimer
 from kvorum.node.broker.group_coordinator.deferred_events import DeferredEvent, DeferredEventQueue
 from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.storage.errors import StorageError
-from kvorum.storage.log.append_origin import AppendOrigin
-from kvorum.storage.log.producer_state import ProducerError
-from kvorum.storage.log.verification_state import NO_TRANSACTION as NOTHING_VERIFIED
-from kvorum.storage.log.verification_state import TransactionAppend
-from kvorum.storage.topic_log.log_validator import RecordValidationError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
-from kvorum.wire.records import Compression, RecordBatch
+from kvorum.wire.records import Compression
 from kvorum.wire.records.batch import batch_at
 
 Response = TypeVar("Response")
@@ -52,8 +47,6 @@ WriteOperation: TypeAlias = Callable[[GroupCoordinatorShard, int], CoordinatorRe
 """Decides on a request or a timeout at a time of day."""
 Then: TypeAlias = Callable[[Response | RequestError], None]
 """Takes the response of an operation, or its error. It must not call the coordinator."""
-LEADER_ONLY: Final = 1
-"""The high watermark is waited for, so that an append itself asks for no other replica."""
 _log = logging.getLogger(__name__)
 
 
@@ -66,17 +59,6 @@ class CoordinatorState(Enum):
     CLOSED = "closed"
 
 
-class TransactionWrite(NamedTuple):
-    """The transaction of an operation: its producer, and what the append says of it."""
-
-    producer: TransactionProducer = NO_TRANSACTION
-    append: TransactionAppend = NOTHING_VERIFIED
-
-
-OUTSIDE: Final = TransactionWrite()
-"""An operation outside of every transaction."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorEnvironment:
     """What all contexts of a broker share."""
@@ -85,13 +67,6 @@ class CoordinatorEnvironment:
     new_shard: Callable[[], GroupCoordinatorShard]
     commit_timeout_ms: int
     compression: Compression
-
-
-class _ForeignRecordsError(RequestError):
-    """Somebody else has written to the partition; the shard has not seen those records."""
-
-    def __init__(self) -> None:
-        super().__init__(ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR.default_message)
 
 
 class CoordinatorContext:
@@ -112,7 +87,7 @@ class CoordinatorContext:
         )
         self._loader: CoordinatorLoader | None = None
         self._deleted_topics: list[DeletedTopic] = []
-        self._is_writing = False
+        self._writer = CoordinatorPartitionWriter(partition, environment.runtime)
 
     @property
     def active_shard(self) -> GroupCoordinatorShard | None:
@@ -169,9 +144,10 @@ class CoordinatorContext:
         """
         self._demand_active()
         shard, now_ms = self._shard, self._runtime.wall_ms()
+        offset = shard.state.timeline.written_offset
         try:
-            offset = self._write_to_log(marker.batch(now_ms), now_ms, marker.append)
-        except _ForeignRecordsError:
+            self._writer.append(marker.batch(now_ms), now_ms, marker.append, offset=offset)
+        except ForeignRecordsError:
             self._reload()
             raise
         shard.replay_end_transaction_marker(marker.producer_id, is_commit=marker.is_commit)
@@ -256,7 +232,7 @@ class CoordinatorContext:
             shard.revert(shard.state.timeline.written_offset)
             if result.append is not None:
                 self._apply(shard.append_failed(result.append, error.code, now_ms))
-            if isinstance(error, _ForeignRecordsError):
+            if isinstance(error, ForeignRecordsError):
                 self._reload()
             raise
 
@@ -271,39 +247,13 @@ class CoordinatorContext:
         shard = self._shard
         data = batch_at(memoryview(batch.data), 0)
         assert data is not None
-        first_offset = self._write_to_log(data, now_ms, transaction.append)
+        first_offset = shard.state.timeline.written_offset
+        self._writer.append(data, now_ms, transaction.append, offset=first_offset)
         if must_replay:
             producer_id = transaction.producer.producer_id
             for index, record in enumerate(batch.records):
                 shard.replay(first_offset + index, producer_id, record, now_ms)
         shard.written(first_offset + len(batch.records))
-
-    def _write_to_log(self, batch: RecordBatch, now_ms: int, transaction: TransactionAppend) -> int:
-        """Return the offset that a batch got; raises RequestError where it is not in the log.
-
-        Where others have written to the partition meanwhile, it is, and the error is
-        _ForeignRecordsError.
-        """
-        self._is_writing = True
-        try:
-            info = self.partition.append_records_to_leader(
-                batch,
-                required_acks=LEADER_ONLY,
-                wall_ms=now_ms,
-                now_ms=self._runtime.monotonic_ms(),
-                origin=AppendOrigin.COORDINATOR,
-                transaction=transaction,
-            )
-        except (LeaderRefusesError, RecordValidationError, ProducerError) as error:
-            raise RequestError.with_default_message(error.code) from error
-        except StorageError as error:
-            _log.error("%s", error)
-            raise RequestError.with_default_message(ErrorCode.KAFKA_STORAGE_ERROR) from error
-        finally:
-            self._is_writing = False
-        if info.first_offset != self._shard.state.timeline.written_offset:
-            raise _ForeignRecordsError
-        return info.first_offset
 
     def _reload(self) -> None:
         where = str(self.partition.topic_partition)
@@ -314,7 +264,7 @@ class CoordinatorContext:
 
     def _on_change(self) -> None:
         # Within an append the shard does not know yet what was appended; it looks afterwards.
-        if self._is_writing:
+        if self._writer.is_writing:
             return
         try:
             self._on_high_watermark()

@@ -33,12 +33,14 @@ from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.broker.group_coordinator.coordinator_context import (
-    OUTSIDE,
     CoordinatorContext,
     CoordinatorEnvironment,
     Then,
-    TransactionWrite,
     WriteOperation,
+)
+from kvorum.node.broker.group_coordinator.coordinator_partition_writer import (
+    OUTSIDE,
+    TransactionWrite,
 )
 from kvorum.node.broker.group_coordinator.coordinator_runtime import CoordinatorRuntime
 from kvorum.node.broker.replica_manager import ReplicaManager

@@ -1,0 +1,79 @@
+"""The way of a coordinator's records into its partition (CoordinatorPartitionWriter)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, NamedTuple
+
+from kvorum.broker.partition import Partition
+from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.groups.record_batches import NO_TRANSACTION, TransactionProducer
+from kvorum.metadata.request_error import RequestError
+from kvorum.node.event_loop import Runtime
+from kvorum.storage.errors import StorageError
+from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.log.producer_state import ProducerError
+from kvorum.storage.log.verification_state import NO_TRANSACTION as NOTHING_VERIFIED
+from kvorum.storage.log.verification_state import TransactionAppend
+from kvorum.storage.topic_log.log_validator import RecordValidationError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.records import RecordBatch
+
+LEADER_ONLY: Final = 1
+"""The high watermark is waited for, so that an append itself asks for no other replica."""
+_log = logging.getLogger(__name__)
+
+
+class TransactionWrite(NamedTuple):
+    """The transaction of an operation: its producer, and what the append says of it."""
+
+    producer: TransactionProducer = NO_TRANSACTION
+    append: TransactionAppend = NOTHING_VERIFIED
+
+
+OUTSIDE: Final = TransactionWrite()
+"""An operation outside of every transaction."""
+
+
+class ForeignRecordsError(RequestError):
+    """Another writer has written to the partition; the shard has not seen those records."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR.default_message)
+
+
+class CoordinatorPartitionWriter:
+    """Appends to one partition; `is_writing` is True meanwhile."""
+
+    def __init__(self, partition: Partition, runtime: Runtime) -> None:
+        self._partition = partition
+        self._runtime = runtime
+        self.is_writing = False
+
+    def append(
+        self, batch: RecordBatch, now_ms: int, transaction: TransactionAppend, *, offset: int
+    ) -> None:
+        """Append a batch that is to get an offset; raises RequestError if it is not in the log.
+
+        If others have written to the partition meanwhile, it is there at another offset, and the
+        error is ForeignRecordsError.
+        """
+        self.is_writing = True
+        try:
+            info = self._partition.append_records_to_leader(
+                batch,
+                required_acks=LEADER_ONLY,
+                wall_ms=now_ms,
+                now_ms=self._runtime.monotonic_ms(),
+                origin=AppendOrigin.COORDINATOR,
+                transaction=transaction,
+            )
+        except (LeaderRefusesError, RecordValidationError, ProducerError) as error:
+            raise RequestError.with_default_message(error.code) from error
+        except StorageError as error:
+            _log.error("%s", error)
+            raise RequestError.with_default_message(ErrorCode.KAFKA_STORAGE_ERROR) from error
+        finally:
+            self.is_writing = False
+        if info.first_offset != offset:
+            raise ForeignRecordsError
