@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from multiprocessing import get_context, parent_process
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brokers",
         action="store_true",
-        help="run worlds of brokers with partitions and groups, for ten seconds each",
+        help="run worlds of brokers, ten seconds each; takes no --duration, --trace and --shrink",
     )
     parser.add_argument(
         "--jobs",
@@ -81,15 +81,26 @@ def _run(seeds: range, arguments: argparse.Namespace) -> int:
         for seed in seeds:
             print(run_seed(seed, duration_ms=duration_ms).digest)
         return _OK
+    _name(seeds)
     report = Report()
     digests = _run_all(report, seeds, arguments)
     for line in report.lines():
         print(line)
     problems = list(report.missing)
     problems += _repeat(digests, ("--duration", str(arguments.duration)))
+    return _concluded(problems, has_failed=bool(report.failures))
+
+
+def _name(seeds: range) -> None:
+    print(f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}")
+
+
+def _concluded(problems: Iterable[str], *, has_failed: bool) -> int:
+    """Print what is wrong with the runs as a whole, and return the exit code."""
     for problem in problems:
+        has_failed = True
         print(f"check failed: {problem}")
-    return _FAILED if report.failures or problems else _OK
+    return _FAILED if has_failed else _OK
 
 
 def _hear_nothing() -> None:
@@ -99,7 +110,6 @@ def _hear_nothing() -> None:
 
 def _run_all(report: Report, seeds: range, arguments: argparse.Namespace) -> dict[int, str]:
     """Run all seeds, report failures at once, and return the hash of each trace."""
-    print(f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}")
     digests: dict[int, str] = {}
     told_at = time.monotonic()
     for result in _results(seeds, arguments):
@@ -115,20 +125,23 @@ def _run_all(report: Report, seeds: range, arguments: argparse.Namespace) -> dic
 
 def _results(seeds: range, arguments: argparse.Namespace) -> Iterator[SeedResult]:
     """Yield the result of each seed, in the order of completion."""
-    duration_ms, trace = arguments.duration * 1000, arguments.trace
-    if len(seeds) == 1 or arguments.jobs == 1:
-        for seed in seeds:
-            result = run_seed(seed, duration_ms=duration_ms, is_traced=trace is not None)
-            if trace is not None and (len(seeds) == 1 or result.failure is not None):
-                trace.write_text("".join(f"{line}\n" for line in result.trace), encoding="utf-8")
-            yield result
+    trace = arguments.trace if _is_alone(seeds, arguments.jobs) else None
+    work = partial(run_seed, duration_ms=arguments.duration * 1000, is_traced=trace is not None)
+    for result in _each(work, seeds, arguments.jobs):
+        if trace is not None and (len(seeds) == 1 or result.failure is not None):
+            trace.write_text("".join(f"{line}\n" for line in result.trace), encoding="utf-8")
+        yield result
+
+
+def _is_alone(seeds: range, process_count: int) -> bool:
+    """Return whether this process runs the seeds itself."""
+    return len(seeds) == 1 or process_count == 1
+
+
+def _each(work: Callable[[int], Result], seeds: range, process_count: int) -> Iterator[Result]:
+    if _is_alone(seeds, process_count):
+        yield from map(work, seeds)
         return
-    yield from _in_processes(partial(run_seed, duration_ms=duration_ms), seeds, arguments.jobs)
-
-
-def _in_processes(
-    work: Callable[[int], Result], seeds: range, process_count: int
-) -> Iterator[Result]:
     context = get_context("spawn")
     with ProcessPoolExecutor(process_count, context, initializer=_begin_process) as pool:
         futures = [pool.submit(work, seed) for seed in seeds]
@@ -158,11 +171,11 @@ def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
         for seed in seeds:
             print(run_partitions_seed(seed).digest)
         return _OK
-    print(f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}")
+    _name(seeds)
     counts: Counter[str] = Counter()
     digests: dict[int, str] = {}
     failed = 0
-    for result in _in_processes(run_partitions_seed, seeds, arguments.jobs):
+    for result in _each(run_partitions_seed, seeds, arguments.jobs):
         counts += result.counts
         digests[result.seed] = result.digest
         if result.broken is not None:
@@ -171,10 +184,7 @@ def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
     print(f"{len(seeds)} seeds, {failed} failed")
     for name, count in sorted(counts.items()):
         print(f"  {count:>12,} {name}")
-    problems = list(_repeat(digests, ("--brokers",)))
-    for problem in problems:
-        print(f"check failed: {problem}")
-    return _FAILED if failed or problems else _OK
+    return _concluded(list(_repeat(digests, ("--brokers",))), has_failed=failed > 0)
 
 
 def _tell_failure(result: SeedResult, arguments: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from kvorum.node.event_loop import Runtime
 
@@ -146,6 +146,24 @@ class Signal:
         return self.is_set or await self._risings.next(timeout_ms)
 
 
+async def whenever_due(
+    runtime: Runtime,
+    changed: Signal,
+    next_due_ms: Callable[[], float | None],
+    work: Callable[[], Coroutine[Wait[Any], Any, None]],
+) -> NoReturn:
+    """Do something whenever it is due; while nothing is (None), wait for a change."""
+    while True:
+        changed.clear()
+        due_ms, now_ms = next_due_ms(), runtime.monotonic_ms()
+        if due_ms is None:
+            await changed.wait()
+        elif due_ms > now_ms:
+            await sleep(runtime, due_ms - now_ms)
+        else:
+            await work()
+
+
 class Lock:
     """Lets one task after the other pass, in the order in which they came."""
 
@@ -208,6 +226,10 @@ class OneAtATime:
     def in_loop(self, work: Callable[[], Result]) -> Wait[Result]:
         """Return the wait for a piece of work in the loop, while no other piece is under way."""
         return self._wait(work, may_block=False)
+
+    def done(self) -> Wait[None]:
+        """Return the wait for all that was asked for before."""
+        return self.in_thread(_do_nothing)
 
     def _wait(self, work: Callable[[], Result], *, may_block: bool) -> Wait[Result]:
         def begin(take: Take[Result]) -> GiveUp:

@@ -17,6 +17,7 @@ from kvorum.node.coroutines import (
     Wait,
     other_work,
     sleep,
+    whenever_due,
 )
 from kvorum.simulation.clock import NodeClock
 from kvorum.simulation.events import Events
@@ -88,7 +89,7 @@ def test_a_closed_task_cleans_up_where_it_waits_and_goes_on_no_more(world: World
     assert world.run() == ["cleaned up"]
 
 
-def test_a_second_answer_to_a_wait_is_none_to_the_next(world: World) -> None:
+def test_a_second_answer_to_a_wait_does_not_answer_the_next_one(world: World) -> None:
     takes: list[Take[str]] = []
 
     def begin(take: Take[str]) -> GiveUp:
@@ -209,3 +210,37 @@ def test_work_of_a_closed_task_is_not_begun_any_more(world: World) -> None:
     tasks = [Task(works(name), lambda _: None) for name in "abc"]
     tasks[1].close()
     assert world.run() == ["a", "c"]
+
+
+def test_what_is_done_is_all_that_was_asked_for_before(world: World) -> None:
+    thread = OneAtATime(world.runtime)
+
+    async def works(name: str) -> None:
+        await thread.in_thread(lambda: world.said.append(name))
+
+    async def waits() -> None:
+        await thread.done()
+        world.said.append("done")
+
+    for coroutine in (works("a"), waits(), works("b")):
+        Task(coroutine, lambda _: None)
+    assert world.run() == ["a", "done", "b"]
+
+
+def test_something_is_done_whenever_it_is_due_and_not_before(world: World) -> None:
+    changed = Signal(world.runtime)
+    due_ms: list[float] = []
+
+    async def work() -> None:
+        world.said.append((due_ms.pop(0), round(world.runtime.monotonic_ms())))
+
+    def plan(*times_ms: float) -> None:
+        due_ms.extend(times_ms)
+        changed.set()
+
+    due = whenever_due(world.runtime, changed, lambda: due_ms[0] if due_ms else None, work)
+    task = Task(due, lambda _: None)
+    world.events.after(10, lambda: plan(5, 20))
+    world.events.after(50, lambda: plan(60))
+    assert world.run(until_ms=100) == [(5, 10), (20, 20), (60, 60)]
+    task.close()

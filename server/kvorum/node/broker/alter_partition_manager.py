@@ -8,7 +8,7 @@ from kvorum.broker.partition_leader.alter_partition_manager import AlterPartitio
 from kvorum.broker.partition_leader.outcomes import Answer, Refused
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.node.broker.this_broker import ControllerChannel, ThisBroker
-from kvorum.node.coroutines import Signal, sleep
+from kvorum.node.coroutines import Signal, whenever_due
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
 from kvorum.wire.error_codes import ErrorCode
@@ -29,7 +29,9 @@ class DefaultAlterPartitionManager:
         self._channel = channel
         self._on_answer = on_answer
         self._submitted = Signal(broker.runtime)
-        self._task = broker.run(self._run())
+        self._task = broker.run(
+            whenever_due(broker.runtime, self._submitted, self._queue.next_due_ms, self._send)
+        )
 
     def submit(self, proposal: IsrProposal) -> None:
         """Send a proposal; it is refused at once while another one of its partition is sent."""
@@ -42,20 +44,8 @@ class DefaultAlterPartitionManager:
         """Send nothing more."""
         self._task.close()
 
-    async def _run(self) -> None:
-        runtime = self._broker.runtime
-        while True:
-            self._submitted.clear()
-            now_ms = runtime.monotonic_ms()
-            due_ms = self._queue.next_due_ms()
-            if due_ms is None:
-                await self._submitted.wait()
-            elif due_ms > now_ms:
-                await sleep(runtime, due_ms - now_ms)
-            else:
-                await self._send(now_ms)
-
-    async def _send(self, now_ms: float) -> None:
+    async def _send(self) -> None:
+        now_ms = self._broker.runtime.monotonic_ms()
         request = self._queue.due(now_ms, broker_epoch=self._broker.epoch())
         assert request is not None
         try:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kvorum.broker.assignments import Assignments, PartitionKey
 from kvorum.node.broker.this_broker import ControllerChannel, ThisBroker
-from kvorum.node.coroutines import Signal, sleep
+from kvorum.node.coroutines import Signal, whenever_due
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
 from kvorum.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
@@ -21,7 +21,9 @@ class AssignmentsManager:
         self._channel = channel
         self._reported = Signal(broker.runtime)
         self._on_accepted: dict[PartitionKey, tuple[bytes, Callable[[], None]]] = {}
-        self._task = broker.run(self._run())
+        self._task = broker.run(
+            whenever_due(broker.runtime, self._reported, self._assignments.next_due_ms, self._send)
+        )
 
     def on_assignment(
         self,
@@ -42,18 +44,6 @@ class AssignmentsManager:
     def close(self) -> None:
         """Send nothing more."""
         self._task.close()
-
-    async def _run(self) -> None:
-        while True:
-            self._reported.clear()
-            due_ms = self._assignments.next_due_ms()
-            wait_ms = None if due_ms is None else due_ms - self._now_ms()
-            if wait_ms is None:
-                await self._reported.wait()
-            elif wait_ms > 0:
-                await sleep(self._broker.runtime, wait_ms)
-            else:
-                await self._send()
 
     async def _send(self) -> None:
         broker = self._broker

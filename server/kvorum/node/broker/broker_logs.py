@@ -171,7 +171,7 @@ class BrokerLogs:
         for task in tasks:
             task.close()
         await self.cleaner.shutdown()
-        await self._flushes.in_thread(lambda: None)
+        await self._flushes.done()
         await self.disk.in_thread(lambda: close(self.manager))
 
     async def _on_disk_every(self, interval_ms: int, work: Callable[[], object]) -> None:

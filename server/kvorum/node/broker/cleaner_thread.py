@@ -64,14 +64,14 @@ class CleanerThread:
                 cleaner.abort_cleaning(partition)
         if self._task is not None:
             self._task.close()
-            await self._thread.in_thread(_do_nothing)
+            await self._thread.done()
 
     async def abort_cleaning(self, partition: TopicPartition) -> None:
         """Return once no pass works on a partition to be deleted; none begins until `forget`."""
         for directory, cleaner in self._cleaners.items():
             if partition in directory.logs:
                 cleaner.abort_cleaning(partition)
-                await self._thread.in_thread(_do_nothing)
+                await self._thread.done()
 
     async def forget(self, partition: TopicPartition) -> None:
         """Forget a partition that is deleted, behind every pass that was to begin before."""
@@ -151,7 +151,3 @@ class CleanerThread:
 def _on_end(result: Exception | None) -> None:
     if result is not None:
         _log.error("Logs are compacted no longer", exc_info=result)
-
-
-def _do_nothing() -> None:
-    pass

@@ -175,7 +175,7 @@ class MetadataTopic:
             return None
         for batch in read_batches(records):
             offset = batch.next_offset
-        # Where more follows, this is all that is waited for, or the end of a segment.
+        # If more follows, the bytes that a fetch waits for are there, or a segment ends here.
         return len(records) if offset >= self.high_watermark else wanted
 
     def watch(self, watcher: Callable[[], None]) -> None:

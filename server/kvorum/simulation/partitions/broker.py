@@ -10,7 +10,7 @@ from kvorum.simulation.partitions.broker_session import BrokerSession
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.process import Process
-from kvorum.simulation.partitions.settings import OFFSETS_ID, ROOTS, TOPIC_ID
+from kvorum.simulation.partitions.settings import ROOTS
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.primitives import Message
 
@@ -94,9 +94,7 @@ class Broker:
         session = self._session
         if not self.is_up or session is None:
             return None
-        partitions = self._around.settings.partitions
-        key = (TOPIC_ID, place) if place < partitions else (OFFSETS_ID, place - partitions)
-        partition = session.replicas.partition(*key)
+        partition = session.replicas.partition(*self._around.settings.partition_at(place))
         if partition is None or partition.log.is_poisoned or partition.log.is_closed:
             return None
         return Replica(self.id, place, partition.log)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from kvorum.node.coroutines import GiveUp, Take, Wait
+from kvorum.node.coroutines import Wait
 from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
-from kvorum.simulation.partitions.network import CONTROLLERS, Reply
+from kvorum.simulation.partitions.network import CONTROLLERS, Reply, answer
 from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
@@ -38,17 +38,10 @@ class SimulatedControllerChannel:
     def send(self, message: Message, kind: type[Response]) -> Wait[Response]:
         """Return the wait for the response; raises ControllerUnreachableError where none comes."""
 
-        def begin(take: Take[Response]) -> GiveUp:
-            def told(answer: Message | None) -> None:
-                if isinstance(answer, kind):
-                    take(answer)
-                else:
-                    take(ControllerUnreachableError("the connection broke"))
+        def ask(reply: Reply) -> None:
+            self.ask(message, reply, delay_ms=self._delay_ms(message))
 
-            self.ask(message, told, delay_ms=self._delay_ms(message))
-            return lambda: None
-
-        return Wait(begin)
+        return answer(kind, ask, ControllerUnreachableError("the connection broke"))
 
     def ask(self, request: Message, on_answer: Reply, *, delay_ms: float = 0) -> None:
         """Send a request; the answer is None where none comes from an active controller."""
@@ -56,15 +49,15 @@ class SimulatedControllerChannel:
         process, incarnation = self._process, self._process.incarnation
         is_over = False
 
-        def told(answer: Message | None) -> None:
+        def told(answered: Message | None) -> None:
             nonlocal is_over
             is_over = True
-            if getattr(answer, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
-                answer = None
+            if getattr(answered, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
+                answered = None
                 self._controller = around.quorum.active
-            elif answer is None and around.random.random() < _LEARNS_OF_CONTROLLER:
+            elif answered is None and around.random.random() < _LEARNS_OF_CONTROLLER:
                 self._controller = around.quorum.active
-            on_answer(answer)
+            on_answer(answered)
 
         def serve(reply: Reply) -> None:
             if not is_over and process.incarnation == incarnation:

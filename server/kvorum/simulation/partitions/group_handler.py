@@ -1,25 +1,25 @@
-"""Commits and reads of offsets as a simulated broker answers them, by the real coordinator."""
+"""Requests about groups as a simulated broker answers them, by the real coordinator."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
 
 from kvorum.groups.settings import RequestContext
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.handlers import heartbeat, join_group, leave_group, offset_commit, sync_group
+from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.simulation.partitions.groups import committed_offset
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.settings import OFFSETS_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from kvorum.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from kvorum.wire.messages.heartbeat import HeartbeatRequest
+from kvorum.wire.messages.join_group import JoinGroupRequest
+from kvorum.wire.messages.leave_group import LeaveGroupRequest
+from kvorum.wire.messages.offset_commit import OffsetCommitRequest
 from kvorum.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
@@ -27,6 +27,11 @@ from kvorum.wire.messages.offset_fetch import (
 )
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.primitives import Message
+
+_APIS: Final[Mapping[type[Message], BrokerApi[Any]]] = {
+    api.request: api
+    for api in (heartbeat.API, join_group.API, leave_group.API, offset_commit.API, sync_group.API)
+}
 
 
 class GroupHandler:
@@ -39,29 +44,21 @@ class GroupHandler:
         self._replicas = replicas
         self._around = around
 
-    def commit(self, request: OffsetCommitRequest, reply: Reply) -> None:
-        """Answer once the offsets are committed."""
-
-        def then(result: OffsetCommitResponse | RequestError) -> None:
-            reply(_refused(request, result.code) if isinstance(result, RequestError) else result)
-
-        try:
-            self._service.commit_offsets(_context(request), request, then)
-        except RequestError as error:
-            then(error)
-
     def handle(self, request: Message, reply: Reply) -> None:
-        """Answer a request of a member, now or when the others have come."""
+        """Answer now, or when a commit is committed or the other members have come."""
 
         def then(result: Message | RequestError) -> None:
             if isinstance(result, RequestError):
-                reply(_error_answer(request, result.code))
+                refuse = _APIS[type(request)].refuse
+                reply(refuse(request, result, request.MAX_VERSION))
             else:
                 self._note(request, result)
                 reply(result)
 
         try:
             match request:
+                case OffsetCommitRequest():
+                    self._service.commit_offsets(_context(request), request, then)
                 case JoinGroupRequest():
                     self._service.join_group(_context(request), request, then)
                 case SyncGroupRequest():
@@ -121,30 +118,3 @@ class GroupHandler:
 
 def _context(request: Message) -> RequestContext:
     return RequestContext(request.MAX_VERSION, "client", "/127.0.0.1")
-
-
-def _error_answer(request: Message, code: ErrorCode) -> Message:
-    match request:
-        case SyncGroupRequest():
-            return SyncGroupResponse(error_code=code)
-        case HeartbeatRequest():
-            return HeartbeatResponse(error_code=code)
-        case LeaveGroupRequest():
-            return LeaveGroupResponse(error_code=code)
-        case _:
-            return JoinGroupResponse(error_code=code)
-
-
-def _refused(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
-    topics = [
-        OffsetCommitResponseTopic(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partitions=[
-                OffsetCommitResponsePartition(one.partition_index, error_code=code)
-                for one in topic.partitions
-            ],
-        )
-        for topic in request.topics
-    ]
-    return OffsetCommitResponse(topics=topics)

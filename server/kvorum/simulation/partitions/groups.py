@@ -155,12 +155,8 @@ class Member(GroupClient):
         self._member_id = ""
         self._generation = NOT_IN_GROUP
         self._assignments: list[SyncGroupRequestAssignment] = []
-        self._is_stable = False
-
-    @property
-    def is_stable(self) -> bool:
+        self.is_stable = False
         """Whether it has its partitions."""
-        return self._is_stable
 
     def told(self) -> str:
         """Return where it stands, in words."""
@@ -174,13 +170,13 @@ class Member(GroupClient):
         coordinator, random = self.leader(), self.around.random
         if self._is_waiting or coordinator is None:
             return
-        if self._is_stable and self.around.now_ms < QUIET_FROM_MS and random.random() < GOES:
+        if self.is_stable and self.around.now_ms < QUIET_FROM_MS and random.random() < GOES:
             if random.random() < LEAVES:
                 self._ask(coordinator, self._leave(), lambda _: None)
             self._forget()
         elif self._generation == NOT_IN_GROUP:
             self._ask(coordinator, self._join(), self._on_joined, timeout_ms=JOIN_TIMEOUT_MS)
-        elif not self._is_stable:
+        elif not self.is_stable:
             self._ask(coordinator, self._sync(), self._on_synced, timeout_ms=JOIN_TIMEOUT_MS)
         else:
             heartbeat = HeartbeatRequest(self._group_id, self._generation, self._member_id)
@@ -191,7 +187,7 @@ class Member(GroupClient):
         self._join_again()
 
     def _join_again(self) -> None:
-        self._generation, self._is_stable = NOT_IN_GROUP, False
+        self._generation, self.is_stable = NOT_IN_GROUP, False
 
     def _leave(self) -> Message:
         members = [LeaveGroupRequestMemberIdentity(self._member_id)]
@@ -236,7 +232,7 @@ class Member(GroupClient):
 
     def _on_synced(self, answer: Message | None) -> None:
         if isinstance(answer, SyncGroupResponse) and self._is_fine(answer.error_code):
-            self._is_stable = True
+            self.is_stable = True
 
     def _on_heartbeat(self, answer: Message | None) -> None:
         if isinstance(answer, HeartbeatResponse):

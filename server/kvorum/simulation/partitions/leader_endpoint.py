@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from kvorum.node.coroutines import GiveUp, Take, Wait, other_work
+from kvorum.node.coroutines import Wait, other_work
 from kvorum.node.event_loop import Runtime
 from kvorum.node.outbound.client_connection import ConnectionLostError
+from kvorum.simulation.partitions.network import Reply, answer
 from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
@@ -60,14 +61,8 @@ class SimulatedLeader:
         return other_work(self._runtime)
 
     def _ask(self, request: Message, kind: type[Response]) -> Wait[Response]:
-        def begin(take: Take[Response]) -> GiveUp:
-            def told(answer: Message | None) -> None:
-                lost = ConnectionLostError("the connection broke")
-                take(answer if isinstance(answer, kind) else lost)
+        def ask(reply: Reply) -> None:
+            reply = self._process.guard_reply(reply)
+            self._around.ask(*self._link, request, reply, timeout_ms=TIMEOUT_MS)
 
-            self._around.ask(
-                *self._link, request, self._process.guard_reply(told), timeout_ms=TIMEOUT_MS
-            )
-            return lambda: None
-
-        return Wait(begin)
+        return answer(kind, ask, ConnectionLostError("the connection broke"))

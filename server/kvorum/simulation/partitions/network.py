@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
+from kvorum.node.coroutines import GiveUp, Take, Wait
 from kvorum.simulation.events import Events
 from kvorum.wire.primitives import Message
 
@@ -19,8 +20,21 @@ CLIENTS: Final = -1
 
 MESSAGE_IS_LATE: Final = 0.02
 
+Response = TypeVar("Response", bound=Message)
 Reply: TypeAlias = Callable[[Message | None], None]
 """Takes the answer, or None where the connection breaks."""
+
+
+def answer(
+    kind: type[Response], ask: Callable[[Reply], None], otherwise: Exception
+) -> Wait[Response]:
+    """Return the wait for an answer of a kind to what `ask` asks; any other raises `otherwise`."""
+
+    def begin(take: Take[Response]) -> GiveUp:
+        ask(lambda answered: take(answered if isinstance(answered, kind) else otherwise))
+        return lambda: None
+
+    return Wait(begin)
 
 
 class Network:

@@ -31,7 +31,6 @@ from kvorum.wire.messages.list_offsets import (
     ListOffsetsResponseListOffsetsPartitionResponse,
     ListOffsetsResponseListOffsetsTopicResponse,
 )
-from kvorum.wire.messages.offset_commit import OffsetCommitRequest
 from kvorum.wire.messages.offset_fetch import OffsetFetchRequest
 from kvorum.wire.messages.produce import ProduceRequest
 from kvorum.wire.primitives import Message
@@ -62,8 +61,6 @@ class RequestHandler:
                 self._writes.handle(request, reply)
             case ListOffsetsRequest():
                 reply(self._list_offsets(request))
-            case OffsetCommitRequest():
-                self._groups.commit(request, reply)
             case OffsetFetchRequest():
                 self._groups.fetch(request, reply)
             case DeleteRecordsRequest():

@@ -71,6 +71,11 @@ class WorldSettings:
         """Return the number of a partition among those of all topics."""
         return index if topic_id == TOPIC_ID else self.partitions + index
 
+    def partition_at(self, place: int) -> tuple[bytes, int]:
+        """Return the topic id and the index of the partition with that number."""
+        here = place < self.partitions
+        return (TOPIC_ID, place) if here else (OFFSETS_ID, place - self.partitions)
+
     @property
     def may_lose_power(self) -> bool:
         """Whether Kafka keeps its word where one broker loses what it has not flushed (KIP-966).
