@@ -16,6 +16,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # tests wait for nothing.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PYTEST_PROCESSES ?= $(shell expr $(CORES) + 1)
+# Tests start hundreds of Python processes, which need not compile the sources again each time.
+quick test test-all soak: export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/pytest -q --no-loadscope-reorder
 ARGS ?=
 # How many fresh seeds `make sim` runs: two thousand is the measure for a change to raft or storage.

@@ -303,6 +303,8 @@ class BrokerSession:
         committed = around.quorum.committed
         count = around.random.choice((1, 5, len(committed)))
         records = committed[self._applied : self._applied + count]
+        if self._has_begun and not records:
+            return
         self.image = self.image.apply_all(
             (message, version, self._applied + index)
             for index, (message, version) in enumerate(records)

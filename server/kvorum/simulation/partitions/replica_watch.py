@@ -21,6 +21,16 @@ class _State(NamedTuple):
     latest_epoch: int
     leader_epoch: int
 
+    def is_of(self, partition: Partition) -> bool:
+        """Return whether a partition is in this state still; this is asked after every turn."""
+        log = partition.log
+        return (
+            log.log_end_offset == self.end_offset
+            and log.high_watermark == self.high_watermark
+            and partition.leader_epoch == self.leader_epoch
+            and log is self.log
+        )
+
 
 class ReplicaWatch:
     """The replicas of one process, as they were when they were last looked at."""
@@ -46,13 +56,14 @@ class ReplicaWatch:
         log = partition.log
         if log.is_closed or log.is_poisoned:
             return
-        known, state = self._states.get(partition), _state(partition, log)
-        self._states[partition] = state
-        if state != known:
-            index = partition.topic_partition.partition
-            place = self._settings.place(partition.topic_id, index)
-            replica = Replica(self._replicas.broker_id, place, log)
-            self._compare(partition, replica, known, state)
+        known = self._states.get(partition)
+        if known is not None and known.is_of(partition):
+            return
+        self._states[partition] = state = _state(partition, log)
+        index = partition.topic_partition.partition
+        place = self._settings.place(partition.topic_id, index)
+        replica = Replica(self._replicas.broker_id, place, log)
+        self._compare(partition, replica, known, state)
 
     def _compare(
         self, partition: Partition, replica: Replica, known: _State | None, state: _State

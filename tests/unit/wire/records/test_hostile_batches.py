@@ -233,7 +233,11 @@ def bombs() -> Iterator[tuple[str, bytes]]:
         yield f"{compression.name.lower()}, many small", small * (MIB // len(small))
 
 
-BOMBS = [pytest.param(data, id=name) for name, data in bombs()]
+SLOW_BOMBS = frozenset({"records of nothing", "snappy blocks of nothing"})
+BOMBS = [
+    pytest.param(data, id=name, marks=[pytest.mark.slow] if name in SLOW_BOMBS else [])
+    for name, data in bombs()
+]
 
 
 @pytest.mark.parametrize("data", BOMBS)
