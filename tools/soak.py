@@ -80,6 +80,8 @@ def quorum(divisor: int) -> list[Command]:
         *MODULE,
         "kvorum.cli",
         "simulate",
+        "--only",
+        "quorum",
         "--seed",
         str(seed),
         "--seeds",
@@ -95,9 +97,9 @@ def quorum(divisor: int) -> list[Command]:
 def partitions(divisor: int) -> list[Command]:
     """Run worlds of brokers from fresh seeds."""
     seed = secrets.randbelow(2**40)
-    words = [*MODULE, "kvorum.cli", "simulate", "--brokers"]
+    words = [*MODULE, "kvorum.cli", "simulate", "--only", "brokers"]
     words += ["--seed", str(seed), "--seeds", str(SEEDS // divisor)]
-    figures = r"^\d+ seeds, \d+ failed|^(seed \d+ failed: [^:]+)|^check failed: .*"
+    figures = r"^\d+ seeds of brokers, \d+ failed|^(seed \d+ failed: [^:]+)|^check failed: .*"
     return [Command(words=words, figures=figures, seed=seed)]
 
 

@@ -84,13 +84,13 @@ messages lost                            517      65%
 """
 WORLDS = """\
 seeds 80405353686 to 80405353705
-20 seeds, 0 failed
+20 seeds of brokers, 0 failed
            742 writes without an answer
 1 of the seeds run a second time, with other hashes of strings
 """
 BROKEN_WORLD = """\
 seed 1 failed: P38 (a new leader has everything that was committed): partition 0 of broker 3
-1 seeds, 1 failed
+1 seeds of brokers, 1 failed
 """
 STORM = """\
 3 kills; 18,493 records acknowledged, and in all logs once and in order; 9 partitions taken over
@@ -120,10 +120,10 @@ OUTPUTS = [
         "20 seeds, 0 failed",
         "2.56 s of processor time, 12217 events and 228 acknowledged writes a seed",
     ]),
-    ("partitions", 0, WORLDS, ["20 seeds, 0 failed"]),
+    ("partitions", 0, WORLDS, ["20 seeds of brokers, 0 failed"]),
     ("partitions", 0, BROKEN_WORLD, [
         "seed 1 failed: P38 (a new leader has everything that was committed)",
-        "1 seeds, 1 failed",
+        "1 seeds of brokers, 1 failed",
     ]),
     ("kill-storm-older", 0, STORM, [STORM.strip()]),
     ("mutation", 0, LEDGER, [LEDGER.split("\n")[1]]),

@@ -28,7 +28,7 @@ from kvorum.wire.error_codes import ErrorCode
 KVORUM = [sys.executable, "-m", "kvorum.cli"]
 DIRECTORY_ID = "JEXY6aqzQY-32P5TStzaFg"
 HELP = [["--help"], ["storage", "format", "--help"], ["quorum", "--help"]]
-QUICK_SEED = ["simulate", "--seed", "1", "--duration", "2"]
+QUICK_SEED = ["simulate", "--only", "quorum", "--seed", "1", "--duration", "2"]
 FEATURE = ["--feature", "metadata.version=20"]
 REMOVE = ["remove-controller", "-i", "1", "-d", DIRECTORY_ID, "--dry-run"]
 READ_ONLY = {
@@ -183,7 +183,19 @@ def stopped(process: subprocess.Popen[bytes]) -> Generator[subprocess.Popen[byte
 
 def test_seeds_that_nobody_waits_for_are_not_run(pipe: int) -> None:
     """A thousand seeds take many minutes; the first line that cannot be written ends them."""
-    many = ["simulate", "--seed", "1", "--seeds", "1000", "--jobs", "2", "--duration", "1"]
+    many = [
+        "simulate",
+        "--only",
+        "quorum",
+        "--seed",
+        "1",
+        "--seeds",
+        "1000",
+        "--jobs",
+        "2",
+        "--duration",
+        "1",
+    ]
     ended = run(pipe, many, is_buffered=False)
     assert ended == Ended(READER_GONE, "")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.support.node_process import KVORUM
 from tests.support.waiting import wait_for
 
-MANY = ("simulate", "--brokers", "--seeds", "1000", "--jobs", "2")
+MANY = ("simulate", "--only", "brokers", "--seeds", "1000", "--jobs", "2")
 """Worlds for many minutes, in two processes beside the command's own."""
 
 

@@ -1,4 +1,4 @@
-"""``kvorum simulate``: run quorums, or brokers, in simulated worlds, and check what must hold."""
+"""``kvorum simulate``: run quorums and brokers in simulated worlds, and check what must hold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from kvorum.simulation.partitions.world import run_partitions_seed
 from kvorum.simulation.report import Report, failure_lines
@@ -26,7 +26,8 @@ from kvorum.simulation.run import run_seed, shrink_seed
 
 Result = TypeVar("Result")
 NAME = "simulate"
-HELP = "run quorums, or brokers, in simulated worlds under faults, seed by seed"
+HELP = "run quorums and brokers in simulated worlds under faults, seed by seed"
+QUORUM, BROKERS = "quorum", "brokers"
 _LOGGER = logging.getLogger("kvorum")
 _OK, _FAILED = 0, 1
 _SEEDS_PER_REPEAT = 100
@@ -38,9 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, help="the first seed (default: a fresh one)")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="how many seeds to run")
     parser.add_argument(
-        "--brokers",
-        action="store_true",
-        help="run worlds of brokers, ten seconds each; takes no --duration, --trace and --shrink",
+        "--only",
+        choices=[QUORUM, BROKERS],
+        help="run one of a seed's two worlds: a quorum alone, or brokers and their quorum",
     )
     parser.add_argument(
         "--jobs",
@@ -54,11 +55,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=120,
         metavar="SECONDS",
-        help="how much time passes in each world (default: 120)",
+        help="how much time passes in the world of a quorum alone (default: 120)",
     )
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write what happened to FILE")
     parser.add_argument(
-        "--shrink", action="store_true", help="find fewer faults that fail the same way"
+        "--shrink",
+        action="store_true",
+        help="find fewer faults that fail a quorum alone the same way",
     )
     parser.add_argument("--digest", action="store_true", help="print the hash of the trace alone")
 
@@ -69,13 +72,15 @@ def run(arguments: argparse.Namespace) -> int:
     seeds = range(first, first + arguments.seeds)
     heard = _LOGGER.level
     _hear_nothing()
+    works = {QUORUM: _run_quorums, BROKERS: _run_brokers}
+    chosen = [arguments.only] if arguments.only else list(works)
     try:
-        return (_run_brokers if arguments.brokers else _run)(seeds, arguments)
+        return max(works[kind](seeds, arguments) for kind in chosen)
     finally:
         _LOGGER.setLevel(heard)
 
 
-def _run(seeds: range, arguments: argparse.Namespace) -> int:
+def _run_quorums(seeds: range, arguments: argparse.Namespace) -> int:
     duration_ms = arguments.duration * 1000
     if arguments.digest:
         for seed in seeds:
@@ -87,7 +92,7 @@ def _run(seeds: range, arguments: argparse.Namespace) -> int:
     for line in report.lines():
         print(line)
     problems = list(report.missing)
-    problems += _repeat(digests, ("--duration", str(arguments.duration)))
+    problems += _repeat(digests, ("--only", QUORUM, "--duration", str(arguments.duration)))
     return _concluded(problems, has_failed=bool(report.failures))
 
 
@@ -129,8 +134,13 @@ def _results(seeds: range, arguments: argparse.Namespace) -> Iterator[SeedResult
     work = partial(run_seed, duration_ms=arguments.duration * 1000, is_traced=trace is not None)
     for result in _each(work, seeds, arguments.jobs):
         if trace is not None and (len(seeds) == 1 or result.failure is not None):
-            trace.write_text("".join(f"{line}\n" for line in result.trace), encoding="utf-8")
+            _write(trace, result.trace)
         yield result
+
+
+def _write(path: Path, trace: Sequence[str], *, mode: Literal["w", "a"] = "w") -> None:
+    with path.open(mode, encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in trace)
 
 
 def _is_alone(seeds: range, process_count: int) -> bool:
@@ -175,16 +185,21 @@ def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
     counts: Counter[str] = Counter()
     digests: dict[int, str] = {}
     failed = 0
-    for result in _each(run_partitions_seed, seeds, arguments.jobs):
+    trace = arguments.trace if _is_alone(seeds, arguments.jobs) else None
+    work = partial(run_partitions_seed, is_traced=trace is not None)
+    for result in _each(work, seeds, arguments.jobs):
         counts += result.counts
         digests[result.seed] = result.digest
         if result.broken is not None:
             failed += 1
             print(f"seed {result.seed} failed: {result.told}", flush=True)
-    print(f"{len(seeds)} seeds, {failed} failed")
+        if trace is not None and (len(seeds) == 1 or result.broken is not None):
+            # The quorum's trace may be there already.
+            _write(trace, result.trace, mode="w" if arguments.only else "a")
+    print(f"{len(seeds)} seeds of brokers, {failed} failed")
     for name, count in sorted(counts.items()):
         print(f"  {count:>12,} {name}")
-    return _concluded(list(_repeat(digests, ("--brokers",))), has_failed=failed > 0)
+    return _concluded(list(_repeat(digests, ("--only", BROKERS))), has_failed=failed > 0)
 
 
 def _tell_failure(result: SeedResult, arguments: argparse.Namespace) -> None:
@@ -198,8 +213,7 @@ def _tell_failure(result: SeedResult, arguments: argparse.Namespace) -> None:
             print(f"    {fault}")
         print(f"  then: {smaller.failure}")
         if arguments.trace is not None:
-            lines = "".join(f"{line}\n" for line in smaller.trace)
-            arguments.trace.write_text(lines, encoding="utf-8")
+            _write(arguments.trace, smaller.trace)
     sys.stdout.flush()
 
 

@@ -40,10 +40,17 @@ class _Waiting(NamedTuple):
 class Application:
     """The state machine of one process.
 
-    It calls `on_applied` after new batches or a snapshot, and `on_leading` when it begins to lead.
+    It calls `on_record` with each record of the metadata and its offset, `on_applied` after new
+    batches or a snapshot, and `on_leading` when it begins to lead.
     """
 
-    def __init__(self, on_applied: Callable[[], None], *, on_leading: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        on_applied: Callable[[], None],
+        *,
+        on_leading: Callable[[], None],
+        on_record: Callable[[int, bytes], None],
+    ) -> None:
         self.values: dict[int, bytes] = {}
         self.image = FIRST_IMAGE
         self.next_offset = 0
@@ -54,10 +61,11 @@ class Application:
         self.leading_epoch: int | None = None
         self._on_applied = on_applied
         self._on_leading = on_leading
+        self._on_record = on_record
         self._waiting: dict[int, list[_Waiting]] = {}
 
     def wait_for(self, offset: int, *, epoch: int, told: Told) -> None:
-        """Call `told` once the value proposed at an offset is committed, or cannot be known."""
+        """Call `told` once what was proposed at an offset is committed, or cannot be known."""
         self._waiting.setdefault(offset, []).append(_Waiting(epoch, told))
 
     def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
@@ -74,17 +82,19 @@ class Application:
     def on_commit(self, batches: Sequence[CommittedBatch]) -> None:
         """Keep the values, and answer their writers."""
         for batch in batches:
-            for index, value in enumerate(batch.values):
+            for offset, value in enumerate(batch.values, batch.base_offset):
                 if is_record(value):
-                    self.image = with_records(self.image, [value], batch.base_offset + index)
+                    self.image = with_records(self.image, [value], offset)
+                    self._on_record(offset, value)
                 else:
-                    self.values[batch.base_offset + index] = value
+                    self.values[offset] = value
             self.next_offset, self.last_epoch = batch.last_offset + 1, batch.epoch
             self.last_timestamp_ms = batch.append_timestamp_ms
             self.records_since_snapshot += batch.last_offset + 1 - batch.base_offset
-            for waiting in self._waiting.pop(batch.base_offset, ()):
-                is_mine = batch.epoch == waiting.epoch
-                waiting.told(batch.base_offset if is_mine else None)
+            for offset in range(batch.base_offset, batch.last_offset + 1):
+                for waiting in self._waiting.pop(offset, ()):
+                    is_mine = batch.epoch == waiting.epoch
+                    waiting.told(offset if is_mine else None)
         self._on_applied()
 
     def on_leadership_gained(self, epoch: int) -> None:

@@ -18,12 +18,14 @@ from kvorum.controller.settings import ControllerRequestContext, ControllerSetti
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import encode_record
 from kvorum.metadata.request_error import RequestError
+from kvorum.node.event_loop import Runtime
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.raft_client import RaftClient
 from kvorum.raft import NotLeaderError
 from kvorum.simulation.application import Application
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kvorum.wire.messages.controller_registration import ControllerRegistrationRequest
 from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kvorum.wire.primitives import Message
@@ -36,7 +38,7 @@ HANDLED: Final = (
     ControllerRegistrationRequest,
     IncrementalAlterConfigsRequest,
 )
-"""The requests that a simulated controller takes."""
+"""The requests that a simulated controller takes in frames."""
 
 
 class Owner(Protocol):
@@ -45,6 +47,11 @@ class Owner(Protocol):
     @property
     def client(self) -> RaftClient:
         """The replica of the process."""
+        ...
+
+    @property
+    def runtime(self) -> Runtime:
+        """The time of the process."""
         ...
 
     @property
@@ -71,14 +78,22 @@ class Controller:
         self._sessions = BrokerHeartbeatManager(settings.session_timeout_ms)
         self._claim: _Claim | None = None
 
+    @property
+    def pending(self) -> MetadataImage | None:
+        """The metadata with what is proposed; None where this controller is not active."""
+        claim = self._active_claim()
+        return None if claim is None else claim.pending
+
     def handle(self, request: Message, version: int, respond: Callable[[Message], None]) -> None:
-        """Handle a request of an operator or of another controller; call in a turn."""
+        """Handle a request of an operator, a broker or another controller; call in a turn."""
 
         def decide(
             image: MetadataImage, context: ControllerRequestContext
         ) -> ControllerResult[Message | None]:
+            if isinstance(request, BrokerHeartbeatRequest):
+                context.sessions.contact(request.broker_id, request.broker_epoch, context.now_ms)
             result = handle(image, request, context)
-            return ControllerResult(result.response, result.records)
+            return ControllerResult(result.response, result.records, result.is_atomic)
 
         def told(response: Message | None) -> None:
             respond(_not_controller(request, version) if response is None else response)
@@ -117,17 +132,23 @@ class Controller:
             return None
         if self._claim is None or self._claim.epoch != epoch:
             self._claim = _Claim(epoch, application.image)
+            self._sessions = BrokerHeartbeatManager(self._settings.session_timeout_ms)
+            self._sessions.start(application.image.cluster, self._owner.runtime.monotonic_ms())
         return self._claim
 
     def _append(self, claim: _Claim, result: ControllerResult[Message | None]) -> bool:
-        """Propose records, each in a batch; return False if this node leads no longer."""
-        for message, record_version in result.records:
-            value = encode_record(message, record_version)
+        """Propose records; return False if this node leads no longer."""
+        records = result.records
+        for batch in [records] if result.is_atomic else [(record,) for record in records]:
+            values = [encode_record(message, version) for message, version in batch]
             try:
-                offset = self._owner.client.propose([value], epoch=claim.epoch)
+                last_offset = self._owner.client.propose(values, epoch=claim.epoch)
             except (NotLeaderError, RaftStoppedError):
                 return False
-            claim.pending = claim.pending.apply(message, record_version, offset)
+            base_offset = last_offset - len(batch) + 1
+            claim.pending = claim.pending.apply_all(
+                (*record, offset) for offset, record in enumerate(batch, base_offset)
+            )
         return True
 
     def _context(self, version: int) -> ControllerRequestContext:
@@ -136,7 +157,7 @@ class Controller:
             settings=self._settings,
             sessions=self._sessions,
             random=self._random,
-            now_ms=0.0,
+            now_ms=self._owner.runtime.monotonic_ms(),
             next_offset=client.log_end_offset,
             api_version=version,
             kraft_version=client.kraft_version,

@@ -73,7 +73,7 @@ class Injector:
         """Undo every fault, and start the nodes that do not run and may."""
         quorum = self._quorum
         self._around.step_crashes.forget()
-        for node in quorum.nodes.values():
+        for node in quorum.without_brokers():
             node.forget_faults()
             node.resume()
             if node.is_damaged:
@@ -90,7 +90,7 @@ class Injector:
         leader = quorum.leader()
         if leader is not None and strikes_leader(fault, self._ratios):
             return leader
-        nodes = list(quorum.nodes.values())
+        nodes = quorum.without_brokers()
         return nodes[fault.first % len(nodes)]
 
     def _later(self, fault: Fault, undo: Callable[[], None]) -> None:
@@ -132,7 +132,7 @@ class Injector:
             return
         nodes = [node]
         if random.random() < self._ratios.kill_all:
-            nodes = list(quorum.nodes.values())
+            nodes = quorum.without_brokers()
         for one in nodes:
             one.crash(is_power_cut=False)
             self._later(fault, one.start)
@@ -142,7 +142,7 @@ class Injector:
         quorum = self._quorum
         node = self._target(fault)
         if random.random() < self._ratios.power_cut_of_all:
-            for one in quorum.nodes.values():
+            for one in quorum.without_brokers():
                 one.crash(is_power_cut=True)
                 self._later(fault, one.start)
             return

@@ -42,6 +42,8 @@ class Part(Enum):
     VOTER = "voter"
     SPARE = "spare"
     OBSERVER = "observer"
+    BROKER = "broker"
+    """An observer that begins and ends with the broker on its machine."""
 
 
 def host_of(node_id: int) -> str:
@@ -106,7 +108,7 @@ class SimulatedNode:
     @property
     def can_vote(self) -> bool:
         """Whether it is a controller."""
-        return self.part is not Part.OBSERVER
+        return self.part in {Part.VOTER, Part.SPARE}
 
     @property
     def core(self) -> RaftCore | None:

@@ -49,6 +49,8 @@ class Options:
     spare_count: int
     """The number of controllers that are not voters at first; a dynamic quorum may add them."""
     observer_count: int
+    broker_count: int = 0
+    """The number of brokers, which are observers too."""
     releases: tuple[Release, ...]
     """The release whose requests each node is limited to, in order of the ids."""
     raft: RaftConfig
@@ -57,6 +59,8 @@ class Options:
     snapshot_every: int
     """After how many records a node writes a snapshot."""
     clean_every_ms: int
+    session_timeout_ms: int = 9_000
+    """broker.session.timeout.ms"""
     client_count: int
     think_ms: int
     """The mean wait of a client before it writes again."""
@@ -66,7 +70,7 @@ class Options:
     @property
     def node_count(self) -> int:
         """The number of all nodes."""
-        return self.voter_count + self.spare_count + self.observer_count
+        return self.voter_count + self.spare_count + self.observer_count + self.broker_count
 
     def told(self) -> str:
         """Return the options as one line of text."""

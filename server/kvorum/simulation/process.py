@@ -109,11 +109,17 @@ class Process:
         self.runtime = SimulatedRuntime(
             self._around.events, node.clock, self._around.random_for(f"{name}/threads"), turns=self
         )
-        self.application = Application(self._applied, on_leading=self._leading)
+        self.application = Application(
+            self._applied, on_leading=self._leading, on_record=around.on_record
+        )
         self.client = self._open(self._around.random_for(name))
         self.controller = Controller(
             self,
-            ControllerSettings(node_id=node.node_id, cluster_id=around.cluster_id),
+            ControllerSettings(
+                node_id=node.node_id,
+                cluster_id=around.cluster_id,
+                session_timeout_ms=around.options.session_timeout_ms,
+            ),
             self._around.random_for(f"{name}/controller"),
         )
         self.reassignment = QuorumReassignment(self, around)

@@ -7,8 +7,10 @@ from functools import partial
 from zlib import crc32
 
 from kvorum.node.outbound.client_connection import NobodyListensError
+from kvorum.raft import VoterSet
 from kvorum.raft.roles import Leader
 from kvorum.simulation.node import Part, SimulatedNode
+from kvorum.simulation.options import QuorumKind
 from kvorum.simulation.surroundings import Surroundings
 from kvorum.simulation.transport import Reply
 from kvorum.simulation.versions import Release
@@ -27,7 +29,7 @@ class SimulatedQuorum:
     def _make_nodes(self) -> dict[int, SimulatedNode]:
         options = self.around.options
         parts = [Part.VOTER] * options.voter_count + [Part.SPARE] * options.spare_count
-        parts += [Part.OBSERVER] * options.observer_count
+        parts += [Part.OBSERVER] * options.observer_count + [Part.BROKER] * options.broker_count
         return {
             index + 1: SimulatedNode(
                 self.around,
@@ -38,6 +40,18 @@ class SimulatedQuorum:
             )
             for index, part in enumerate(parts)
         }
+
+    def format(self) -> None:
+        """Format the directories of the first voters, where the log has the voters."""
+        if self.around.options.kind is QuorumKind.DYNAMIC:
+            voters = [node for node in self.nodes.values() if node.part is Part.VOTER]
+            first = VoterSet.of(node.as_voter() for node in voters)
+            for node in voters:
+                node.format(first)
+
+    def without_brokers(self) -> list[SimulatedNode]:
+        """Return the nodes that are not ended by what ends a broker."""
+        return [node for node in self.nodes.values() if node.part is not Part.BROKER]
 
     def release_of(self, host: str) -> Release:
         """Return the release to whose requests the node at an address is limited."""

@@ -39,4 +39,5 @@ class SeedResult:
     @property
     def rerun(self) -> str:
         """The command line that repeats the run."""
-        return f"kvorum simulate --seed {self.seed} --duration {self.duration_ms // 1000}"
+        seconds = self.duration_ms // 1000
+        return f"kvorum simulate --only quorum --seed {self.seed} --duration {seconds}"

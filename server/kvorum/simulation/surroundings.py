@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
@@ -12,6 +13,10 @@ from kvorum.simulation.options import Options
 from kvorum.simulation.properties.watch import Properties
 from kvorum.simulation.step_crashes import StepCrashes
 from kvorum.simulation.trace import Trace
+
+
+def _ignore(offset: int, value: bytes) -> None:
+    del offset, value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +32,8 @@ class Surroundings:
     properties: Properties
     faults: FaultCounter
     step_crashes: StepCrashes
+    on_record: Callable[[int, bytes], None] = _ignore
+    """Called with the offset and the value of each record that a node applies."""
 
     @property
     def now_ms(self) -> float:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kvorum.raft import VoterSet
 from kvorum.simulation.clients import Client
 from kvorum.simulation.events import Events
 from kvorum.simulation.fault_kinds import FaultCounter, FaultKind
 from kvorum.simulation.faults import Fault, draw_plan
 from kvorum.simulation.injection import Injector
 from kvorum.simulation.network import Network
-from kvorum.simulation.node import Part, SimulatedNode
-from kvorum.simulation.options import Options, QuorumKind, draw_options
+from kvorum.simulation.node import SimulatedNode
+from kvorum.simulation.options import Options, draw_options
 from kvorum.simulation.properties.watch import Properties
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.step_crashes import StepCrashes
@@ -119,11 +118,7 @@ class World:
             callback()
 
     def _begin(self) -> None:
-        if self.options.kind is QuorumKind.DYNAMIC:
-            voters = [node for node in self.nodes.values() if node.part is Part.VOTER]
-            first = VoterSet.of(node.as_voter() for node in voters)
-            for node in voters:
-                node.format(first)
+        self.quorum.format()
         if len(set(self.options.releases)) > 1:
             self._around.count(FaultKind.UPGRADE)
         start = self._around.random_for("start")

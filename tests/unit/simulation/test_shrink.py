@@ -17,6 +17,7 @@ from kvorum.simulation.run import run_seed
 from kvorum.simulation.shrink import Shrinker
 from kvorum.simulation.world import World
 
+SIMULATE = ("simulate", "--only", "quorum", "--seed", "7", "--duration", "60")
 SHORT_MS = 60_000
 
 
@@ -109,7 +110,7 @@ def test_rare_faults_and_properties_never_checked_are_missed_over_many_seeds() -
 def test_a_failure_says_how_to_see_it_again() -> None:
     lines = list(failure_lines(_result(77, failure="P1 is broken: so")))
     assert lines[0].startswith("seed 77 failed at 0.000 ms: P1 is broken: so")
-    assert lines[-1] == "  again: kvorum simulate --seed 77 --duration 120"
+    assert lines[-1] == "  again: kvorum simulate --only quorum --seed 77 --duration 120"
 
 
 def test_a_seed_says_everything_about_its_world() -> None:
@@ -132,7 +133,7 @@ def test_the_command_reports_and_writes_the_trace(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     trace = tmp_path / "trace.txt"
-    assert main(["simulate", "--seed", "7", "--duration", "60", "--trace", str(trace)]) == 0
+    assert main([*SIMULATE, "--trace", str(trace)]) == 0
     out = capsys.readouterr().out
     assert out.startswith("seed 7\n1 seeds, 0 failed\n")
     assert "1 of the seeds run a second time" in out
@@ -140,7 +141,7 @@ def test_the_command_reports_and_writes_the_trace(
 
 
 def test_the_command_prints_the_hash_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "--seed", "7", "--duration", "60", "--digest"]) == 0
+    assert main([*SIMULATE, "--digest"]) == 0
     assert capsys.readouterr().out.strip() == run_seed(7, duration_ms=SHORT_MS).digest
 
 
@@ -152,13 +153,13 @@ def test_the_command_tells_of_failures_and_of_runs_that_differ(
         return _result(seed, failure="P1 is broken: so")
 
     monkeypatch.setattr(command, "run_seed", failing)
-    assert main(["simulate", "--seed", "7", "--duration", "60", "--seeds", "2", "--jobs", "1"]) == 1
+    assert main([*SIMULATE, "--seeds", "2", "--jobs", "1"]) == 1
     out = capsys.readouterr().out
-    assert "again: kvorum simulate --seed 7" in out
+    assert "again: kvorum simulate --only quorum --seed 7" in out
     assert "check failed: seed 7 gave trace d, and then" in out
 
 
 @pytest.mark.process
 def test_seeds_run_in_several_processes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "--seed", "7", "--duration", "60", "--seeds", "3", "--jobs", "2"]) == 0
+    assert main([*SIMULATE, "--seeds", "3", "--jobs", "2"]) == 0
     assert "3 seeds, 0 failed" in capsys.readouterr().out

@@ -1,6 +1,6 @@
 """A world of brokers that lead and follow; `tests/model/simulation/test_partitions.py` runs it.
 
 The brokers' replicas are the real ones: partitions, leaders, fetchers, and logs on disks that fail.
-So is the controller, behind a network that delays and loses messages. The quorum beneath it is only
-imitated; `kvorum.simulation` itself runs the real one.
+So are the controllers and their quorum, which is a world of `kvorum.simulation` with shorter times;
+each broker has a replica of the metadata log, and reads its metadata from there.
 """

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.simulation.disk import MountedDisk
+from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.partitions.broker_session import BrokerSession
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.network import Reply
@@ -23,14 +24,14 @@ class Broker:
 
     def __init__(
         self,
-        broker_id: int,
+        node: SimulatedNode,
         around: Surroundings,
         on_crash: Callable[[Broker, BaseException], None],
     ) -> None:
-        self.id = broker_id
+        self.id = node.node_id
         self._around = around
         self._on_crash = on_crash
-        self.process = Process(around.events, around.random, self._on_error)
+        self.process = Process(around.events, around.random, node, self._on_error)
         for disk, root in zip(self.process.disks, ROOTS, strict=True):
             disk.mount().make_directory(root)
         self._session: BrokerSession | None = None

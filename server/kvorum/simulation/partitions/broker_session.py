@@ -39,11 +39,10 @@ from kvorum.node.config.settings import LogSettings
 from kvorum.node.coroutines import Task
 from kvorum.node.directories import common_epoch
 from kvorum.node.errors import NodeFailedError
-from kvorum.simulation.clock import NodeClock
 from kvorum.simulation.disk import MountedDisk
 from kvorum.simulation.partitions.controller_channel import SimulatedControllerChannel
 from kvorum.simulation.partitions.leader_endpoint import SimulatedLeader
-from kvorum.simulation.partitions.network import CONTROLLERS, Reply
+from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.replica_watch import ReplicaWatch
 from kvorum.simulation.partitions.requests import RequestHandler
@@ -114,7 +113,7 @@ class BrokerSession:
             epoch=lambda: self.epoch,
             image=lambda: self.image,
             runtime=SimulatedRuntime(
-                around.events, NodeClock(around.events), around.random, turns=process.turns()
+                around.events, process.node.clock, around.random, turns=process.turns()
             ),
             on_failure=on_failure,
         )
@@ -297,19 +296,10 @@ class BrokerSession:
     # --- the metadata and the logs ----------------------------------------------------------
 
     def _read_metadata(self) -> None:
-        around = self._around
-        if around.network.is_cut(self._id, CONTROLLERS):
+        node = self._process.node.process
+        if node is None or (self._has_begun and node.application.image is self.image):
             return
-        committed = around.quorum.committed
-        count = around.random.choice((1, 5, len(committed)))
-        records = committed[self._applied : self._applied + count]
-        if self._has_begun and not records:
-            return
-        self.image = self.image.apply_all(
-            (message, version, self._applied + index)
-            for index, (message, version) in enumerate(records)
-        )
-        self._applied += len(records)
+        self.image, self._applied = node.application.image, node.application.next_offset
         broker = self.image.cluster.brokers.get(self._id)
         # A broker does nothing before it has read its own registration.
         if self._has_begun:

@@ -15,7 +15,6 @@ from kvorum.wire.primitives import Message
 
 ANSWER_MS: Final = 400
 """How long a broker waits for an answer before it treats the connection as broken."""
-_LEARNS_OF_CONTROLLER: Final = 0.7
 Response = TypeVar("Response", bound=Message)
 
 
@@ -33,7 +32,6 @@ class SimulatedControllerChannel:
         self._broker_id = broker_id
         self._around = around
         self._process = process
-        self._controller = around.quorum.active
 
     def send(self, message: Message, kind: type[Response]) -> Wait[Response]:
         """Return the wait for the response; raises ControllerUnreachableError where none comes."""
@@ -45,22 +43,20 @@ class SimulatedControllerChannel:
 
     def ask(self, request: Message, on_answer: Reply, *, delay_ms: float = 0) -> None:
         """Send a request; the answer is None where none comes from an active controller."""
-        around, controller = self._around, self._controller
-        process, incarnation = self._process, self._process.incarnation
+        around, process = self._around, self._process
+        controller, incarnation = around.quorum.leader_of(process.node), process.incarnation
         is_over = False
 
         def told(answered: Message | None) -> None:
             nonlocal is_over
             is_over = True
-            if getattr(answered, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
-                answered = None
-                self._controller = around.quorum.active
-            elif answered is None and around.random.random() < _LEARNS_OF_CONTROLLER:
-                self._controller = around.quorum.active
-            on_answer(answered)
+            is_refused = getattr(answered, "error_code", 0) == ErrorCode.NOT_CONTROLLER
+            on_answer(None if is_refused else answered)
 
         def serve(reply: Reply) -> None:
-            if not is_over and process.incarnation == incarnation:
+            if controller is None:
+                reply(None)
+            elif not is_over and process.incarnation == incarnation:
                 around.quorum.ask(controller, request, reply)
 
         around.network.ask(

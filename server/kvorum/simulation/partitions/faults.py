@@ -12,9 +12,9 @@ from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.budget import Budget
 from kvorum.simulation.partitions.network import CONTROLLERS
-from kvorum.simulation.partitions.promises import BrokenPromiseError
 from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsRequestReassignablePartition,
@@ -68,16 +68,18 @@ class Faults:
 
     def on_crash(self, broker: Broker, error: BaseException) -> None:
         """Take note of a process that has ended by itself, as planned."""
-        if isinstance(error, BrokenPromiseError):
+        if isinstance(error, PropertyViolatedError):
             raise error
         if broker.id not in self._planned:
-            raise BrokenPromiseError(promises.SOUND_DISK, f"{broker.id}: {error!r}")
+            raise PropertyViolatedError(promises.SOUND_DISK, f"{broker.id}: {error!r}")
         # It may have been left alone since the plan was made.
         is_power_lost = self._planned[broker.id] and self.budget.has_copies(broker.id)
         self._end(broker, is_power_lost=is_power_lost)
 
-    def _count(self, name: str) -> None:
+    def _count(self, name: str, broker_id: int | None = None) -> None:
         self._around.ledger.counts[name] += 1
+        where = "" if broker_id is None else f" of broker {broker_id}"
+        self._around.quorum.trace.say(f"fault: {name}{where}")
 
     # --- ends of processes ----------------------------------------------------------------
 
@@ -96,7 +98,7 @@ class Faults:
         self.budget.take(broker, is_power_lost=is_power_lost)
         self._planned.pop(broker.id, None)
         broker.process.end(is_power_cut=is_power_lost)
-        self._count("power" if is_power_lost else "kill")
+        self._count("power" if is_power_lost else "kill", broker.id)
         self._around.events.after(self._random.uniform(10, 900), lambda: self._restart(broker))
 
     def _crash_at_disk(self, broker: Broker) -> None:
@@ -107,7 +109,7 @@ class Faults:
         self.budget.take(broker, is_power_lost=is_power_lost)
         self._planned[broker.id] = is_power_lost
         broker.process.crash_at_call(self._random.randint(1, DISK_CALLS_MAX))
-        self._count("crash at disk")
+        self._count("crash at disk", broker.id)
 
     def _bad_disk(self, broker: Broker) -> None:
         """Let one of its disks refuse writes, or fail to sync; its operator restarts the broker."""
@@ -118,10 +120,10 @@ class Faults:
         disk = self._random.choice(broker.process.disks)
         if self._random.random() < SYNC_FAILS:
             disk.fail_next_sync(ALL_FILES)
-            self._count("failed sync")
+            self._count("failed sync", broker.id)
         else:
             disk.refuse_writes(ALL_FILES, error=self._random.choice((errno.ENOSPC, errno.EIO)))
-            self._count("full disk")
+            self._count("full disk", broker.id)
         incarnation = broker.process.incarnation
 
         def repair() -> None:
@@ -134,7 +136,7 @@ class Faults:
     def _move(self, broker: Broker) -> None:
         """Move a replica between the directories of a broker."""
         if broker.move_replica():
-            self._count("move")
+            self._count("move", broker.id)
 
     def _stop(self, broker: Broker) -> None:
         if broker.is_up and not broker.is_stopping:
@@ -144,7 +146,7 @@ class Faults:
                     return
                 self.budget.take(broker, is_power_lost=False)
             broker.stop()
-            self._count("stop")
+            self._count("stop", broker.id)
             self._around.events.after(
                 self._random.uniform(300, 1_200), lambda: self._restart(broker)
             )
@@ -164,8 +166,8 @@ class Faults:
 
     def _stall(self, broker: Broker) -> None:
         """Let a process stand still for a while, as a slow disk or a long pause does."""
-        broker.process.stalled_until_ms = self._around.now_ms + self._random.uniform(30, 900)
-        self._count("stall")
+        broker.process.stall(self._random.uniform(30, 900))
+        self._count("stall", broker.id)
 
     # --- the network and the controllers ----------------------------------------------------
 
@@ -177,11 +179,13 @@ class Faults:
         if one != other:
             network = self._around.network
             network.cut(one, other)
-            self._count("cut")
+            self._count("cut", one)
+            if other == CONTROLLERS:
+                self._around.quorum.cut_off(self._brokers[one].process.node, duration_ms)
             self._around.events.after(duration_ms, lambda: network.mend(one, other))
 
     def _fail_over(self, _: Broker) -> None:
-        self._around.quorum.fail_over(zombie_ms=self._random.uniform(0, 800))
+        self._around.quorum.fail_over(self._random.uniform(50, 900))
         self._count("controller")
 
     def _reassign(self, _: Broker) -> None:
@@ -191,7 +195,7 @@ class Faults:
         broker that is to have a replica again while it is in the ELR may be elected without the
         records that it has deleted meanwhile.
         """
-        topic_image = self._around.quorum.active.image.topics.by_id.get(TOPIC_ID)
+        topic_image = self._around.quorum.pending_image.topics.by_id.get(TOPIC_ID)
         if topic_image is None:
             return
         index, partition = self._random.choice(list(topic_image.partitions.in_order()))
@@ -206,9 +210,7 @@ class Faults:
             replicas = None
         wish = AlterPartitionReassignmentsRequestReassignablePartition(index, replicas)
         topic = AlterPartitionReassignmentsRequestReassignableTopic(TOPIC, [wish])
-        quorum = self._around.quorum
-        request = AlterPartitionReassignmentsRequest(topics=[topic])
-        quorum.ask(quorum.active, request, lambda _: None)
+        self._around.quorum.ask_leader(AlterPartitionReassignmentsRequest(topics=[topic]))
         self._count("wish")
 
     def on_expansion(self, leader: int, joining: int) -> float:
@@ -219,7 +221,7 @@ class Faults:
         random, events = self._random, self._around.events
         if self.is_over or random.random() > JOINING_IS_STRUCK:
             return 0.0
-        self._count("struck while joining")
+        self._count("struck while joining", joining)
         for_ms = random.uniform(200, 900)
         match random.choice(("lose its log", "lose touch", "be late")):
             case "lose its log":

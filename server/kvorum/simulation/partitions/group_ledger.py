@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.promises import BrokenPromiseError
+from kvorum.simulation.properties.checks import PropertyViolatedError
 
 NOTHING: Final = -1
 
@@ -26,9 +26,9 @@ class GroupLedger:
     def on_read(self, offset: int, told: str) -> None:
         """Check what the present coordinator has answered."""
         if offset < self.acknowledged:
-            raise BrokenPromiseError(promises.OFFSETS_KEPT, told)
+            raise PropertyViolatedError(promises.OFFSETS_KEPT, told)
         if offset > self.sent:
-            raise BrokenPromiseError(promises.OFFSETS_KNOWN, told)
+            raise PropertyViolatedError(promises.OFFSETS_KNOWN, told)
 
     def on_assigned(self, generation: int, member_id: str, partitions: bytes) -> None:
         """Check what a member has got in a generation, a byte for each partition."""
@@ -36,4 +36,4 @@ class GroupLedger:
             owner = self._owners.setdefault((generation, partition), member_id)
             if owner != member_id:
                 told = f"generation {generation}, partition {partition}: {owner} and {member_id}"
-                raise BrokenPromiseError(promises.ONE_OWNER, told)
+                raise PropertyViolatedError(promises.ONE_OWNER, told)

@@ -17,10 +17,10 @@ from typing import Final
 
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.promises import BrokenPromiseError
 from kvorum.simulation.partitions.registrations import check_change
 from kvorum.simulation.partitions.stored_batches import StoredBatch, stored_batches
 from kvorum.simulation.properties.catalogue import Property
+from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 NONE_YET = -1
@@ -66,7 +66,7 @@ class Replica:
 
 
 class Ledger:
-    """The books of all partitions; each method raises BrokenPromiseError.
+    """The books of all partitions; each method raises PropertyViolatedError.
 
     `in_sync` returns the logs of the members of a partition's committed ISR that can be looked at.
     """
@@ -195,7 +195,7 @@ class Ledger:
             if batch.last_offset < known.deleted:
                 continue
             if known.committed[batch.last_offset : batch.last_offset + 1] != [batch]:
-                raise BrokenPromiseError(promises.READ_IS_COMMITTED, f"{batch}, {told}")
+                raise PropertyViolatedError(promises.READ_IS_COMMITTED, f"{batch}, {told}")
 
     def acknowledge(self, index: int, offset: int, crc: int) -> None:
         """Note that a batch was acknowledged to its writer, with all replicas in sync."""
@@ -209,7 +209,7 @@ class Ledger:
         known.acknowledged[offset] = crc
         if offset >= len(known.committed) or known.committed[offset].crc != crc:
             told = f"partition {index}, offset {offset}"
-            raise BrokenPromiseError(promises.ACKNOWLEDGED, told)
+            raise PropertyViolatedError(promises.ACKNOWLEDGED, told)
 
     def batch_start(self, index: int, offset: int) -> int | None:
         """Return where the batch begins that holds a committed offset; None beyond them."""
@@ -245,13 +245,13 @@ class Ledger:
             self._check_start(known, replica)
             log = replica.log
             if log.high_watermark != log.log_end_offset:
-                raise BrokenPromiseError(promises.ALL_COMMITTED, told)
+                raise PropertyViolatedError(promises.ALL_COMMITTED, told)
             if stored_batches(log, start, log.log_end_offset) != first:
-                raise BrokenPromiseError(promises.ALL_THE_SAME, told)
+                raise PropertyViolatedError(promises.ALL_THE_SAME, told)
         crcs = {batch.base_offset: batch.crc for batch in first}
         for offset, crc in known.acknowledged.items():
             if offset >= start and crcs.get(offset) != crc:
-                raise BrokenPromiseError(promises.NOTHING_LOST, f"{offset}; {told}")
+                raise PropertyViolatedError(promises.NOTHING_LOST, f"{offset}; {told}")
         self._check_sequences(first, told)
 
     def _check_sequences(self, batches: Sequence[StoredBatch], told: str) -> None:
@@ -261,7 +261,7 @@ class Ledger:
             if batch.producer_id < 0:
                 continue
             if following.get(producer, batch.base_sequence) != batch.base_sequence:
-                raise BrokenPromiseError(
+                raise PropertyViolatedError(
                     promises.ONCE_IN_ORDER,
                     f"{batch} after {following[producer] - 1}; {told}",
                 )
@@ -270,4 +270,4 @@ class Ledger:
 
     def _fail(self, broken: Property, replica: Replica, told: str = "") -> None:
         committed = len(self._known[replica.index].committed)
-        raise BrokenPromiseError(broken, f"{replica}; committed {committed}{told}")
+        raise PropertyViolatedError(broken, f"{replica}; committed {committed}{told}")

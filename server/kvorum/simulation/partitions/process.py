@@ -15,6 +15,7 @@ from typing import Final
 from kvorum.simulation.disk import MountedDisk, SimulatedDisk
 from kvorum.simulation.disk_faults import CrashedError
 from kvorum.simulation.events import Events
+from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.settings import ROOTS
 from kvorum.storage.errors import StorageError
@@ -47,8 +48,14 @@ class Process:
     """
 
     def __init__(
-        self, events: Events, random: Random, on_crash: Callable[[BaseException], None]
+        self,
+        events: Events,
+        random: Random,
+        node: SimulatedNode,
+        on_crash: Callable[[BaseException], None],
     ) -> None:
+        self.node = node
+        """The machine's part in the quorum, an observer."""
         self.disks = tuple(SimulatedDisk(random, before_call=self._before_call) for _ in ROOTS)
         self.is_up = False
         self.incarnation = 0
@@ -66,14 +73,28 @@ class Process:
         self.stalled_until_ms = 0.0
         self._calls_until_crash = _NEVER
         self.after_turn = _do_nothing
+        self.node.start()
         return tuple(disk.mount() for disk in self.disks)
 
     def end(self, *, is_power_cut: bool) -> None:
         """End the process at once; a power cut also loses what is not flushed, wholly or partly."""
         self.is_up = False
+        self.node.crash(is_power_cut=is_power_cut)
         for disk in self.disks:
             disk.crash(is_power_cut=is_power_cut)
             disk.forget_faults()
+
+    def stall(self, duration_ms: float) -> None:
+        """Let the process stand still for a while, as a long pause does."""
+        self.stalled_until_ms = self._events.now_ms + duration_ms
+        self.node.pause()
+        incarnation = self.incarnation
+
+        def go_on() -> None:
+            if self.incarnation == incarnation and self._events.now_ms >= self.stalled_until_ms:
+                self.node.resume()
+
+        self._events.after(duration_ms, go_on)
 
     def crash_at_call(self, number: int) -> None:
         """End the process before the `number`-th call to the disk from now on."""

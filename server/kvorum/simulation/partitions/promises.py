@@ -9,15 +9,6 @@ from typing import Final
 
 from kvorum.simulation.properties.catalogue import Property
 
-
-class BrokenPromiseError(Exception):
-    """Something that must hold does not."""
-
-    def __init__(self, broken: Property, told: str) -> None:
-        super().__init__(f"{broken.id} ({broken.meaning}): {told}")
-        self.broken = broken
-
-
 EPOCH_RISES: Final = Property("P34", "every change raises the partition epoch by one")
 LEADER_IN_ISR: Final = Property("P35", "the leader is in the ISR")
 ISR_OF_REPLICAS: Final = Property("P36", "the ISR is among the replicas and not eligible")

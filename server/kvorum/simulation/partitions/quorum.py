@@ -1,164 +1,254 @@
-"""The metadata log and its controllers: the real controller's decisions, an imitated quorum.
+"""The controllers of a world of brokers: a simulated quorum, of which every broker is an observer.
 
-Appended records are committed a little later, in order. A new controller keeps some of the former
-controller's uncommitted records, and drops the rest. The former controller may go on for a while in
-the belief that it leads, and answer requests that need no commit.
+Its nodes run the library's raft and controller on disks and a network of their own, under the
+faults of the quorum's worlds, in a shorter time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from random import Random
-from typing import NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
-from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
-from kvorum.controller.requests import handle
 from kvorum.controller.result import ControllerResult, Pieces, at_once
-from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
+from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import decode_record
+from kvorum.raft.config import RaftConfig
+from kvorum.simulation.application import FIRST_IMAGE
+from kvorum.simulation.controller import Controller, Task
 from kvorum.simulation.events import Events
+from kvorum.simulation.fault_kinds import FaultCounter
+from kvorum.simulation.faults import Fault, draw_plan
+from kvorum.simulation.injection import Injector
+from kvorum.simulation.network import Network
+from kvorum.simulation.node import Part, SimulatedNode
+from kvorum.simulation.options import Options, QuorumKind, draw_options
 from kvorum.simulation.partitions.network import Reply
-from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kvorum.simulation.partitions.settings import (
+    CLUSTER_ID,
+    FAULTS_FROM_MS,
+    PEACE_FROM_MS,
+    SESSION_MS,
+)
+from kvorum.simulation.properties.watch import Properties
+from kvorum.simulation.quorum import SimulatedQuorum
+from kvorum.simulation.step_crashes import StepCrashes
+from kvorum.simulation.surroundings import Surroundings, random_for
+from kvorum.simulation.trace import Trace
+from kvorum.simulation.versions import Release
 from kvorum.wire.primitives import Message
 
 PeriodicTask: TypeAlias = Callable[
     [MetadataImage, ControllerRequestContext], Pieces[ControllerResult[bool]]
 ]
-
-
-class _Appended(NamedTuple):
-    """A record in the log; the log may be cut behind it where `is_end` is set."""
-
-    record: RecordAndVersion
-    is_end: bool
-
-
-@dataclass(slots=True)
-class _Waiting:
-    end_offset: int
-    response: Message
-    reply: Reply
-
-
-class Controller:
-    """One term of an active controller, with the image that its own records make."""
-
-    def __init__(
-        self, image: MetadataImage, next_offset: int, settings: ControllerSettings
-    ) -> None:
-        self.image = image
-        self.next_offset = next_offset
-        self.settings = settings
-        self.sessions = BrokerHeartbeatManager(settings.session_timeout_ms)
-        self.is_resigned = False
-        self.waiting: list[_Waiting] = []
-
-    def resign(self) -> None:
-        """Learn that another controller leads: every waiting request ends without an answer."""
-        self.is_resigned = True
-        waiting, self.waiting = self.waiting, []
-        for one in waiting:
-            one.reply(None)
+_PLANNED_MS: Final = 60_000
+"""The time for which faults are planned; they strike in a tenth of it."""
 
 
 class ControllerQuorum:
-    """The log, its committed part, and the controller that may append to it."""
+    """The nodes of the quorum, and what they have committed.
+
+    `on_commit` is called with each record once, in order, when the first node applies it. Methods
+    raise PropertyViolatedError.
+    """
 
     def __init__(
         self,
-        settings: ControllerSettings,
+        seed: int,
         *,
+        broker_count: int,
         events: Events,
-        random: Random,
-        on_commit: Callable[[RecordAndVersion], None],
+        on_commit: Callable[[Message], None],
+        is_trace_kept: bool,
     ) -> None:
-        self._settings, self._events, self._random = settings, events, random
-        self._on_commit = on_commit
-        self._uncommitted: list[_Appended] = []
-        self.committed: list[RecordAndVersion] = []
-        self.committed_image = MetadataImage()
-        self.active = Controller(self.committed_image, 0, settings)
-
-    def _context(self, controller: Controller, api_version: int) -> ControllerRequestContext:
-        """Return the context of one call of the controller."""
-        return ControllerRequestContext(
-            settings=self._settings,
-            sessions=controller.sessions,
-            random=self._random,
-            now_ms=self._events.now_ms,
-            next_offset=controller.next_offset,
-            api_version=api_version,
-            kraft_version=1,
+        options = _draw_options(random_for(seed, "options"), broker_count)
+        faults = FaultCounter()
+        self._around = around = Surroundings(
+            seed=seed,
+            options=options,
+            cluster_id=CLUSTER_ID,
+            events=events,
+            faults=faults,
+            step_crashes=StepCrashes(),
+            trace=Trace(lambda: events.now_ms, is_kept=is_trace_kept),
+            network=Network(events, random_for(seed, "network"), note=faults.count),
+            properties=Properties(random_for(seed, "properties"), now_ms=lambda: events.now_ms),
+            on_record=self._on_record,
         )
+        self.faults, self.trace = faults.counts, around.trace
+        self._random = around.random_for("controllers")
+        self._quorum = SimulatedQuorum(around)
+        self._injector = Injector(self._quorum)
+        self._plan = _hastened(draw_plan(around.random_for("plan"), options))
+        self._on_commit = on_commit
+        self._applied_end = 0
+        self.committed_image = FIRST_IMAGE
 
-    def ask(self, controller: Controller, request: Message, reply: Reply) -> None:
-        """Handle a request as soon as it arrives at a controller."""
-        if controller.is_resigned:
-            reply(None)
-            return
-        if isinstance(request, BrokerHeartbeatRequest):
-            contact = controller.sessions.contact
-            contact(request.broker_id, request.broker_epoch, self._events.now_ms)
-        context = self._context(controller, type(request).MAX_VERSION)
-        result = handle(controller.image, request, context)
-        self.append(controller, result.records, is_atomic=result.is_atomic)
-        # An answer without records also waits for the records that the decision saw.
-        if controller is self.active and not self._uncommitted:
-            reply(result.response)
-        elif controller is self.active or result.records or controller.waiting:
-            waiting = _Waiting(controller.next_offset, result.response, reply)
-            controller.waiting.append(waiting)
-        else:
-            reply(result.response)
+    @property
+    def broker_nodes(self) -> list[SimulatedNode]:
+        """The observers, which begin and end with their brokers."""
+        return [node for node in self._quorum.nodes.values() if node.part is Part.BROKER]
+
+    # --- the run ---
+
+    def begin(self) -> None:
+        """Start the controllers, and plan their faults."""
+        self._quorum.format()
+        for node in self._quorum.without_brokers():
+            node.start()
+        for fault in self._plan:
+            self._around.events.at(fault.at_ms, partial(self._injector.strike, fault))
+
+    def heal(self) -> None:
+        """Stop all faults, and start every controller that may run."""
+        self._quorum.is_safety_phase = False
+        self._around.network.calm()
+        self._injector.heal()
+        liveness = self._around.properties.liveness
+        liveness.begin(self._around.now_ms, self._quorum.running())
+
+    def look(self) -> None:
+        """Check that a healed quorum goes on; to be called about every tenth of a second."""
+        self._around.properties.liveness.look(self._around.now_ms, self._quorum.running())
+
+    def end(self) -> None:
+        """Check the quorum at the end."""
+        self._around.properties.liveness.end(self._around.now_ms, self._quorum.running())
+
+    # --- the controllers ---
+
+    def leader_of(self, broker: SimulatedNode) -> int | None:
+        """Return the id of the controller that is active as a broker's process knows."""
+        return None if broker.process is None else broker.process.client.leader_id
+
+    def ask(self, node_id: int, request: Message, reply: Reply) -> None:
+        """Have a request handled as it arrives at a controller; without a process, none answers."""
+        process = self._quorum.nodes[node_id].process
+        if process is not None:
+            version = type(request).MAX_VERSION
+            process.turn(lambda: process.controller.handle(request, version, reply))
+
+    def ask_leader(self, request: Message) -> None:
+        """Have a request of an operator handled by the leader, if there is one."""
+        leader = self._quorum.leader()
+        if leader is not None:
+            self.ask(leader.node_id, request, lambda _: None)
 
     def run(self, task: PeriodicTask) -> None:
-        """Let the active controller do what it does unasked."""
-        active = self.active
-        result = at_once(task(active.image, self._context(active, 0)))
-        self.append(active, result.records, is_atomic=result.is_atomic)
+        """Let every controller that is active, or believes so, do what it does unasked."""
 
-    def append(
-        self, controller: Controller, records: tuple[RecordAndVersion, ...], *, is_atomic: bool
-    ) -> None:
-        """Apply records to the controller's image; the active one also appends them to the log."""
-        for index, record in enumerate(records):
-            message, version = record
-            controller.image = controller.image.apply(message, version, controller.next_offset)
-            controller.next_offset += 1
-            if controller is self.active:
-                is_end = not is_atomic or index == len(records) - 1
-                self._uncommitted.append(_Appended(record, is_end))
-        if records and controller is self.active:
-            end_offset = controller.next_offset
-            self._events.after(
-                self._random.uniform(1, 15), lambda: self._commit(controller, end_offset)
-            )
+        def decide(
+            image: MetadataImage, context: ControllerRequestContext
+        ) -> ControllerResult[Message | None]:
+            result = at_once(task(image, context))
+            return ControllerResult(None, result.records, result.is_atomic)
 
-    def fail_over(self, *, zombie_ms: float) -> None:
-        """Activate another controller, with some of the uncommitted records."""
-        old = self.active
-        ends = [0, *(at + 1 for at, one in enumerate(self._uncommitted) if one.is_end)]
-        del self._uncommitted[self._random.choice(ends) :]
-        image, offset = self.committed_image, len(self.committed)
-        for (message, version), _ in self._uncommitted:
-            image = image.apply(message, version, offset)
-            offset += 1
-        self.active = new = Controller(image, offset, self._settings)
-        new.sessions.start(image.cluster, self._events.now_ms)
-        self._events.after(self._random.uniform(1, 15), lambda: self._commit(new, offset))
-        self._events.after(zombie_ms, old.resign)
+        for node in self._quorum.without_brokers():
+            process = node.process
+            if process is not None:
+                process.turn(partial(_run, process.controller, decide))
 
-    def _commit(self, controller: Controller, end_offset: int) -> None:
-        if controller is not self.active:
+    @property
+    def pending_image(self) -> MetadataImage:
+        """The metadata with what the leader has proposed."""
+        leader = self._quorum.leader()
+        process = None if leader is None else leader.process
+        pending = None if process is None else process.controller.pending
+        return pending or self.committed_image
+
+    def _on_record(self, offset: int, value: bytes) -> None:
+        if offset < self._applied_end:
             return
-        while self._uncommitted and len(self.committed) < end_offset:
-            record = self._uncommitted.pop(0).record
-            message, version = record
-            self.committed_image = self.committed_image.apply(message, version, len(self.committed))
-            self.committed.append(record)
-            self._on_commit(record)
-        while controller.waiting and controller.waiting[0].end_offset <= len(self.committed):
-            one = controller.waiting.pop(0)
-            one.reply(one.response)
+        self._applied_end = offset + 1
+        message, version = decode_record(value)
+        self.committed_image = self.committed_image.apply(message, version, offset)
+        self._on_commit(message)
+
+    # --- faults ---
+
+    def fail_over(self, duration_ms: float) -> None:
+        """Strike the leader, so that another controller takes its place."""
+        leader = self._quorum.leader()
+        if leader is None or leader.process is None:
+            return
+        others = [one for one in self._quorum.without_brokers() if one is not leader]
+        process, after = leader.process, self._around.events.after
+        match self._random.choice(("kill", "power", "pause", "resign", "cut")):
+            case "kill" | "power" as how:
+                leader.crash_and_restart(is_power_cut=how == "power", restart_ms=duration_ms)
+            case "pause":
+                # It goes on in the belief that it leads.
+                leader.pause()
+                after(duration_ms, leader.resume)
+            case "resign":
+                process.turn(process.resign)
+            case _:
+                for other in others:
+                    self._cut(leader, other)
+                    after(duration_ms, partial(self._mend, leader, other))
+
+    def cut_off(self, broker: SimulatedNode, duration_ms: float) -> None:
+        """Cut a broker off from every controller for a while."""
+        for other in self._quorum.without_brokers():
+            self._cut(broker, other)
+            self._around.events.after(duration_ms, partial(self._mend, broker, other))
+
+    def _cut(self, one: SimulatedNode, other: SimulatedNode) -> None:
+        self._around.network.cut(one.node_id, other.node_id)
+        self._around.network.cut(other.node_id, one.node_id)
+
+    def _mend(self, one: SimulatedNode, other: SimulatedNode) -> None:
+        self._around.network.heal(one.node_id, other.node_id)
+        self._around.network.heal(other.node_id, one.node_id)
+
+
+def _run(controller: Controller, task: Task) -> None:
+    controller.run(task, lambda _: None)
+
+
+def _draw_options(random: Random, broker_count: int) -> Options:
+    """Draw a small quorum with short timeouts."""
+    drawn = draw_options(random, duration_ms=_PLANNED_MS)
+    voter_count = random.choice((1, 3, 3, 3))
+    spare_count = random.choice((0, 1)) if drawn.kind is QuorumKind.DYNAMIC else 0
+    count = voter_count + spare_count
+    releases = tuple(drawn.releases[index % len(drawn.releases)] for index in range(count))
+    raft = RaftConfig(
+        fetch_snapshot_bytes_max=random.choice((4_096, 1024 * 1024)),
+        election_timeout_ms=random.choice((100, 200, 300)),
+        election_backoff_ms_max=random.choice((50, 200)),
+        fetch_timeout_ms=random.choice((300, 600, 1_000)),
+        request_timeout_ms=random.choice((300, 600)),
+        fetch_bytes_max=random.choice((1_000, 4_096, 1024 * 1024)),
+        fetch_wait_ms_max=100,
+        shutdown_timeout_ms=500,
+    )
+    return replace(
+        drawn,
+        voter_count=voter_count,
+        spare_count=spare_count,
+        observer_count=0,
+        broker_count=broker_count,
+        releases=(*releases, *[Release.LATEST] * broker_count),
+        raft=raft,
+        snapshot_every=random.choice((40, 100, 400)),
+        session_timeout_ms=SESSION_MS,
+        client_count=0,
+        safety_ms=_PLANNED_MS,
+    )
+
+
+def _hastened(plan: tuple[Fault, ...]) -> list[Fault]:
+    """Return the faults with the times of a world of brokers."""
+    share = (PEACE_FROM_MS - FAULTS_FROM_MS) / _PLANNED_MS
+    return [
+        replace(
+            fault,
+            at_ms=FAULTS_FROM_MS + int(fault.at_ms * share),
+            duration_ms=int(fault.duration_ms * share) + 1,
+        )
+        for fault in plan
+    ]

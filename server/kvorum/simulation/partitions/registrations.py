@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.promises import BrokenPromiseError
+from kvorum.simulation.properties.checks import PropertyViolatedError
 
 
 def check_change(before: PartitionRegistration, after: PartitionRegistration) -> None:
-    """Check what every committed change keeps; raises BrokenPromiseError."""
+    """Check what every committed change keeps; raises PropertyViolatedError."""
     told = f"{before} became {after}"
     if after.has_leader and after.leader not in after.isr:
-        raise BrokenPromiseError(promises.LEADER_IN_ISR, told)
+        raise PropertyViolatedError(promises.LEADER_IN_ISR, told)
     if not set(after.isr) <= set(after.replicas) or set(after.isr) & set(after.elr):
-        raise BrokenPromiseError(promises.ISR_OF_REPLICAS, told)
+        raise PropertyViolatedError(promises.ISR_OF_REPLICAS, told)
     if after.partition_epoch != before.partition_epoch + 1:
-        raise BrokenPromiseError(promises.EPOCH_RISES, told)
+        raise PropertyViolatedError(promises.EPOCH_RISES, told)
     if after.leader != before.leader and after.leader_epoch != before.leader_epoch + 1:
-        raise BrokenPromiseError(promises.NEW_LEADER_EPOCH, told)
+        raise PropertyViolatedError(promises.NEW_LEADER_EPOCH, told)
 
 
 def is_unclean(before: PartitionRegistration, after: PartitionRegistration) -> bool:

@@ -20,7 +20,6 @@ CLUSTER_ID: Final = "abcdefghijklmnopqrstuv"
 SESSION_MS: Final = 350
 HEARTBEAT_MS: Final = 60
 LAG_MAX_MS: Final = 150
-TOPIC_AT_MS: Final = 500
 FAULTS_FROM_MS: Final = 900
 PEACE_FROM_MS: Final = 6_500
 QUIET_FROM_MS: Final = 7_500

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 
-from kvorum.controller.activation_records_generator import activation_records
+from kvorum.controller.result import ControllerResult, Pieces
+from kvorum.controller.settings import ControllerRequestContext
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
-from kvorum.metadata.bootstrap import bootstrap_from_features
 from kvorum.metadata.configs_image import ResourceType
-from kvorum.metadata.features import ELR_VERSION_FEATURE, default_feature_levels
+from kvorum.metadata.features import (
+    ELR_VERSION_FEATURE,
+    KRAFT_VERSION_FEATURE,
+    default_feature_levels,
+)
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.simulation.partitions.quorum import ControllerQuorum
+from kvorum.simulation.partitions.quorum import PeriodicTask
 from kvorum.simulation.partitions.settings import (
     OFFSETS_ID,
     ROOTS,
@@ -23,64 +27,74 @@ from kvorum.simulation.partitions.settings import (
     directory_id,
 )
 from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 
 
-def activate(quorum: ControllerQuorum, settings: WorldSettings) -> None:
-    """Write what the first active controller of a new cluster writes."""
-    version = MetadataVersion.V4_3_IV0
+def first_records(
+    settings: WorldSettings, broker_ids: Sequence[int], random: Random
+) -> PeriodicTask:
+    """Return what an active controller does until the cluster has its features and topics.
+
+    The topics' records are written directly, because their assignments are drawn here.
+    """
     levels = {
-        **default_feature_levels(version),
+        **default_feature_levels(LATEST_PRODUCTION_METADATA_VERSION),
         ELR_VERSION_FEATURE: int(settings.is_elr_enabled),
     }
-    bootstrap = bootstrap_from_features(
-        version, {name: level for name, level in levels.items() if level}, source="simulation"
-    )
-    result = activation_records(MetadataImage(), bootstrap, quorum.active.settings)
-    quorum.append(quorum.active, result.records, is_atomic=result.is_atomic)
-
-
-def create_topics(
-    quorum: ControllerQuorum, settings: WorldSettings, broker_ids: list[int], random: Random
-) -> None:
-    """Write the topics' records directly, because their assignments are drawn here."""
+    # Control records of the log have that one.
+    levels.pop(KRAFT_VERSION_FEATURE, None)
     configs = {"min.insync.replicas": str(settings.min_insync_replicas)}
     unclean = {"unclean.leader.election.enable": "true"} if settings.is_unclean_enabled else {}
+    topics = (
+        *_topic_records(TOPIC, TOPIC_ID, {**configs, **unclean}),
+        *_partition_records(TOPIC_ID, settings.partitions, settings, broker_ids, random),
+        *_topic_records(GROUP_METADATA_TOPIC, OFFSETS_ID, configs),
+        *_partition_records(OFFSETS_ID, 1, settings, broker_ids, random),
+    )
 
-    def create(name: str, topic_id: bytes, count: int, configs: Mapping[str, str]) -> None:
-        version = quorum.active.image.metadata_version.partition_record_version
-        records: list[RecordAndVersion] = [
-            (TopicRecord(name=name, topic_id=topic_id), 0),
-            *((_config_record(name, key, value), 0) for key, value in configs.items()),
+    def task(image: MetadataImage, _: ControllerRequestContext) -> Pieces[ControllerResult[bool]]:
+        yield from ()
+        features = [
+            (FeatureLevelRecord(name=name, feature_level=level), 0)
+            for name, level in levels.items()
+            if image.features.level(name) != level
         ]
-        for index in range(count):
-            replicas = random.sample(broker_ids, settings.replicas)
-            directories = [random.randrange(len(ROOTS)) for _ in replicas]
-            record = _partition_record(topic_id, index, replicas, directories)
-            records.append((record, version))
-        quorum.append(quorum.active, tuple(records), is_atomic=True)
+        has_brokers = all(one in image.cluster.brokers for one in broker_ids)
+        if features or not has_brokers or TOPIC_ID in image.topics.by_id:
+            return ControllerResult(False, tuple(features))
+        return ControllerResult(False, topics)
 
-    create(TOPIC, TOPIC_ID, settings.partitions, {**configs, **unclean})
-    create(GROUP_METADATA_TOPIC, OFFSETS_ID, 1, configs)
+    return task
 
 
-def _config_record(topic: str, key: str, value: str) -> ConfigRecord:
-    return ConfigRecord(
-        resource_type=ResourceType.TOPIC, resource_name=topic, name=key, value=value
-    )
+def _topic_records(
+    name: str, topic_id: bytes, configs: Mapping[str, str]
+) -> list[RecordAndVersion]:
+    records = [
+        ConfigRecord(resource_type=ResourceType.TOPIC, resource_name=name, name=key, value=value)
+        for key, value in configs.items()
+    ]
+    return [(TopicRecord(name=name, topic_id=topic_id), 0), *((record, 0) for record in records)]
 
 
-def _partition_record(
-    topic_id: bytes, index: int, replicas: list[int], directories: list[int]
-) -> PartitionRecord:
-    return PartitionRecord(
-        partition_id=index,
-        topic_id=topic_id,
-        replicas=replicas,
-        isr=replicas,
-        leader=replicas[0],
-        leader_epoch=0,
-        partition_epoch=0,
-        directories=[directory_id(*place) for place in zip(replicas, directories, strict=True)],
-    )
+def _partition_records(
+    topic_id: bytes, count: int, settings: WorldSettings, broker_ids: Sequence[int], random: Random
+) -> list[RecordAndVersion]:
+    version = LATEST_PRODUCTION_METADATA_VERSION.partition_record_version
+    records: list[RecordAndVersion] = []
+    for index in range(count):
+        replicas = random.sample(broker_ids, settings.replicas)
+        record = PartitionRecord(
+            partition_id=index,
+            topic_id=topic_id,
+            replicas=replicas,
+            isr=replicas,
+            leader=replicas[0],
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=[directory_id(one, random.randrange(len(ROOTS))) for one in replicas],
+        )
+        records.append((record, version))
+    return records

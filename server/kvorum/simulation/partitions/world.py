@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from random import Random
 
 from kvorum.broker.partition import ALL_IN_SYNC
@@ -15,9 +14,7 @@ from kvorum.controller.periodic_tasks import (
     maybe_elect_unclean_leaders,
     maybe_fence_stale_broker,
 )
-from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.simulation.events import Events
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
@@ -26,24 +23,22 @@ from kvorum.simulation.partitions.faults import Faults
 from kvorum.simulation.partitions.groups import Committer, Member
 from kvorum.simulation.partitions.ledger import Ledger, Replica
 from kvorum.simulation.partitions.network import Network
-from kvorum.simulation.partitions.promises import BrokenPromiseError
 from kvorum.simulation.partitions.quorum import ControllerQuorum
 from kvorum.simulation.partitions.registrations import is_unclean, waits_for_removed_replica
 from kvorum.simulation.partitions.settings import (
-    CLUSTER_ID,
     END_MS,
     FAULTS_FROM_MS,
     OFFSETS_ID,
     PEACE_FROM_MS,
-    SESSION_MS,
-    TOPIC_AT_MS,
     TOPIC_ID,
     WorldSettings,
 )
 from kvorum.simulation.partitions.surroundings import Server, Surroundings
-from kvorum.simulation.partitions.topic_creation import activate, create_topics
+from kvorum.simulation.partitions.topic_creation import first_records
+from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
+from kvorum.wire.primitives import Message
 
 _CONTROLLER_TASKS = (
     (maybe_fence_stale_broker, 20),
@@ -55,24 +50,23 @@ _CONTROLLER_TASKS = (
 
 @dataclass(frozen=True, slots=True)
 class PartitionsResult:
-    """The result of one seed; `broken` is the promise that does not hold, in words."""
+    """The result of one seed; `broken` is the property that does not hold, in words.
+
+    `digest` is a hash of the run, which another run of the seed must have too.
+    """
 
     seed: int
     broken: str | None
     told: str
-    counts: Counter[str] = field(default_factory=Counter[str])
-
-    @property
-    def digest(self) -> str:
-        """A hash of the result, which another run of the seed must have too."""
-        told = repr((self.told, sorted(self.counts.items())))
-        return sha256(told.encode()).hexdigest()[:16]
+    counts: Counter[str]
+    digest: str
+    trace: tuple[str, ...]
 
 
 class PartitionsWorld:
     """Brokers whose replicas are the library's, under the real controller."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, is_trace_kept: bool = False) -> None:
         self.random = random = Random(seed)  # noqa: S311 - a simulation repeats itself
         self.events = Events()
         self.settings = settings = WorldSettings.draw(random)
@@ -82,10 +76,11 @@ class PartitionsWorld:
         self.ledger = Ledger(settings.partitions + 1, self._in_sync)
         self._registrations: dict[int, PartitionRegistration] = {}
         self.quorum = ControllerQuorum(
-            ControllerSettings(node_id=9, cluster_id=CLUSTER_ID, session_timeout_ms=SESSION_MS),
+            seed,
+            broker_count=settings.brokers,
             events=self.events,
-            random=random,
             on_commit=self._on_commit,
+            is_trace_kept=is_trace_kept,
         )
         self.brokers: dict[int, Broker] = {}
         servers: dict[int, Server] = {}
@@ -101,8 +96,8 @@ class PartitionsWorld:
             self._on_expansion,
         )
         self._faults = Faults(around, self.brokers, self._registrations)
-        for broker_id in range(1, settings.brokers + 1):
-            self.brokers[broker_id] = Broker(broker_id, around, self._faults.on_crash)
+        for node in self.quorum.broker_nodes:
+            self.brokers[node.node_id] = Broker(node, around, self._faults.on_crash)
         servers.update(self.brokers)
         self._producers = [
             producer
@@ -119,13 +114,13 @@ class PartitionsWorld:
         self._deleters = [Deleter(around, index) for index in range(settings.partitions)]
 
     def run(self) -> None:
-        """Run the faults and the phase without faults; raise `BrokenPromiseError`."""
-        activate(self.quorum, self.settings)
+        """Run the faults and the phase without faults; raise `PropertyViolatedError`."""
+        self.quorum.begin()
         for broker in self.brokers.values():
             broker.start()
-        self.events.after(TOPIC_AT_MS, self._create_topics)
         self.events.after(FAULTS_FROM_MS, self._faults.next)
-        for task, interval_ms in _CONTROLLER_TASKS:
+        first = first_records(self.settings, list(self.brokers), self.random)
+        for task, interval_ms in ((first, 20), *_CONTROLLER_TASKS):
             self._every(interval_ms, partial(self.quorum.run, task))
         for producer in self._producers:
             self._every(24, producer.step)
@@ -153,11 +148,7 @@ class PartitionsWorld:
 
         self.events.after(interval_ms * self.random.uniform(0.5, 1.5), again)
 
-    def _create_topics(self) -> None:
-        create_topics(self.quorum, self.settings, list(self.brokers), self.random)
-
-    def _on_commit(self, record: RecordAndVersion) -> None:
-        message = record[0]
+    def _on_commit(self, message: Message) -> None:
         if not isinstance(message, PartitionRecord | PartitionChangeRecord):
             return
         topic = self.quorum.committed_image.topics.by_id[message.topic_id]
@@ -165,6 +156,10 @@ class PartitionsWorld:
         index = self.settings.place(topic.id, message.partition_id)
         before = self._registrations.get(index)
         self._registrations[index] = after
+        self.quorum.trace.say(
+            f"partition {index}: leader {after.leader} in epoch {after.leader_epoch}, "
+            f"ISR {list(after.isr)}, ELR {list(after.elr)}"
+        )
         if before is not None:
             self.ledger.on_change(before, after)
             is_allowed = topic.id == TOPIC_ID and self.settings.is_unclean_enabled
@@ -186,44 +181,50 @@ class PartitionsWorld:
     def _make_peace(self) -> None:
         self._faults.stop()
         self.network.heal()
+        self.quorum.heal()
+        self._every(100, self.quorum.look)
         self._every(100, self._faults.start_all)
 
     def _check_end(self) -> None:
+        self.quorum.end()
         waiting = {
             index for index, one in self._registrations.items() if waits_for_removed_replica(one)
         }
         self.ledger.counts["waits for a removed replica"] += len(waiting)
         for producer in self._producers:
             if not producer.is_idle and producer.index not in waiting:
-                raise BrokenPromiseError(promises.WRITES_END, producer.told())
+                raise PropertyViolatedError(promises.WRITES_END, producer.told())
         if self.settings.place(OFFSETS_ID, 0) not in waiting:
             self._check_groups()
         for index, partition in self._registrations.items():
             if index in waiting:
                 continue
             if set(partition.isr) != set(partition.replicas) or partition.is_reassigning:
-                raise BrokenPromiseError(promises.ALL_IN_SYNC_AGAIN, f"{partition}")
+                raise PropertyViolatedError(promises.ALL_IN_SYNC_AGAIN, f"{partition}")
             replicas = [self.brokers[one].replica(index) for one in partition.replicas]
             known = [one for one in replicas if one is not None]
             if len(known) < len(replicas):
-                raise BrokenPromiseError(promises.ALL_READABLE, f"{partition}")
+                raise PropertyViolatedError(promises.ALL_READABLE, f"{partition}")
             self.ledger.check_end(index, known)
 
     def _check_groups(self) -> None:
         for committer in self._committers:
             if not committer.is_idle:
-                raise BrokenPromiseError(promises.COMMITS_END, committer.told())
+                raise PropertyViolatedError(promises.COMMITS_END, committer.told())
         for member in self._members:
             if not member.is_stable:
-                raise BrokenPromiseError(promises.MEMBERS_SETTLE, member.told())
+                raise PropertyViolatedError(promises.MEMBERS_SETTLE, member.told())
 
 
-def run_partitions_seed(seed: int) -> PartitionsResult:
-    """Run one world and return its result."""
-    world = PartitionsWorld(seed)
+def run_partitions_seed(seed: int, *, is_traced: bool = False) -> PartitionsResult:
+    """Run one world and return its result; `trace` is empty unless it is asked for."""
+    world = PartitionsWorld(seed, is_trace_kept=is_traced)
     broken, told = None, ""
     try:
         world.run()
-    except BrokenPromiseError as error:
+    except PropertyViolatedError as error:
         broken, told = error.broken.meaning, str(error)
-    return PartitionsResult(seed, broken, told, world.ledger.counts)
+    counts, trace = world.ledger.counts, world.quorum.trace
+    trace.say(repr((told, sorted(counts.items()))))
+    counts.update({f"controllers: {kind.value}": n for kind, n in world.quorum.faults.items()})
+    return PartitionsResult(seed, broken, told, counts, trace.digest, tuple(trace.lines))
