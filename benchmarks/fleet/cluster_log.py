@@ -49,7 +49,7 @@ def write_cluster(directory: Path, seed: int, *, records: int, partitions: int =
     write_meta_properties(directory, properties, files, now=begin)
     config = LogConfig(segment_bytes=SEGMENT_BYTES, segment_ms=YEAR_MS)
     log_directory = directory / METADATA_LOG_DIRECTORY
-    log = MetadataLog.open(log_directory, files=files, config=config, now_ms=BEGIN_MS)
+    log = MetadataLog.open(log_directory, files=files, config=config, now_ms=BEGIN_MS).local_log
     pending = bytearray()
     offset = 0
     for batch in ClusterStory(seed, partitions=partitions).batches(records):

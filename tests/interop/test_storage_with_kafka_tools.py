@@ -61,11 +61,11 @@ def fill(log: MetadataLog, golden: Path) -> None:
         for _, batch in split_batches(memoryview(path.read_bytes()))
     ]
     for batch in batches:
-        log.append(batch)
+        log.local_log.append(batch)
     middle = len(batches) * 2 // 3
-    log.truncate_to(int.from_bytes(batches[middle][:8]), now_ms=0)
+    log.local_log.truncate_to(int.from_bytes(batches[middle][:8]), now_ms=0)
     for batch in batches[middle:]:
-        log.append(batch)
+        log.local_log.append(batch)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,8 @@ def written(golden_sets: Path, tmp_path_factory: pytest.TempPathFactory) -> Writ
     log = MetadataLog.open(found.log, files=FILES, config=config, now_ms=0)
     fill(log, golden)
     raw = log.create_snapshot(
-        OffsetAndEpoch(log.end_offset, log.last_epoch), high_watermark=log.end_offset
+        OffsetAndEpoch(log.local_log.log_end_offset, log.last_epoch),
+        high_watermark=log.local_log.log_end_offset,
     )
     assert raw is not None
     writer = SnapshotWriter(
@@ -87,7 +88,7 @@ def written(golden_sets: Path, tmp_path_factory: pytest.TempPathFactory) -> Writ
     writer.append(snapshot_values(golden), now_ms=6_000)
     writer.finish(now_ms=6_000)
     raw.freeze()
-    log.close()
+    log.local_log.close()
     properties = MetaProperties(cluster_id="a-cluster", node_id=1, directory_id=b"0123456789abcdef")
     write_meta_properties(found.directory, properties, FILES, now=datetime.now(UTC))
     write_bootstrap_checkpoint(found.directory, snapshot_values(golden)[:1], FILES, now_ms=7_000)
@@ -200,7 +201,7 @@ def kafka_topics(tools: ToolRunner, node: Node, *arguments: str) -> list[str]:
 
 def write_anew(directory: Path) -> int:
     """Replace a node's log by one of many small segments, written by us; return its end."""
-    old = MetadataLog.open(directory, files=FILES, now_ms=0)
+    old = MetadataLog.open(directory, files=FILES, now_ms=0).local_log
     batches = [
         bytes(batch)
         for path in sorted(directory.glob("*.log"))
@@ -209,12 +210,12 @@ def write_anew(directory: Path) -> int:
     old.truncate_to(0, now_ms=0)
     old.close()
     config = LogConfig(segment_bytes=500, index_interval_bytes=100)
-    log = MetadataLog.open(directory, files=FILES, config=config, now_ms=0)
+    log = MetadataLog.open(directory, files=FILES, config=config, now_ms=0).local_log
     for batch in batches:
         log.append(batch)
     log.close()
     assert len(list(directory.glob("*.log"))) > 2
-    return log.end_offset
+    return log.log_end_offset
 
 
 @pytest.mark.slow
@@ -232,6 +233,6 @@ def test_a_real_node_goes_on_with_a_log_that_we_wrote_and_we_with_its(
         kafka_topics(kafka_tools, node, "--create", "--topic", "three")
     assert (directory / "kvorum-flushed-offset").exists()
     log = MetadataLog.open(directory, files=FILES, now_ms=0)
-    assert log.end_offset > end_offset
+    assert log.local_log.log_end_offset > end_offset
     assert log.recovery.torn_tail is None
-    log.close()
+    log.local_log.close()

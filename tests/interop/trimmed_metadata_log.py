@@ -20,11 +20,12 @@ SETTINGS = {
 async def move_start(node: KafkaRaftServer) -> int:
     """Have the node clean its log as it does once a minute; return where the log starts then."""
     raft = node.shared_server.raft
-    before = raft.log.start_offset
+    log = raft.log.local_log
+    before = log.log_start_offset
 
     def cleaned() -> int | None:
         raft.clean()
-        return raft.log.start_offset if raft.log.start_offset > before else None
+        return log.log_start_offset if log.log_start_offset > before else None
 
     # A snapshot is being written in another thread.
     return await wait_for_async(cleaned, "a snapshot lets the log's start move")

@@ -104,7 +104,9 @@ class PretendedNode:
     def append(self, *values: bytes, epoch: int = 1, flush: bool = True) -> None:
         """Append one batch."""
         view = self.own_core.shown_log
-        self.own_log.append(make_batch(self.own_log.end_offset, epoch=epoch, values=values))
+        self.own_log.local_log.append(
+            make_batch(self.own_log.local_log.log_end_offset, epoch=epoch, values=values)
+        )
         view.append(epoch=epoch, count=len(values))
         if flush:
             self.flush()
@@ -112,7 +114,7 @@ class PretendedNode:
     def flush(self) -> None:
         """Make the log durable, and the core believe it."""
         view = self.own_core.shown_log
-        view.became_durable(self.own_log.flush())
+        view.became_durable(self.own_log.local_log.flush())
 
     def store(
         self, epoch: int, *, leader_id: int | None = None, voted: int | None = None
@@ -207,11 +209,11 @@ class PretendedQuorum:
         """Let one node lead and the others follow, with one committed record."""
         for node in self.nodes.values():
             if node.node_id == leader_id:
-                node.lead(epoch, start=node.own_log.end_offset)
+                node.lead(epoch, start=node.own_log.local_log.log_end_offset)
             else:
                 node.follow(epoch, leader_id)
         self.replicate(b"start", epoch=epoch, on=self.nodes)
-        end = self[leader_id].own_log.end_offset
+        end = self[leader_id].own_log.local_log.log_end_offset
         for node in self.nodes.values():
             node.commit(end)
             node.look()

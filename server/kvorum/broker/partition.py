@@ -25,6 +25,7 @@ from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.file_records import FileRecords
+from kvorum.storage.log.partition_log import PartitionLog
 from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.storage.log.verification_state import (
     NO_TRANSACTION,
@@ -172,10 +173,10 @@ class Partition:
                 high_watermark=self.log.high_watermark,
             )
         if registration.leader_epoch > self._leader_epoch:
-            self.log.assign_epoch_start_offset(registration.leader_epoch)
+            self.log.local_log.assign_epoch(registration.leader_epoch)
             self._leader_epoch = registration.leader_epoch
         self._leader = leader
-        leader.lead(registration, log_end_offset=self.log.log_end_offset, now_ms=now_ms)
+        leader.lead(registration, log_end_offset=self.log.local_log.log_end_offset, now_ms=now_ms)
         self._follow_high_watermark(leader)
 
     def make_follower(self, registration: PartitionRegistration) -> bool:
@@ -239,7 +240,7 @@ class Partition:
             message_count=info.last_offset - info.first_offset + 1,
         )
         self._flush_finished_segments()
-        leader.on_append(self.log.log_end_offset, now_ms)
+        leader.on_append(self.log.local_log.log_end_offset, now_ms)
         if not self._follow_high_watermark(leader):
             # Followers may read what is not committed yet.
             self._changed()
@@ -302,7 +303,7 @@ class Partition:
         future = self.future_log
         assert future is not None
         last = future.append_as_follower(records, leader_epoch=self._leader_epoch, now_ms=wall_ms)
-        if future.has_unflushed_segments:
+        if future.local_log.has_unflushed_segments:
             self._context.flush_log(future)
         return last
 
@@ -311,9 +312,9 @@ class Partition:
         future = self.future_log
         assert future is not None
         future.update_high_watermark(self.log.high_watermark)
-        start = future.log_start_offset
-        future.delete_records(self.log.log_start_offset, now_ms=wall_ms)
-        if future.log_start_offset != start:
+        start = future.local_log.log_start_offset
+        future.delete_records(self.log.local_log.log_start_offset, now_ms=wall_ms)
+        if future.local_log.log_start_offset != start:
             # A deletion of records waits for every log.
             self._changed()
 
@@ -323,7 +324,7 @@ class Partition:
         self._changed()
 
     def _flush_finished_segments(self) -> None:
-        if self.log.has_unflushed_segments:
+        if self.log.local_log.has_unflushed_segments:
             self._context.flush_log(self.log)
 
     def follow_leader(self, high_watermark: int, log_start_offset: int, *, wall_ms: int) -> None:
@@ -369,7 +370,7 @@ class Partition:
         log = self.log
         end_offset = self.readable_end(isolation)
         high_watermark, last_stable = log.high_watermark, log.last_stable_offset
-        start = log.log_start_offset
+        start = log.local_log.log_start_offset
         diverging = self._divergence(offset, last_fetched_epoch)
         if diverging is not None:
             return LogReadInfo(high_watermark, last_stable, start, b"", (), diverging)
@@ -383,7 +384,8 @@ class Partition:
         """Return the offsets for a consumer that reads elsewhere; raises LeaderRefusesError."""
         self.check_current_leader_epoch(leader_epoch)
         log = self.log
-        return LogReadInfo(log.high_watermark, log.last_stable_offset, log.log_start_offset, b"")
+        start = log.local_log.log_start_offset
+        return LogReadInfo(log.high_watermark, log.last_stable_offset, start, b"")
 
     def fetch_records_of_follower(
         self, fetch: FollowerFetch, max_bytes: int, *, last_fetched_epoch: int, now_ms: float | None
@@ -398,11 +400,11 @@ class Partition:
         leader.check_fetch(fetch)
         log = self.log
         high_watermark, last_stable = log.high_watermark, log.last_stable_offset
-        start = log.log_start_offset
+        start = log.local_log.log_start_offset
         diverging = self._divergence(fetch.offset, last_fetched_epoch)
         if diverging is not None:
             return LogReadInfo(high_watermark, last_stable, start, b"", (), diverging)
-        read = log.read_range(fetch.offset, max_bytes, end_offset=log.log_end_offset)
+        read = log.read_range(fetch.offset, max_bytes, end_offset=log.local_log.log_end_offset)
         if now_ms is not None:
             low_watermark = self.low_watermark
             proposal = leader.on_fetch(fetch, now_ms)
@@ -419,10 +421,10 @@ class Partition:
         if last_fetched_epoch == NO_EPOCH:
             return None
         last = self.last_offset_for_epoch(last_fetched_epoch)
-        if last.epoch == NO_EPOCH or offset < self.log.log_start_offset:
+        if last.epoch == NO_EPOCH or offset < self.log.local_log.log_start_offset:
             raise OffsetOutOfRangeError(
                 f"offset {offset} behind epoch {last_fetched_epoch} is not in a log that starts at "
-                f"{self.log.log_start_offset}"
+                f"{self.log.local_log.log_start_offset}"
             )
         return last if last.epoch < last_fetched_epoch or last.end_offset < offset else None
 
@@ -463,7 +465,7 @@ class Partition:
         More than `wanted` bytes need not be counted. See `readable_end`.
         """
         log, end_offset = self.log, self.readable_end(isolation)
-        if not log.log_start_offset <= offset <= end_offset:
+        if not log.local_log.log_start_offset <= offset <= end_offset:
             return None
         if offset == end_offset:
             return 0
@@ -480,13 +482,13 @@ class Partition:
     def readable_end(self, isolation: IsolationLevel | None) -> int:
         """Return the offset up to which a consumer may read, or without an isolation a replica."""
         if isolation is None:
-            return self.log.log_end_offset
+            return self.log.local_log.log_end_offset
         is_committed = isolation is IsolationLevel.READ_COMMITTED
         return self.log.last_stable_offset if is_committed else self.log.high_watermark
 
     def last_offset_for_epoch(self, requested: int) -> EpochEndOffset:
         """Return the largest epoch not above `requested` and where it ends, (-1, -1) if unknown."""
-        return end_of_epoch(self.log, requested)
+        return end_of_epoch(self.log.local_log, requested)
 
     def demand_leader(self) -> PartitionLeader:
         """Return this broker's part as the leader; raise LeaderRefusesError if it does not lead."""
@@ -504,10 +506,12 @@ class Partition:
     @property
     def low_watermark(self) -> int:
         """The offset below which no replica that is alive has records, as far as is known."""
-        start = self.log.log_start_offset
+        start = self.log.local_log.log_start_offset
         if self._leader is not None:
             start = self._leader.low_watermark(start)
-        return start if self.future_log is None else min(start, self.future_log.log_start_offset)
+        if self.future_log is None:
+            return start
+        return min(start, self.future_log.local_log.log_start_offset)
 
     def delete_records(self, offset: int, *, now_ms: int) -> None:
         """Move the log's start up to `offset`; the followers' starts follow with their fetches.
@@ -539,7 +543,7 @@ class Partition:
             watcher()
 
 
-def end_of_epoch(log: UnifiedLog, requested: int) -> EpochEndOffset:
+def end_of_epoch(log: PartitionLog, requested: int) -> EpochEndOffset:
     """Return a log's largest epoch not above `requested` and its end, (-1, -1) if unknown."""
     starts = log.epoch_starts
     if requested == NO_EPOCH or not starts or requested > starts[-1].epoch:

@@ -188,8 +188,10 @@ class SimulatedNode:
             return
         self.process = process
         self._told_role = None
-        self._told_log_start = process.client.log.start_offset
-        around.trace.say(f"{self.node_id} starts ({process.client.log.end_offset} records)")
+        self._told_log_start = process.client.log.local_log.log_start_offset
+        around.trace.say(
+            f"{self.node_id} starts ({process.client.log.local_log.log_end_offset} records)"
+        )
         around.properties.node_started(self)
         process.begin()
 
@@ -312,7 +314,7 @@ class SimulatedNode:
         if role is not self._told_role:
             self._told_role = role
             self._around.trace.say(f"{self.node_id} is {told_role(role)}")
-        self._tell_log_start(process.client.log.start_offset)
+        self._tell_log_start(process.client.log.local_log.log_start_offset)
         if process.client.failure is not None:
             self._fail(process.client.failure)
 

@@ -63,13 +63,15 @@ pytestmark = pytest.mark.timeout(300)
 def write_log(data: Path, batches: Sequence[Sequence[Message]]) -> None:
     """Put batches of records into the metadata log of a formatted directory."""
     directory = data / "__cluster_metadata-0"
-    log = MetadataLog.open(directory, files=RealFileSystem(), now_ms=0)
+    log = MetadataLog.open(directory, files=RealFileSystem(), now_ms=0).local_log
     for batch in batches:
         values = [encode_record(record, 0) for record in batch]
         # Real Kafka begins a new segment behind records that are a week old.
         now_ms = int(time.time() * 1000)
         log.append(
-            build_data_batch(values, base_offset=log.end_offset, epoch=EPOCH, timestamp_ms=now_ms)
+            build_data_batch(
+                values, base_offset=log.log_end_offset, epoch=EPOCH, timestamp_ms=now_ms
+            )
         )
     log.flush()
     log.close()

@@ -28,13 +28,13 @@ MUTANTS = (
                 within="UnifiedLog._write",
                 old="""
                     change = self.producers.check(batch, origin, transaction)
-                    self._log.append(batch.data, now_ms=now_ms)
+                    self.local_log.append(batch.data, now_ms=now_ms)
                     self.producers.update(batch, change)
                 """,
                 new="""
                     change = self.producers.check(batch, origin, transaction)
                     self.producers.update(batch, change)
-                    self._log.append(batch.data, now_ms=now_ms)
+                    self.local_log.append(batch.data, now_ms=now_ms)
                 """,
             ),
         ),

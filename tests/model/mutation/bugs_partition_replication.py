@@ -77,13 +77,13 @@ MUTANTS = (
             Edit(
                 within="PartitionLog.truncate_to",
                 old="""
-                    if offset >= self._log_end_offset:
+                    if offset >= self.log_end_offset:
                         self._forget_epochs_from(offset)
-                        return self._log_end_offset
+                        return self.log_end_offset
                 """,
                 new="""
-                    if offset >= self._log_end_offset:
-                        return self._log_end_offset
+                    if offset >= self.log_end_offset:
+                        return self.log_end_offset
                 """,
             ),
         ),
@@ -160,7 +160,7 @@ MUTANTS = (
         edits=(
             Edit(
                 within="UnifiedLog._after_truncation",
-                old="self.update_high_watermark(self._high_watermark)",
+                old="self.update_high_watermark(self.high_watermark)",
                 new="",
             ),
         ),

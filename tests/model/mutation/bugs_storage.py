@@ -27,7 +27,7 @@ MUTANTS = (
             Edit(
                 within="MetadataLog.create_snapshot",
                 old="""
-                    if not self.is_batch_boundary(snapshot_id.offset):
+                    if not self.local_log.is_batch_boundary(snapshot_id.offset):
                         raise self._invalid_snapshot(snapshot_id, "lies within a batch")
                 """,
                 new="",
@@ -43,7 +43,7 @@ MUTANTS = (
             Edit(
                 within="MetadataLog.create_snapshot",
                 old="snapshot_id.offset > high_watermark",
-                new="snapshot_id.offset > max(high_watermark, self._end_offset)",
+                new="snapshot_id.offset > max(high_watermark, self.local_log.log_end_offset)",
             ),
         ),
     ),
@@ -56,7 +56,7 @@ MUTANTS = (
             Edit(
                 within="PartitionLog.increment_log_start_offset",
                 old="self._segments.delete_before(offset, now_ms=now_ms)",
-                new="self._segments.delete_before(self._log_end_offset, now_ms=now_ms)",
+                new="self._segments.delete_before(self.log_end_offset, now_ms=now_ms)",
             ),
         ),
     ),
@@ -155,11 +155,11 @@ MUTANTS = (
                 within="PartitionLog.flush",
                 old="""
                     with self._poison.on_failure(spares=TooManyOpenFilesError):
-                        self._segments.sync_from(self._recovery_point)
+                        self._segments.sync_from(self.recovery_point)
                         self._recovery_point_keeper.write(target, durably=False)
                 """,
                 new="""
-                    self._segments.sync_from(self._recovery_point)
+                    self._segments.sync_from(self.recovery_point)
                     self._recovery_point_keeper.write(target, durably=False)
                 """,
             ),
@@ -173,10 +173,10 @@ MUTANTS = (
         edits=(
             Edit(
                 within="PartitionLog._append_group",
-                old="self._log_end_offset = segment.end_offset",
+                old="self.log_end_offset = segment.end_offset",
                 new="""
-                    self._log_end_offset = segment.end_offset
-                    self._recovery_point = segment.end_offset
+                    self.log_end_offset = segment.end_offset
+                    self.recovery_point = segment.end_offset
                 """,
             ),
         ),
@@ -215,7 +215,7 @@ MUTANTS = (
         edits=(
             Edit(
                 within="PartitionLog.truncate_to",
-                old="self._forget_epochs_from(self._log_end_offset)",
+                old="self._forget_epochs_from(self.log_end_offset)",
                 new="",
             ),
         ),

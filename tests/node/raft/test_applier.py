@@ -52,10 +52,12 @@ def test_a_high_watermark_within_a_batch_waits_for_the_rest_of_it(
     )
     for base_offset in (0, 3):
         values = [b"a", b"b", b"c"]
-        log.append(build_data_batch(values, base_offset=base_offset, epoch=1, timestamp_ms=1))
+        log.local_log.append(
+            build_data_batch(values, base_offset=base_offset, epoch=1, timestamp_ms=1)
+        )
     hearing = Hearing()
     applier = Applier(log, hearing)
-    for found in read_batches(log.read(0, 1000)) if is_own else ():
+    for found in read_batches(log.local_log.read(0, 1000)) if is_own else ():
         applier.remember(committed_batch(found))
     for high_watermark in (1, 4, 5, 6):
         applier.add(Committed(high_watermark))
@@ -63,7 +65,7 @@ def test_a_high_watermark_within_a_batch_waits_for_the_rest_of_it(
             applier.step()
         assert applier.next_offset == high_watermark // 3 * 3
     assert hearing.offsets == [(0, 2), (3, 5)]
-    log.close()
+    log.local_log.close()
 
 
 class SlowHearing(Hearing):
@@ -83,7 +85,7 @@ def test_nothing_is_told_before_the_last_piece_of_what_was_told_before(tmp_path:
     log = MetadataLog.open(
         tmp_path / "__cluster_metadata-0", files=RealFileSystem(), config=LogConfig(), now_ms=1
     )
-    log.append(build_data_batch([b"a", b"b"], base_offset=0, epoch=1, timestamp_ms=1))
+    log.local_log.append(build_data_batch([b"a", b"b"], base_offset=0, epoch=1, timestamp_ms=1))
     hearing = SlowHearing()
     applier = Applier(log, hearing)
     applier.add(Committed(2))
@@ -95,14 +97,14 @@ def test_nothing_is_told_before_the_last_piece_of_what_was_told_before(tmp_path:
         heard.append(len(hearing.offsets))
     assert heard == [0, 0, 1, 2]
     assert hearing.offsets == [(0, 1), (-1, 4)]
-    log.close()
+    log.local_log.close()
 
 
 def test_a_stop_leaves_the_pieces_that_are_left_undone(tmp_path: Path) -> None:
     log = MetadataLog.open(
         tmp_path / "__cluster_metadata-0", files=RealFileSystem(), config=LogConfig(), now_ms=1
     )
-    log.append(build_data_batch([b"a", b"b"], base_offset=0, epoch=1, timestamp_ms=1))
+    log.local_log.append(build_data_batch([b"a", b"b"], base_offset=0, epoch=1, timestamp_ms=1))
     hearing = SlowHearing()
     applier = Applier(log, hearing)
     applier.add(Committed(2))
@@ -110,4 +112,4 @@ def test_a_stop_leaves_the_pieces_that_are_left_undone(tmp_path: Path) -> None:
     applier.stop()
     assert not applier.has_work
     assert hearing.offsets == []
-    log.close()
+    log.local_log.close()

@@ -35,7 +35,7 @@ SETTINGS = RaftSettings(
 )
 def test_a_quorum_state_that_cannot_be_read_leaves_the_log_alone(state: bytes) -> None:
     files = FaultyFiles()
-    log = MetadataLog.open(HERE, files=files, now_ms=0)
+    log = MetadataLog.open(HERE, files=files, now_ms=0).local_log
     log.append(make_batch(0))
     log.flush()
     left = files.after_process_crash()

@@ -239,9 +239,9 @@ class Coordinated:
 
     def batches(self) -> list[RecordBatch]:
         found: list[RecordBatch] = []
-        offset, end = self.log.log_start_offset, self.log.log_end_offset
+        offset, end = self.log.local_log.log_start_offset, self.log.local_log.log_end_offset
         while offset < end:
-            found += read_batches(self.log.read(offset, 1 << 20, end_offset=end))
+            found += read_batches(self.log.local_log.read(offset, 1 << 20, end_offset=end))
             offset = found[-1].next_offset
         return found
 

@@ -43,7 +43,7 @@ def fill(manager: LogManager, partition: TopicPartition, count: int) -> None:
         record = RecordData(b"%d" % number, b"key", NOW_MS)
         (batch,) = read_batches(build_batch([record], BatchOptions(base_offset=0)))
         append(log, batch)
-    log.update_high_watermark(log.log_end_offset)
+    log.update_high_watermark(log.local_log.log_end_offset)
 
 
 async def wait_until_clean(directory: LogDirectory, partition: TopicPartition) -> None:

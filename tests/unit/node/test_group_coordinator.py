@@ -105,7 +105,7 @@ async def test_a_log_of_several_segments_is_loaded_from_its_start_on() -> None:
     for offset in range(40):
         write(node, build_batch([offset_record(offset, f"g-{offset % 4}")]))
     node.log.update_high_watermark(40)
-    segments = node.log.size_bytes // node.log.config.segments.segment_bytes
+    segments = node.log.local_log.size_bytes // node.log.config.segments.segment_bytes
     assert segments > 1
     node.log.delete_records(15, now_ms=0)
     await node.lead()
@@ -127,7 +127,7 @@ async def test_a_log_whose_last_records_compaction_has_taken_is_loaded() -> None
     node.register(leader_epoch=0)
     await node.loaded()
     assert await node.offset() == 4
-    assert node.log.log_end_offset == 4
+    assert node.log.local_log.log_end_offset == 4
 
 
 async def test_a_batch_that_unpacks_to_much_is_loaded() -> None:
@@ -155,7 +155,7 @@ async def test_offsets_that_former_releases_wrote_are_loaded(codec: Compression)
     node = Coordinated()
     last = node.log.append_as_follower(bytes(data), leader_epoch=0, now_ms=0)
     assert last is not None
-    assert (last.last_offset, node.log.log_end_offset) == (1, 2)
+    assert (last.last_offset, node.log.local_log.log_end_offset) == (1, 2)
     await node.lead()
     assert await node.offset() == 4
     assert await node.commit(5) is ErrorCode.NONE
@@ -248,10 +248,10 @@ async def test_all_who_wait_hear_that_the_leader_is_another() -> None:
 async def test_a_leader_that_hears_late_of_its_loss_appends_nothing() -> None:
     node = Coordinated()
     await node.lead()
-    end = node.log.log_end_offset
+    end = node.log.local_log.log_end_offset
     node.partitions[0].make_follower(node.registration._replace(leader_epoch=1))
     assert await node.commit(5) is ErrorCode.NOT_COORDINATOR
-    assert node.log.log_end_offset == end
+    assert node.log.local_log.log_end_offset == end
     assert node.states() == {}, "the group of the commit is taken back"
 
 
@@ -261,7 +261,7 @@ async def test_what_another_leader_commits_completes_nothing() -> None:
     node.hold()
     waiting = asyncio.create_task(node.commit(5))
     await asyncio.sleep(0)
-    end = node.log.log_end_offset
+    end = node.log.local_log.log_end_offset
     partition = node.partitions[0]
     partition.make_follower(node.registration._replace(leader=2, leader_epoch=1))
     node.log.truncate_to(0, now_ms=0)

@@ -38,11 +38,11 @@ MAX_BYTES = 10_000
 
 
 class PlayedLog:
-    """A log of one record per batch, in memory; `end_offset` counts what is not committed too."""
+    """A log of one record per batch, in memory; its end counts what is not committed too."""
 
     def __init__(self, end_offset: int) -> None:
-        self.start_offset = 0
-        self.end_offset = end_offset
+        self.log_start_offset = 0
+        self.log_end_offset = end_offset
         self.reads = 0
 
     def read(self, offset: int, max_bytes: int, *, end_offset: int) -> memoryview:
@@ -61,7 +61,7 @@ class Broker:
     def __init__(self, *, committed: int, end: int) -> None:
         self.log = PlayedLog(end)
         self.replica = SimpleNamespace(
-            log=self.log,
+            log=SimpleNamespace(local_log=self.log),
             epoch=1,
             is_in_touch=True,
             settings=SimpleNamespace(raft=RaftConfig(fetch_timeout_ms=FETCH_TIMEOUT_MS)),
@@ -72,7 +72,7 @@ class Broker:
         self.topic = MetadataTopic(cast("RaftNode", self.replica), self.loader, SystemClock())
 
     def commit_to(self, offset: int) -> None:
-        self.log.end_offset = max(self.log.end_offset, offset)
+        self.log.log_end_offset = max(self.log.log_end_offset, offset)
         batch = CommittedBatch(
             base_offset=offset - 1,
             last_offset=offset - 1,

@@ -253,18 +253,17 @@ def test_a_log_keeps_what_it_flushed_whatever_the_disk_loses() -> None:
         disk.before_call = _go_on
         disk.crash(is_power_cut=True)
         again = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0)
-        assert again.end_offset >= max(replies, default=0)
+        assert again.local_log.log_end_offset >= max(replies, default=0)
 
 
 def _run_log(disk: SimulatedDisk, replies: list[int], random: Random) -> NoReturn:
     log = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0)
     while True:
         for _ in range(random.randrange(1, 4)):
-            log.append(
-                make_batch(log.end_offset, epoch=1, values=(b"x" * random.randrange(9_000),))
-            )
+            values = (b"x" * random.randrange(9_000),)
+            log.local_log.append(make_batch(log.local_log.log_end_offset, epoch=1, values=values))
         if random.random() < 0.7:
-            replies.append(log.flush())
+            replies.append(log.local_log.flush())
         if random.random() < 0.1 and replies:
             writer = log.create_snapshot(OffsetAndEpoch(replies[-1], 1), high_watermark=replies[-1])
             if writer is not None:
@@ -274,13 +273,13 @@ def _run_log(disk: SimulatedDisk, replies: list[int], random: Random) -> NoRetur
 
 def test_a_full_disk_refuses_and_takes_again() -> None:
     disk, notes = _disk()
-    log = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0)
+    log = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0).local_log
     log.append(make_batch(0, epoch=1))
     disk.refuse_writes([FileKind.LOG])
     with pytest.raises(DiskFullError):
-        log.append(make_batch(log.end_offset, epoch=1))
+        log.append(make_batch(log.log_end_offset, epoch=1))
     disk.accept_writes()
-    end = log.end_offset
+    end = log.log_end_offset
     log.append(make_batch(end, epoch=1))
     assert notes.kinds == [FaultKind.REFUSED_WRITE]
 
@@ -299,7 +298,7 @@ def test_only_so_many_writes_of_one_kind_are_refused() -> None:
 
 def test_after_a_failed_sync_nothing_is_durable_though_the_next_sync_says_so() -> None:
     disk, notes = _disk()
-    log = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0)
+    log = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0).local_log
     log.append(make_batch(0, epoch=1))
     end = log.flush()
     log.append(make_batch(end, epoch=1))
@@ -312,8 +311,8 @@ def test_after_a_failed_sync_nothing_is_durable_though_the_next_sync_says_so() -
     segment = files.open(HERE / "log" / "00000000000000000000.log")
     segment.sync()
     disk.crash(is_power_cut=False)
-    again = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0)
-    assert again.end_offset == end
+    again = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0).local_log
+    assert again.log_end_offset == end
     assert notes.kinds[0] is FaultKind.FAILED_SYNC
 
 

@@ -172,7 +172,7 @@ def test_what_a_node_was_formatted_with_is_known_after_its_file_is_damaged() -> 
 def test_p9_a_log_that_starts_behind_its_snapshots() -> None:
     quorum = PretendedQuorum()
     quorum.led_by(1)
-    quorum[1].own_log.truncate_fully_to(1, now_ms=0)
+    quorum[1].own_log.local_log.truncate_fully_and_start_at(1, now_ms=0)
     with _broken("P9"):
         quorum[1].look()
 
@@ -220,7 +220,7 @@ def _serve(quorum: PretendedQuorum, records: bytes, *, bytes_max: int = 1_000) -
 def test_p24_another_record_where_one_is_committed() -> None:
     quorum = PretendedQuorum()
     quorum.led_by(1)
-    quorum[3].own_log.truncate_to(0, now_ms=0)
+    quorum[3].own_log.local_log.truncate_to(0, now_ms=0)
     quorum[3].own_core.shown_log.truncate_to(0)
     quorum.properties.memory_of(quorum[3]).high_watermark = 0
     quorum[3].follow(2, 2)
@@ -257,7 +257,7 @@ def test_p26_a_new_leader_below_the_old_one() -> None:
 def test_p27_a_log_that_is_cut_below_its_high_watermark() -> None:
     quorum = PretendedQuorum()
     quorum.led_by(1)
-    quorum[2].own_log.truncate_to(0, now_ms=0)
+    quorum[2].own_log.local_log.truncate_to(0, now_ms=0)
     with _broken("P27"):
         quorum[2].look()
 

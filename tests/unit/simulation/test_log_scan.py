@@ -27,9 +27,10 @@ class Scanned:
         self.scan = LogScan(self.disk, HERE)
 
     def append(self, *, epoch: int = 1, flush: bool = True) -> None:
-        self.log.append(make_batch(self.log.end_offset, epoch=epoch, values=(b"v" * 30,)))
+        log = self.log.local_log
+        log.append(make_batch(log.log_end_offset, epoch=epoch, values=(b"v" * 30,)))
         if flush:
-            self.log.flush()
+            log.flush()
 
     def offsets(self) -> list[int]:
         return [batch.base_offset for batch in self.scan.batches_from(0)]
@@ -56,7 +57,7 @@ def test_what_was_not_synced_is_not_durable() -> None:
     one.append(flush=False)
     one.scan.refresh()
     assert (one.scan.end_offset, one.scan.durable_end_offset) == (2, 1)
-    one.log.flush()
+    one.log.local_log.flush()
     assert one.scan.durable_end_offset == 2
 
 
@@ -65,7 +66,7 @@ def test_a_truncation_changes_everything_behind_it() -> None:
     for _ in range(9):
         one.append()
     one.scan.refresh()
-    one.log.truncate_to(3, now_ms=0)
+    one.log.local_log.truncate_to(3, now_ms=0)
     one.append(epoch=2)
     assert one.scan.refresh() == 3
     assert one.offsets() == [0, 1, 2, 3]
@@ -92,7 +93,7 @@ def test_a_log_that_makes_way_for_a_snapshot_begins_behind_it() -> None:
     for _ in range(9):
         one.append()
     one.scan.refresh()
-    one.log.truncate_fully_to(5, now_ms=0)
+    one.log.local_log.truncate_fully_and_start_at(5, now_ms=0)
     assert one.scan.refresh() == 5
     assert (one.scan.start_offset, one.scan.end_offset) == (5, 5)
 

@@ -39,7 +39,7 @@ CONFIG = TopicLogConfig(
 
 
 def flush(log: UnifiedLog) -> None:
-    log.flush()
+    log.local_log.flush()
 
 
 def managed(
@@ -73,9 +73,9 @@ def append(log: UnifiedLog, batch: RecordBatch) -> LogAppendInfo:
 
 def values_in(log: UnifiedLog) -> list[bytes | None]:
     found: list[bytes | None] = []
-    offset = log.log_start_offset
-    while offset < log.log_end_offset:
-        for batch in read_batches(log.read(offset, 1 << 20, end_offset=log.log_end_offset)):
+    offset, end = log.local_log.log_start_offset, log.local_log.log_end_offset
+    while offset < end:
+        for batch in read_batches(log.local_log.read(offset, 1 << 20, end_offset=end)):
             found += [record.value for record in batch.records()]
             offset = batch.next_offset
     return found

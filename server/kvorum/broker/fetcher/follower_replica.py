@@ -68,12 +68,12 @@ class PartitionReplica:
     @property
     def log_start_offset(self) -> int:
         """The offset of the first record."""
-        return self._log.log_start_offset
+        return self._log.local_log.log_start_offset
 
     @property
     def log_end_offset(self) -> int:
         """The offset behind the last record."""
-        return self._log.log_end_offset
+        return self._log.local_log.log_end_offset
 
     @property
     def high_watermark(self) -> int:
@@ -83,7 +83,7 @@ class PartitionReplica:
     @property
     def latest_epoch(self) -> int:
         """The latest leader epoch that the log knows, -1 without one."""
-        epoch = self._log.latest_epoch
+        epoch = self._log.local_log.latest_epoch
         return NO_EPOCH if epoch is None else epoch
 
     def end_of_epoch(self, epoch: int) -> EpochEndOffset:

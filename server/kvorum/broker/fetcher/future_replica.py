@@ -44,16 +44,16 @@ class FutureReplica:
     @property
     def log_end_offset(self) -> int:
         """The offset behind the last record that was copied."""
-        return self.log.log_end_offset
+        return self.log.local_log.log_end_offset
 
     def end_of_epoch(self, epoch: int) -> EpochEndOffset:
         """Return the largest epoch not above `epoch` and where it ends, (-1, -1) if unknown."""
-        return end_of_epoch(self.log, epoch)
+        return end_of_epoch(self.log.local_log, epoch)
 
     @property
     def is_caught_up(self) -> bool:
         """Whether the future log has what the current one has, and nothing else."""
-        current, future = self.partition.log, self.log
+        current, future = self.partition.log.local_log, self.log.local_log
         return (
             future.log_end_offset == current.log_end_offset
             and future.log_start_offset >= current.log_start_offset
@@ -68,13 +68,14 @@ class FutureReplica:
         """
         current, future = self.partition.log, self.log
         common = self._common_offset()
-        if common < future.log_end_offset:
+        copied_to = future.local_log.log_end_offset
+        if common < copied_to:
             future.truncate_to(common, now_ms=wall_ms)
             return 0
-        if common > future.log_end_offset:
+        if common > copied_to:
             future.truncate_fully_and_start_at(common, now_ms=wall_ms)
-        end = current.log_end_offset
-        read = current.read_range(future.log_end_offset, max_bytes, end_offset=end)
+        end = current.local_log.log_end_offset
+        read = current.read_range(common, max_bytes, end_offset=end)
         records = bytes(read.records)
         if records:
             self.partition.append_records_to_future_replica(records, wall_ms=wall_ms)
@@ -83,16 +84,17 @@ class FutureReplica:
 
     def take_over_epoch(self) -> None:
         """Know the leader epoch that has begun at the end of the log, as the current log does."""
-        epoch, known = self.partition.log.latest_epoch, self.log.latest_epoch
+        future = self.log.local_log
+        epoch, known = self.partition.log.local_log.latest_epoch, future.latest_epoch
         if epoch is not None and (known is None or known < epoch):
-            self.log.assign_epoch_start_offset(epoch)
+            future.assign_epoch(epoch)
 
     def _common_offset(self) -> int:
         """Return where the next copy begins: the end of the future log if it agrees so far.
 
         Below it is where the two logs part; above it is the start of the current log.
         """
-        current, future = self.partition.log, self.log
+        current, future = self.partition.log.local_log, self.log.local_log
         start, end = current.log_start_offset, future.log_end_offset
         if end < start:
             return start

@@ -110,15 +110,16 @@ def _finish(
 def _append_voters(plan: RecoveryPlan, files: FileSystem, *, now_ms: int) -> None:
     log = MetadataLog.open(plan.chosen.log_directory, files=files, now_ms=now_ms)
     try:
-        if (log.end_offset, log.last_epoch) != (plan.chosen.end.offset, plan.chosen.end.epoch):
+        end_offset, before = log.local_log.log_end_offset, plan.chosen.end
+        if (end_offset, log.last_epoch) != (before.offset, before.epoch):
             raise LogChangedError(
-                f"the log ends at offset {log.end_offset} with epoch {log.last_epoch}, and not "
-                f"at {plan.chosen.end.offset} with epoch {plan.chosen.end.epoch} as before",
-                file=log.directory,
+                f"the log ends at offset {end_offset} with epoch {log.last_epoch}, and not "
+                f"at {before.offset} with epoch {before.epoch} as before",
+                file=log.local_log.directory,
             )
         node_id = plan.voter.key.id
         start = AppendEpochStart(
-            base_offset=log.end_offset,
+            base_offset=end_offset,
             epoch=plan.epoch,
             leader_id=node_id,
             voter_ids=(node_id,),
@@ -126,10 +127,10 @@ def _append_voters(plan: RecoveryPlan, files: FileSystem, *, now_ms: int) -> Non
             kraft_version=plan.chosen.kraft_version,
             voters=plan.voters,
         )
-        log.append(epoch_start_batch(start, timestamp_ms=now_ms))
-        log.flush()
+        log.local_log.append(epoch_start_batch(start, timestamp_ms=now_ms))
+        log.local_log.flush()
     finally:
-        log.close()
+        log.local_log.close()
 
 
 def _is_alone(survivor: Survivor, record: RecoveryRecord) -> bool:

@@ -60,7 +60,7 @@ class BatchInspector:
         Raises StorageError, and `CorruptBatchError` as the function of this name does.
         """
         for batch in log.batches_since(timestamp, end_offset=end_offset):
-            start_offset = log.log_start_offset
+            start_offset = log.local_log.log_start_offset
             work = partial(first_record_since, batch, timestamp, start_offset=start_offset)
             if batch.max_timestamp < timestamp or _has_few_records(batch):
                 found = work()

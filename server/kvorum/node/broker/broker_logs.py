@@ -155,7 +155,7 @@ class BrokerLogs:
             if leads:
                 # Synced here, not in the event loop. A log that fails at this fails there again.
                 with suppress(StorageError):
-                    log.assign_epoch_start_offset(info.registration.leader_epoch)
+                    log.local_log.assign_epoch(info.registration.leader_epoch)
             made.append((info, log))
         return made
 
@@ -208,16 +208,16 @@ class BrokerLogs:
         for directory in self.manager.directories:
             # The thread for the disks may add a log meanwhile, or take one away.
             for log in (*directory.logs.values(), *directory.future_logs.values()):
-                if not log.is_closed:
+                if not log.local_log.is_closed:
                     yield log
 
     async def _flush(self, log: UnifiedLog) -> None:
         try:
-            await self._flushes.in_thread(log.flush)
+            await self._flushes.in_thread(log.local_log.flush)
         except StorageError as error:
             # A closed log is one whose topic was deleted meanwhile. Any other is unusable from here
             # on, and refuses appends with this very error.
-            if not log.is_closed:
+            if not log.local_log.is_closed:
                 _log.error(LogEvent("A log was not flushed", error=str(error)))
         finally:
             self._flushing.discard(log)

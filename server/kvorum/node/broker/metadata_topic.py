@@ -66,7 +66,7 @@ class MetadataTopic:
     @property
     def log_start_offset(self) -> int:
         """The first offset that can be read."""
-        return self._raft.log.start_offset
+        return self._raft.log.local_log.log_start_offset
 
     @property
     def high_watermark(self) -> int:
@@ -82,7 +82,7 @@ class MetadataTopic:
     @property
     def start_epoch(self) -> int:
         """The leader epoch of the first record, NO_EPOCH if that is not known."""
-        starts = self._raft.log.epoch_starts
+        starts = self._raft.log.local_log.epoch_starts
         if not starts or starts[0].start_offset > self.log_start_offset:
             return NO_EPOCH
         return starts[0].epoch
@@ -90,7 +90,7 @@ class MetadataTopic:
     @property
     def max_timestamp(self) -> int:
         """The largest timestamp of a record, -1 while there is none."""
-        return self._raft.log.max_timestamp
+        return self._raft.log.local_log.max_timestamp
 
     def offset_before(self, timestamp: int) -> int | None:
         """Return an offset before which no record is as late as `timestamp`; None if all are.
@@ -98,7 +98,7 @@ class MetadataTopic:
         Raises LeaderRefusesError if the log cannot be read.
         """
         with self._refusing():
-            return self._raft.log.offset_before(timestamp)
+            return self._raft.log.local_log.offset_before(timestamp)
 
     def partition(self, index: int) -> Self:
         """Return this for the index of the only partition; raise RequestError for another one."""
@@ -118,7 +118,7 @@ class MetadataTopic:
         of the log, LeaderRefusesError if it cannot be read.
         """
         with self._refusing():
-            return self._raft.log.read(offset, max_bytes, end_offset=self.high_watermark)
+            return self._raft.log.local_log.read(offset, max_bytes, end_offset=self.high_watermark)
 
     async def wait_to_read(self, offset: int) -> None:
         """Wait until a fetch may read from `offset` on, and it is its turn.
@@ -130,7 +130,7 @@ class MetadataTopic:
         (OFFSET_OUT_OF_RANGE). If it was not, it does not know (OFFSET_NOT_AVAILABLE, upon which
         clients try again).
         """
-        if offset > self._raft.log.end_offset:
+        if offset > self._raft.log.local_log.log_end_offset:
             await self._catch_up(offset)
         await self.next_turn()
 
@@ -165,7 +165,7 @@ class MetadataTopic:
         self, offset: int, max_bytes: int, *, wanted: int, **_: object
     ) -> int | None:
         """Return how many bytes there are for a fetch, None if it must not wait at this offset."""
-        if not self.log_start_offset <= offset <= self._raft.log.end_offset:
+        if not self.log_start_offset <= offset <= self._raft.log.local_log.log_end_offset:
             return None
         if wanted == 1 and offset < self.high_watermark:
             return wanted

@@ -143,7 +143,7 @@ class ReplicaAlterLogDirsManager:
         source = self._logs.directory_of(move.topic_partition)
         target = self._logs.future_directory_of(move.topic_partition)
         # What is durable now need not be waited for then.
-        await self._disk.in_thread(move.replica.log.flush)
+        await self._disk.in_thread(move.replica.log.local_log.flush)
         is_replaced = await self._disk.in_loop(
             lambda: self._thread.is_moving(move) and self._replace_now(move)
         )

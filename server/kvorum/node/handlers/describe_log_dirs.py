@@ -72,7 +72,7 @@ def _topics(
             topic.partitions.append(
                 DescribeLogDirsResponseDescribeLogDirsPartition(
                     partition_index=topic_partition.partition,
-                    partition_size=log.size_bytes,
+                    partition_size=log.local_log.size_bytes,
                     offset_lag=_offset_lag(
                         replicas.log_of(topic_partition), log, is_future=is_future
                     ),
@@ -87,8 +87,8 @@ def _offset_lag(current: UnifiedLog | None, log: UnifiedLog, *, is_future: bool)
     if current is None:
         return INVALID_OFFSET_LAG
     if is_future:
-        return current.log_end_offset - log.log_end_offset
-    return max(current.high_watermark - log.log_end_offset, 0)
+        return current.local_log.log_end_offset - log.local_log.log_end_offset
+    return max(current.high_watermark - log.local_log.log_end_offset, 0)
 
 
 def _describe(

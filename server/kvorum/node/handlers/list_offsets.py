@@ -262,13 +262,13 @@ async def _place(
     if timestamp == LATEST:
         return TimestampAndOffset(NO_TIMESTAMP, end_offset, partition.leader_epoch)
     if timestamp in {EARLIEST, EARLIEST_LOCAL}:
-        first = log.epoch_starts[0] if log.epoch_starts else None
-        is_known = first is not None and first.start_offset <= log.log_start_offset
-        epoch = first.epoch if first is not None and is_known else -1
-        return TimestampAndOffset(NO_TIMESTAMP, log.log_start_offset, epoch)
+        starts, start_offset = log.local_log.epoch_starts, log.local_log.log_start_offset
+        is_known = bool(starts) and starts[0].start_offset <= start_offset
+        epoch = starts[0].epoch if is_known else -1
+        return TimestampAndOffset(NO_TIMESTAMP, start_offset, epoch)
     if timestamp == MAX_TIMESTAMP:
         found = await inspector.first_record_since(
-            log, log.max_timestamp, end_offset=log.log_end_offset
+            log, log.local_log.max_timestamp, end_offset=log.local_log.log_end_offset
         )
         return None if found is None or found.offset >= end_offset else found
     # The other special numbers are about tiered storage, which no log here has.

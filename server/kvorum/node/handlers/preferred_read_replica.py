@@ -51,7 +51,8 @@ def _view(partition: Partition, offset: int, racks: _Racks, now_ms: float) -> Pa
     leader_id = partition.leader_id_if_local
     if leader_id is None:
         return None
-    leader = ReplicaView(leader_id, racks.of(leader_id), partition.log.log_end_offset, 0.0)
+    end_offset = partition.log.local_log.log_end_offset
+    leader = ReplicaView(leader_id, racks.of(leader_id), end_offset, 0.0)
     followers = [
         ReplicaView(
             follower,

@@ -101,10 +101,10 @@ def _logs(partitions: tuple[Partition, ...]) -> Iterator[Reading]:
     for partition in partitions:
         if partition.is_offline:
             continue
-        (topic, index), log = partition.topic_partition, partition.log
+        (topic, index), log = partition.topic_partition, partition.log.local_log
         values = {
             "Size": log.size_bytes,
-            "NumLogSegments": log.segment_count,
+            "NumLogSegments": len(log.segments),
             "LogStartOffset": log.log_start_offset,
             "LogEndOffset": log.log_end_offset,
         }

@@ -34,7 +34,7 @@ class Applier:
     """Follows the high watermark; `next_offset` is the first offset not yet passed on."""
 
     def __init__(self, log: MetadataLog, listener: RaftListener) -> None:
-        self.next_offset = log.start_offset
+        self.next_offset = log.local_log.log_start_offset
         self._log = log
         self._listener = listener
         self._events: deque[Event] = deque()
@@ -109,7 +109,7 @@ class Applier:
 
     def _hand_over(self, high_watermark: int) -> bool:
         """Pass on a piece of the log; return whether that reached `high_watermark`."""
-        end_offset = min(high_watermark, self._log.end_offset)
+        end_offset = min(high_watermark, self._log.local_log.log_end_offset)
         if self._pieces is None:
             if self.next_offset >= end_offset:
                 return True
@@ -133,7 +133,7 @@ class Applier:
         if offset > self.next_offset:
             return
         for found in batches_of(
-            self._log, self._log.read(offset, STEP_BYTES, end_offset=end_offset)
+            self._log, self._log.local_log.read(offset, STEP_BYTES, end_offset=end_offset)
         ):
             yield committed_batch(found)
 

@@ -55,7 +55,7 @@ def open_directory(settings: RaftSettings, *, files: FileSystem, now_ms: int) ->
     try:
         history = _voter_history(settings, log)
     except BaseException:
-        log.close()
+        log.local_log.close()
         raise
     return OpenedDirectory(log, election_file, stored, _mirror(log), history)
 
@@ -86,11 +86,12 @@ def write_election(file: QuorumStateFile, write: WriteElection) -> None:
 
 
 def _mirror(log: MetadataLog) -> LogView:
+    local_log = log.local_log
     return LogView(
-        start_offset=log.start_offset,
-        end_offset=log.end_offset,
-        durable_end_offset=log.durable_offset,
-        epochs=list(log.epoch_starts),
+        start_offset=local_log.log_start_offset,
+        end_offset=local_log.log_end_offset,
+        durable_end_offset=local_log.recovery_point,
+        epochs=list(local_log.epoch_starts),
         snapshots=log.snapshots.ids(),
     )
 
@@ -98,7 +99,7 @@ def _mirror(log: MetadataLog) -> LogView:
 def _voter_history(settings: RaftSettings, log: MetadataLog) -> VoterSetHistory:
     """Return the voters and kraft.versions in the latest snapshot and the log after it."""
     history = VoterSetHistory(static=_static_voters(settings))
-    start = log.start_offset
+    start = log.local_log.log_start_offset
     latest = log.snapshots.latest()
     if latest is not None:
         controls = snapshot_controls(log, latest)
@@ -107,7 +108,7 @@ def _voter_history(settings: RaftSettings, log: MetadataLog) -> VoterSetHistory:
             voters=controls.voters,
             kraft_version=controls.kraft_version,
         )
-        start = max(start, min(latest.offset, log.end_offset))
+        start = max(start, min(latest.offset, log.local_log.log_end_offset))
     for batch in log_batches(log, start):
         found = quorum_controls(batch)
         for offset, version in found.kraft_versions:
@@ -130,9 +131,9 @@ def _static_voters(settings: RaftSettings) -> VoterSet:
 
 def log_batches(log: MetadataLog, offset: int) -> Iterator[RecordBatch]:
     """Yield the batches of a log from `offset` to its current end."""
-    end_offset = log.end_offset
+    end_offset = log.local_log.log_end_offset
     while offset < end_offset:
-        for batch in batches_of(log, log.read(offset, READ_BYTES, end_offset=end_offset)):
+        for batch in batches_of(log, log.local_log.read(offset, READ_BYTES, end_offset=end_offset)):
             yield batch
             offset = batch.next_offset
 
@@ -145,7 +146,7 @@ def batches_of(log: MetadataLog, data: memoryview) -> Iterator[RecordBatch]:
             yield batch
     except WireError as error:
         raise CorruptLogError(
-            f"the log returned other bytes than were written: {error}", file=log.directory
+            f"the log returned other bytes than were written: {error}", file=log.local_log.directory
         ) from error
 
 

@@ -287,24 +287,24 @@ class Driver:
         return records
 
     def _append_own(self, batch: bytes) -> None:
-        before = self.log.end_offset
+        before = self.log.local_log.log_end_offset
         self._append(batch)
-        end_offset = self.log.end_offset
+        end_offset = self.log.local_log.log_end_offset
         self.measures.appended(end_offset - before, end_offset=end_offset, now_ms=self.now())
 
     def _append_fetched(self, effect: AppendFetched) -> None:
-        before = self.log.end_offset
+        before = self.log.local_log.log_end_offset
         self._append(self._fetched(effect.number).first(effect.batch_count))
-        self.measures.fetched(self.log.end_offset - before, now_ms=self.now())
+        self.measures.fetched(self.log.local_log.log_end_offset - before, now_ms=self.now())
 
     def _append(self, batches: bytes | memoryview) -> None:
-        self.log.append(batches)
+        self.log.local_log.append(batches)
         if not self._is_flushing:
             self._flush()
 
     def _truncate(self, end_offset: int) -> None:
         self.applier.forget_from(end_offset)
-        reached = self.log.truncate_to(end_offset, now_ms=self._runtime.wall_ms())
+        reached = self.log.local_log.truncate_to(end_offset, now_ms=self._runtime.wall_ms())
         if reached != end_offset:
             self.run(self.core.log_truncated(self.now(), reached))
 
@@ -359,7 +359,7 @@ class Driver:
 
     def _flush(self) -> None:
         self._is_flushing = True
-        self._runtime.run_blocking(self.log.flush, self._flushed)
+        self._runtime.run_blocking(self.log.local_log.flush, self._flushed)
 
     def _flushed(self, error: Exception | None) -> None:
         """Report the durable offset to the core; flush again if more was appended meanwhile."""
@@ -369,9 +369,9 @@ class Driver:
         if self.is_stopped:
             return
         # The log may have been truncated meanwhile: its current durable offset counts.
-        self.call(lambda: self.core.log_durable(self.now(), self.log.durable_offset))
+        self.call(lambda: self.core.log_durable(self.now(), self.log.local_log.recovery_point))
         is_done = self._is_flushing or self.is_stopped
-        if self.log.durable_offset < self.log.end_offset and not is_done:
+        if self.log.local_log.recovery_point < self.log.local_log.log_end_offset and not is_done:
             self._flush()
 
     def _install(self, snapshot_id: OffsetAndEpoch) -> None:
@@ -397,7 +397,7 @@ class Driver:
     def _begin_behind(self, snapshot_id: OffsetAndEpoch) -> Effects:
         now_ms = self._runtime.wall_ms()
         if not self.log.truncate_to_latest_snapshot(now_ms=now_ms):
-            self.log.truncate_fully_to(snapshot_id.offset, now_ms=now_ms)
+            self.log.local_log.truncate_fully_and_start_at(snapshot_id.offset, now_ms=now_ms)
         self.applier.forget_from(0)
         controls = snapshot_controls(self.log, snapshot_id)
         effects = self.core.snapshot_installed(
@@ -406,7 +406,7 @@ class Driver:
             voters=controls.voters,
             kraft_version=controls.kraft_version,
         )
-        self.core.log_start_moved(self.log.start_offset, self.log.snapshots.ids())
+        self.core.log_start_moved(self.log.local_log.log_start_offset, self.log.snapshots.ids())
         self.applier.add(SnapshotReady(snapshot_id))
         return effects
 

@@ -146,7 +146,7 @@ class InboundRequests:
             return memoryview(b"")
         size = min(max(answer.bytes_max, 0), ANSWER_BYTES_MAX)
         try:
-            return self._log.read(answer.read_from, size)
+            return self._log.local_log.read(answer.read_from, size)
         except OffsetOutOfRangeError:
             return memoryview(b"")
 

@@ -79,7 +79,7 @@ class RaftClient:
         try:
             self._first = core.start(runtime.monotonic_ms(), stored=opened.stored)
         except BaseException:
-            opened.log.close()
+            opened.log.local_log.close()
             raise
         self._driver = Driver(
             core=core, opened=opened, listener=listener, runtime=runtime, connect=connect
@@ -334,10 +334,9 @@ class RaftClient:
         driver = self._running_driver()
         did_clean = clean(driver.log, now_ms=self._runtime.wall_ms())
         if did_clean:
-            driver.core.log_start_moved(driver.log.start_offset, driver.log.snapshots.ids())
-            _LOG.info(
-                LogEvent("Cleaned the metadata log", log_start_offset=driver.log.start_offset)
-            )
+            log_start_offset = driver.log.local_log.log_start_offset
+            driver.core.log_start_moved(log_start_offset, driver.log.snapshots.ids())
+            _LOG.info(LogEvent("Cleaned the metadata log", log_start_offset=log_start_offset))
         return did_clean
 
     def _clean_later(self) -> None:
@@ -394,7 +393,7 @@ class RaftClient:
 
     def _leave(self, then: WhenDone) -> None:
         self._driver.leave()
-        self._runtime.run_blocking(self._driver.log.close, then)
+        self._runtime.run_blocking(self._driver.log.local_log.close, then)
 
     def _running_driver(self) -> Driver:
         if self.is_stopped:

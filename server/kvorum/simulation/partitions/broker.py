@@ -96,7 +96,11 @@ class Broker:
         if not self.is_up or session is None:
             return None
         partition = session.replicas.partition(*self._around.settings.partition_at(place))
-        if partition is None or partition.log.is_poisoned or partition.log.is_closed:
+        if (
+            partition is None
+            or partition.log.local_log.is_poisoned
+            or partition.log.local_log.is_closed
+        ):
             return None
         return Replica(self.id, place, partition.log)
 

@@ -59,9 +59,10 @@ class Replica:
     def __str__(self) -> str:
         log = self.log
         return (
-            f"partition {self.index} of broker {self.broker_id}: start {log.log_start_offset}, "
-            f"high watermark {log.high_watermark}, end {log.log_end_offset}, "
-            f"epochs {[tuple(one) for one in log.epoch_starts]}"
+            f"partition {self.index} of broker {self.broker_id}: "
+            f"start {log.local_log.log_start_offset}, "
+            f"high watermark {log.high_watermark}, end {log.local_log.log_end_offset}, "
+            f"epochs {[tuple(one) for one in log.local_log.epoch_starts]}"
         )
 
 
@@ -99,13 +100,16 @@ class Ledger:
         self.counts["deletes"] += 1
 
     def _check_start(self, known: _Known, replica: Replica) -> None:
-        if replica.log.log_start_offset > known.deleted and known.unclean_epoch == NONE_YET:
+        if (
+            replica.log.local_log.log_start_offset > known.deleted
+            and known.unclean_epoch == NONE_YET
+        ):
             self._fail(promises.NOTHING_DELETED, replica)
 
     def _forget_lost(self, known: _Known, replica: Replica) -> None:
         log = replica.log
-        kept = log.log_start_offset
-        for batch in stored_batches(log, kept, log.log_end_offset):
+        kept = log.local_log.log_start_offset
+        for batch in stored_batches(log, kept, log.local_log.log_end_offset):
             if known.committed[batch.last_offset : batch.last_offset + 1] != [batch]:
                 break
             kept = batch.last_offset + 1
@@ -114,15 +118,15 @@ class Ledger:
         self.counts["lost by unclean elections"] += max(len(known.committed) - kept, 0)
         del known.committed[kept:]
         # What the leader has deleted may be more than is still known.
-        known.committed += [_DELETED] * (log.log_start_offset - len(known.committed))
+        known.committed += [_DELETED] * (log.local_log.log_start_offset - len(known.committed))
         for offset in [one for one in known.acknowledged if one >= kept]:
             del known.acknowledged[offset]
 
     def _holds(self, replica: Replica, end: int) -> bool:
         """Return whether a log has what is committed from its start up to `end`."""
         known, log = self._known[replica.index], replica.log
-        committed, start = known.committed, log.log_start_offset
-        if log.log_end_offset < end or start > len(committed):
+        committed, start = known.committed, log.local_log.log_start_offset
+        if log.local_log.log_end_offset < end or start > len(committed):
             return False
         return all(
             committed[batch.last_offset] == batch
@@ -133,8 +137,8 @@ class Ledger:
     def on_append(self, replica: Replica, before_end: int) -> None:
         """Check what was written behind `before_end` against the other replicas."""
         known, log = self._known[replica.index], replica.log
-        start = max(before_end, log.log_start_offset)
-        for batch in stored_batches(log, start, log.log_end_offset):
+        start = max(before_end, log.local_log.log_start_offset)
+        for batch in stored_batches(log, start, log.local_log.log_end_offset):
             place = batch.base_offset, batch.leader_epoch
             if known.written.setdefault(place, batch) != batch:
                 self._fail(promises.ONE_BATCH, replica)
@@ -143,7 +147,7 @@ class Ledger:
         """Check a truncation of a log whose high watermark was `below`, its last epoch `latest`."""
         self.counts["truncations"] += 1
         known = self._known[replica.index]
-        if replica.log.log_end_offset < below and latest_epoch >= known.unclean_epoch:
+        if replica.log.local_log.log_end_offset < below and latest_epoch >= known.unclean_epoch:
             self._fail(promises.NO_TRUNCATION, replica)
 
     def on_high_watermark(self, replica: Replica, *, leader_epoch: int) -> None:
@@ -155,13 +159,13 @@ class Ledger:
         before = known.high_watermarks.get(leader_epoch, 0)
         if reached < before:
             self._fail(promises.WATERMARK_RISES, replica)
-        if reached > log.log_end_offset:
+        if reached > log.local_log.log_end_offset:
             self._fail(promises.WATERMARK_IN_LOG, replica)
         known.high_watermarks[leader_epoch] = reached
         self._compare(known, replica, start=before, may_add=True)
         if leader_epoch == known.last_epoch and reached > before:
             for member in self._in_sync(replica.index):
-                if member.log.log_end_offset < reached:
+                if member.log.local_log.log_end_offset < reached:
                     self._fail(promises.COMMITTED_IN_SYNC, replica, f"; {member}")
 
     def on_follower_high_watermark(self, replica: Replica, *, before: int) -> None:
@@ -174,7 +178,7 @@ class Ledger:
     def _compare(self, known: _Known, replica: Replica, *, start: int, may_add: bool) -> None:
         committed, log = known.committed, replica.log
         # A high watermark may lie within a batch, which is noted with the next one.
-        start = max(min(start, len(committed)), log.log_start_offset)
+        start = max(min(start, len(committed)), log.local_log.log_start_offset)
         for batch in stored_batches(log, start, log.high_watermark):
             for offset in range(max(batch.base_offset, start), batch.last_offset + 1):
                 if offset == len(committed) and may_add:
@@ -239,14 +243,16 @@ class Ledger:
         """Check, after faults and writes have ended, that all replicas have every record."""
         known = self._known[index]
         told = "; ".join(map(str, replicas))
-        start = max(known.deleted, *(replica.log.log_start_offset for replica in replicas))
-        first = stored_batches(replicas[0].log, start, replicas[0].log.log_end_offset)
+        start = max(
+            known.deleted, *(replica.log.local_log.log_start_offset for replica in replicas)
+        )
+        first = stored_batches(replicas[0].log, start, replicas[0].log.local_log.log_end_offset)
         for replica in replicas:
             self._check_start(known, replica)
             log = replica.log
-            if log.high_watermark != log.log_end_offset:
+            if log.high_watermark != log.local_log.log_end_offset:
                 raise PropertyViolatedError(promises.ALL_COMMITTED, told)
-            if stored_batches(log, start, log.log_end_offset) != first:
+            if stored_batches(log, start, log.local_log.log_end_offset) != first:
                 raise PropertyViolatedError(promises.ALL_THE_SAME, told)
         crcs = {batch.base_offset: batch.crc for batch in first}
         for offset, crc in known.acknowledged.items():

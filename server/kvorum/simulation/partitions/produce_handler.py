@@ -69,7 +69,7 @@ class ProduceHandler:
         answer: ProduceResponsePartitionProduceResponse,
     ) -> int | None:
         """Append a batch; return the offset behind it, None where it is refused."""
-        before_end = partition.log.log_end_offset
+        before_end = partition.log.local_log.log_end_offset
         try:
             info = partition.append_records_to_leader(
                 produced_batch(memoryview(data.records or b""), VERSION),
@@ -88,7 +88,7 @@ class ProduceHandler:
         return info.last_offset + 1
 
     def _note(self, partition: Partition, before_end: int) -> None:
-        is_written = partition.log.log_end_offset > before_end
+        is_written = partition.log.local_log.log_end_offset > before_end
         self._around.ledger.counts["written batches" if is_written else "duplicates answered"] += 1
 
     def _wait(

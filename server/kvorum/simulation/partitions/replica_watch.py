@@ -25,7 +25,7 @@ class _State(NamedTuple):
         """Return whether a partition is in this state still; this is asked after every turn."""
         log = partition.log
         return (
-            log.log_end_offset == self.end_offset
+            log.local_log.log_end_offset == self.end_offset
             and log.high_watermark == self.high_watermark
             and partition.leader_epoch == self.leader_epoch
             and log is self.log
@@ -54,7 +54,7 @@ class ReplicaWatch:
 
     def _look_at(self, partition: Partition) -> None:
         log = partition.log
-        if log.is_closed or log.is_poisoned:
+        if log.local_log.is_closed or log.local_log.is_poisoned:
             return
         known = self._states.get(partition)
         if known is not None and known.is_of(partition):
@@ -90,5 +90,7 @@ class ReplicaWatch:
 
 
 def _state(partition: Partition, log: UnifiedLog) -> _State:
-    epoch = NO_EPOCH if log.latest_epoch is None else log.latest_epoch
-    return _State(log, log.log_end_offset, log.high_watermark, epoch, partition.leader_epoch)
+    epoch = NO_EPOCH if log.local_log.latest_epoch is None else log.local_log.latest_epoch
+    return _State(
+        log, log.local_log.log_end_offset, log.high_watermark, epoch, partition.leader_epoch
+    )

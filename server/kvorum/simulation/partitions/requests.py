@@ -90,7 +90,7 @@ class RequestHandler:
                 partition = self._led(topic_id, wish.partition_index)
                 partition.check_current_leader_epoch(wish.current_leader_epoch)
                 is_start = wish.timestamp == EARLIEST
-                log = partition.log
+                log = partition.log.local_log
                 answer.offset = log.log_start_offset if is_start else log.log_end_offset
             except LeaderRefusesError as refusal:
                 answer.error_code = refusal.code

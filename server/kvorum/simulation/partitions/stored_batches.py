@@ -43,7 +43,7 @@ def stored_batches(log: UnifiedLog, start: int, end: int) -> list[StoredBatch]:
     found: list[StoredBatch] = []
     offset = start
     while offset < end:
-        data = log.read(offset, _READ_BYTES, end_offset=end)
+        data = log.local_log.read(offset, _READ_BYTES, end_offset=end)
         if not data:
             break
         for batch in read_batches(data):

@@ -65,9 +65,9 @@ class Restarts:
         opened = open_directory(settings, files=disk.mount(), now_ms=0)
         log = opened.log
         return _Found(
-            start_offset=log.start_offset,
-            end_offset=log.end_offset,
-            epoch_starts=log.epoch_starts,
+            start_offset=log.local_log.log_start_offset,
+            end_offset=log.local_log.log_end_offset,
+            epoch_starts=log.local_log.epoch_starts,
             snapshots=tuple(log.snapshots.ids()),
             stored=opened.stored,
             voters=opened.history.voters,

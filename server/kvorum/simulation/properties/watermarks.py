@@ -114,7 +114,7 @@ class Watermarks:
     def check_epochs(self, memory: NodeMemory, role: Role) -> None:
         """Demand that no stored batch has a later epoch than the node: P10."""
         log = memory.node.log
-        latest = None if log is None else log.latest_epoch
+        latest = None if log is None else log.local_log.latest_epoch
         if latest is None:
             return
         text = f"{memory.name} is in epoch {role.epoch} and has records of {latest}"

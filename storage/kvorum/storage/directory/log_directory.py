@@ -157,15 +157,15 @@ class LogDirectory:
     def store_recovery_points(self) -> None:
         """Store the recovery point of every log durably."""
         for topic_partition, log in self._all_logs().items():
-            self._stored_points[topic_partition] = log.recovery_point
+            self._stored_points[topic_partition] = log.local_log.recovery_point
         self._recovery_points.write(self._stored_points)
 
     def store_log_starts(self) -> None:
         """Store where logs start that have deleted records in their first segment, durably."""
         self._stored_starts = {
-            topic_partition: log.log_start_offset
+            topic_partition: log.local_log.log_start_offset
             for topic_partition, log in self._all_logs().items()
-            if log.log_start_offset > log.first_segment_offset
+            if log.local_log.log_start_offset > log.local_log.first_segment_offset
         }
         self._log_starts.write(self._stored_starts)
 
@@ -226,9 +226,9 @@ class LogDirectory:
         self._is_closing = True
         self.store_high_watermarks()
         logs = self._all_logs().values()
-        is_sound = not any(log.is_poisoned for log in logs)
+        is_sound = not any(log.local_log.is_poisoned for log in logs)
         with ThreadPoolExecutor(thread_count, thread_name_prefix="kvorum-close-logs") as threads:
-            closings = [threads.submit(log.close) for log in logs]
+            closings = [threads.submit(log.local_log.close) for log in logs]
         # A log that fails has not kept the others open.
         for closing in closings:
             closing.result()
@@ -241,7 +241,7 @@ class LogDirectory:
         # Others may be going through the logs at this moment.
         logs, self.logs, self.future_logs = self._all_logs(), {}, {}
         for log in logs.values():
-            log.abandon()
+            log.local_log.abandon()
 
 
 class RecoveryPoint:

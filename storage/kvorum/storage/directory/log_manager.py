@@ -248,7 +248,7 @@ class LogManager:
         is_here = assigned == directory.id
         wrong = other if is_here else directory
         if is_here:
-            other.logs.pop(topic_partition).abandon()
+            other.logs.pop(topic_partition).local_log.abandon()
         aside = wrong.rename_stray(topic_partition, self._unique())
         _log.warning("%s is not where the metadata has the replica; it is kept", aside)
         return is_here
@@ -384,12 +384,12 @@ class LogManager:
             raise StorageError(f"a log of {topic_partition} is offline")
         current, future = source.logs[topic_partition], target.future_logs[topic_partition]
         checkpoint = LogCheckpoint(
-            recovery_point=future.log_end_offset,
-            log_start_offset=future.log_start_offset,
+            recovery_point=future.local_log.log_end_offset,
+            log_start_offset=future.local_log.log_start_offset,
             had_clean_shutdown=True,
         )
-        future.flush()
-        future.close()
+        future.local_log.flush()
+        future.local_log.close()
         del target.future_logs[topic_partition]
         path = target.rename_future_to_current(topic_partition)
         place = self._place(target, topic_partition, topic_id, path)
@@ -424,7 +424,7 @@ class LogManager:
     def _remove(
         self, directory: LogDirectory, topic_partition: TopicPartition, log: UnifiedLog, now_ms: int
     ) -> None:
-        log.abandon()
+        log.local_log.abandon()
         path = directory.rename_for_removal(topic_partition, self._unique())
         self._deletions.append((now_ms + self._settings.delete_delay_ms, directory, path))
         directory.store_recovery_points()

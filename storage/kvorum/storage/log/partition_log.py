@@ -98,11 +98,15 @@ class PartitionLog:
         self._epoch_file = EpochCheckpoint(parts.directory, files)
         self._recovery_point_keeper = parts.recovery_point_keeper
         self._producer_snapshots = parts.producer_snapshots
-        self._log_start_offset = parts.log_start_offset
-        self._log_end_offset = parts.segments.active.end_offset
-        self._recovery_point = parts.recovery_point
+        self.log_start_offset = parts.log_start_offset
+        """The offset of the first record that may be read."""
+        self.log_end_offset = parts.segments.active.end_offset
+        """One more than the offset of the last record."""
+        self.recovery_point = parts.recovery_point
+        """The offset below which everything would survive a power cut."""
         self._poison = Poison(parts.directory)
-        self._is_closed = False
+        self.is_closed = False
+        """Whether the log was closed or abandoned."""
         self.removal_count = 0
         """How often records or segments were removed or replaced, since the log was opened."""
         self._truncated_to: int | None = None
@@ -115,39 +119,19 @@ class PartitionLog:
         self._segments.update_config(config)
 
     @property
-    def log_start_offset(self) -> int:
-        """The offset of the first record that may be read."""
-        return self._log_start_offset
-
-    @property
-    def log_end_offset(self) -> int:
-        """One more than the offset of the last record."""
-        return self._log_end_offset
-
-    @property
     def first_segment_offset(self) -> int:
         """The base offset of the oldest segment."""
         return self._segments.all[0].base_offset
 
     @property
-    def recovery_point(self) -> int:
-        """The offset below which everything would survive a power cut."""
-        return self._recovery_point
-
-    @property
     def has_unflushed_segments(self) -> bool:
         """Whether a segment that is not appended to any more would not survive a power cut."""
-        return self._recovery_point < self._segments.active.base_offset
+        return self.recovery_point < self._segments.active.base_offset
 
     @property
     def is_poisoned(self) -> bool:
         """Whether a failure has made the log unusable until its directory is opened again."""
         return self._poison.is_there
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the log was closed or abandoned."""
-        return self._is_closed
 
     @property
     def size_bytes(self) -> int:
@@ -202,7 +186,7 @@ class PartitionLog:
             for header in headers:
                 if header.leader_epoch != NO_EPOCH:
                     self._assign_epoch(header.leader_epoch, header.base_offset)
-        self._log_end_offset = segment.end_offset
+        self.log_end_offset = segment.end_offset
 
     def maybe_roll(self, batch: memoryview, *, now_ms: int | None = None) -> None:
         """Begin a new segment if the active one has no place for a batch, as `append` does."""
@@ -223,7 +207,7 @@ class PartitionLog:
                 first = headers[0]
                 is_legacy = isinstance(first, LegacyHeader)
                 # The first offset of an old message may be inside of it.
-                base_offset = self._log_end_offset if is_legacy else first.base_offset
+                base_offset = self.log_end_offset if is_legacy else first.base_offset
                 self._segments.roll(base_offset, now_ms=now_ms)
 
     def _assign_epoch(self, epoch: int, start_offset: int) -> None:
@@ -239,7 +223,7 @@ class PartitionLog:
         try:
             return headers_that_continue(
                 data,
-                end_offset=self._log_end_offset,
+                end_offset=self.log_end_offset,
                 epoch=self._epochs.latest_epoch or 0,
                 may_have_gaps=self.config.may_have_gaps,
             )
@@ -254,9 +238,7 @@ class PartitionLog:
         below the start and above the end.
         """
         self._demand_within(offset)
-        limit = (
-            self._log_end_offset if end_offset is None else min(end_offset, self._log_end_offset)
-        )
+        limit = self.log_end_offset if end_offset is None else min(end_offset, self.log_end_offset)
         if offset >= limit:
             return memoryview(b"")
         segment = self._segments.first_with(offset)
@@ -264,7 +246,7 @@ class PartitionLog:
         self._demand_as_written(segment, data, offset)
         if not data:
             # Either the batch ends beyond the limit, or its header claims that it does.
-            whole = segment.read(offset, max_bytes=1, end_offset=self._log_end_offset)
+            whole = segment.read(offset, max_bytes=1, end_offset=self.log_end_offset)
             self._demand_as_written(segment, whole, offset)
             if not whole and (segment.reaches(offset) or not self.config.may_have_gaps):
                 raise segment.damage(f"no whole batch holds offset {offset}, which the log has", 0)
@@ -278,7 +260,7 @@ class PartitionLog:
         start and above the end.
         """
         self._demand_within(offset)
-        limit = min(end_offset, self._log_end_offset)
+        limit = min(end_offset, self.log_end_offset)
         if offset >= limit:
             return None
         segment = self._segments.first_with(offset)
@@ -287,9 +269,9 @@ class PartitionLog:
 
     def _demand_within(self, offset: int) -> None:
         self.demand_sound()
-        if not self._log_start_offset <= offset <= self._log_end_offset:
+        if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRangeError(
-                f"offset {offset} is not within {self._log_start_offset} to {self._log_end_offset}",
+                f"offset {offset} is not within {self.log_start_offset} to {self.log_end_offset}",
                 file=self.directory,
             )
 
@@ -298,7 +280,7 @@ class PartitionLog:
             check_as_written(
                 data,
                 first_offset=first_offset,
-                log_start_offset=self._log_start_offset,
+                log_start_offset=self.log_start_offset,
                 epochs=self._epochs,
                 may_have_gaps=self.config.may_have_gaps,
             )
@@ -317,7 +299,7 @@ class PartitionLog:
         """
         for segment in self._segments.all:
             if segment.max_timestamp >= timestamp:
-                return max(segment.offset_before(timestamp), self._log_start_offset)
+                return max(segment.offset_before(timestamp), self.log_start_offset)
         return None
 
     def flush(self) -> int:
@@ -328,20 +310,20 @@ class PartitionLog:
         """
         self.demand_sound()
         with self._files_lock:
-            target = self._log_end_offset
-            if target == self._recovery_point:
+            target = self.log_end_offset
+            if target == self.recovery_point:
                 return target
             with self._poison.on_failure(spares=TooManyOpenFilesError):
-                self._segments.sync_from(self._recovery_point)
+                self._segments.sync_from(self.recovery_point)
                 self._recovery_point_keeper.write(target, durably=False)
-            self._recovery_point = target
+            self.recovery_point = target
             return target
 
     def assign_epoch(self, epoch: int) -> None:
         """Record that `epoch` begins at the end of the log, as a new leader does."""
         self.demand_sound()
         with self._poison.on_failure():
-            self._assign_epoch(epoch, self._log_end_offset)
+            self._assign_epoch(epoch, self.log_end_offset)
 
     def truncate_to(self, offset: int, *, now_ms: int) -> int:
         """Remove the batch that holds `offset` and all behind it; return the new end.
@@ -351,12 +333,12 @@ class PartitionLog:
         removed.
         """
         self.demand_sound()
-        if offset >= self._log_end_offset:
+        if offset >= self.log_end_offset:
             self._forget_epochs_from(offset)
-            return self._log_end_offset
-        if offset < self._log_start_offset:
+            return self.log_end_offset
+        if offset < self.log_start_offset:
             raise InvalidTruncationError(
-                f"truncation to {offset}, and the log starts at {self._log_start_offset}",
+                f"truncation to {offset}, and the log starts at {self.log_start_offset}",
                 file=self.directory,
             )
         self._note_truncation(offset)
@@ -364,9 +346,9 @@ class PartitionLog:
             self._lower_recovery_point(self._segments.holding(offset).end_before(offset))
             self._segments.truncate_to(offset, now_ms=now_ms)
             self._take_end_from_segments()
-            self._forget_epochs_from(self._log_end_offset)
+            self._forget_epochs_from(self.log_end_offset)
             self._tidy_producer_snapshots()
-        return self._log_end_offset
+        return self.log_end_offset
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Remove all records, and continue the empty log at `offset`."""
@@ -376,7 +358,7 @@ class PartitionLog:
             # No record is left below the new start, so nothing may be missed there either.
             self._lower_recovery_point(0)
             self._segments.replace_all(offset, now_ms=now_ms)
-            self._log_start_offset = offset
+            self.log_start_offset = offset
             self._take_end_from_segments()
             if self._epochs.clear():
                 self._epoch_file.write(self._epochs.entries)
@@ -398,7 +380,7 @@ class PartitionLog:
         """
         self.demand_sound()
         with self._removing():
-            self._log_start_offset = offset
+            self.log_start_offset = offset
             segment_count = self._segments.delete_before(offset, now_ms=now_ms)
             if self._epochs.truncate_from_start(offset):
                 self._epoch_file.write(self._epochs.entries)
@@ -424,9 +406,9 @@ class PartitionLog:
     def is_batch_boundary(self, offset: int) -> bool:
         """Return whether a batch begins at `offset`, or the log ends there."""
         self.demand_sound()
-        if offset in {self._log_end_offset, self._log_start_offset}:
+        if offset in {self.log_end_offset, self.log_start_offset}:
             return True
-        if not self._log_start_offset < offset < self._log_end_offset:
+        if not self.log_start_offset < offset < self.log_end_offset:
             return False
         found = self._segments.holding(offset).find(offset)
         return found is not None and found[1].base_offset == offset
@@ -458,9 +440,9 @@ class PartitionLog:
 
         A poisoned log is closed without writing. Closing twice is allowed.
         """
-        if self._is_closed:
+        if self.is_closed:
             return
-        self._is_closed = True
+        self.is_closed = True
         try:
             if not self._poison.is_there:
                 self._close_cleanly()
@@ -471,11 +453,11 @@ class PartitionLog:
     def keep_recovery_point(self) -> None:
         """Store the recovery point durably, as after opening."""
         with self._files_lock:
-            self._recovery_point_keeper.write(self._recovery_point, durably=True)
+            self._recovery_point_keeper.write(self.recovery_point, durably=True)
 
     def abandon(self) -> None:
         """Close the files without writing, after an opening that failed."""
-        self._is_closed = True
+        self.is_closed = True
         self._close_files()
 
     def _close_files(self) -> None:
@@ -487,9 +469,9 @@ class PartitionLog:
         self.flush()
         with self._files_lock:
             self._segments.active.seal()
-            self._segments.sync_at_close(self._recovery_point)
-            self._recovery_point_keeper.write(self._log_end_offset, durably=True)
-            self._producer_snapshots.write(self._log_end_offset, durably=True)
+            self._segments.sync_at_close(self.recovery_point)
+            self._recovery_point_keeper.write(self.log_end_offset, durably=True)
+            self._producer_snapshots.write(self.log_end_offset, durably=True)
             self._segments.remove_marked(now_ms=None)
 
     def demand_sound(self) -> None:
@@ -501,14 +483,14 @@ class PartitionLog:
         self._poison.take(error)
 
     def _take_end_from_segments(self) -> None:
-        self._log_end_offset = self._segments.active.end_offset
-        self._recovery_point = min(self._recovery_point, self._log_end_offset)
-        if self._log_end_offset == self._log_start_offset:
-            self._recovery_point = self._log_end_offset
+        self.log_end_offset = self._segments.active.end_offset
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        if self.log_end_offset == self.log_start_offset:
+            self.recovery_point = self.log_end_offset
 
     def _lower_recovery_point(self, offset: int) -> None:
-        self._recovery_point_keeper.write(min(offset, self._recovery_point), durably=True)
+        self._recovery_point_keeper.write(min(offset, self.recovery_point), durably=True)
 
     def _tidy_producer_snapshots(self) -> None:
         bases = frozenset(segment.base_offset for segment in self._segments.all)
-        self._producer_snapshots.tidy(keep=bases, end_offset=self._log_end_offset)
+        self._producer_snapshots.tidy(keep=bases, end_offset=self.log_end_offset)

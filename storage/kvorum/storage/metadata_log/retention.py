@@ -19,18 +19,18 @@ def clean(log: MetadataLog, *, now_ms: int) -> bool:
     """
     did_clean = _clean_by_size(log, now_ms=now_ms)
     did_clean = _clean_by_age(log, now_ms=now_ms) or did_clean
-    log.remove_marked(now_ms=now_ms)
+    log.local_log.remove_marked(now_ms=now_ms)
     return did_clean
 
 
 def _clean_by_size(log: MetadataLog, *, now_ms: int) -> bool:
-    limit = log.config.retention_bytes
+    limit = log.local_log.config.retention_bytes
     if limit < 0:
         return False
     sizes = {known: log.snapshots.size_bytes(known) or 0 for known in log.snapshots.ids()}
 
     def is_too_much(snapshot_id: OffsetAndEpoch) -> bool:
-        if log.size_bytes + sum(sizes.values()) <= limit:
+        if log.local_log.size_bytes + sum(sizes.values()) <= limit:
             return False
         del sizes[snapshot_id]
         return True
@@ -39,7 +39,7 @@ def _clean_by_size(log: MetadataLog, *, now_ms: int) -> bool:
 
 
 def _clean_by_age(log: MetadataLog, *, now_ms: int) -> bool:
-    limit = log.config.retention_ms
+    limit = log.local_log.config.retention_ms
     if limit < 0:
         return False
 

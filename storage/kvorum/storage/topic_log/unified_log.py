@@ -44,7 +44,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import NO_TIMESTAMP, batch_at
 from kvorum.wire.records.legacy import Entry, LegacyMessage, read_entries
-from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 SCAN_BYTES: Final = 1024 * 1024
 """How much of a log is read at once where batches are looked through."""
@@ -83,88 +82,27 @@ class UnifiedLog:
         self.config = config
         self.producers = producers
         self._snapshots = snapshots
-        self._log = log
-        self._high_watermark = log.log_start_offset
+        self.local_log = log
+        """The log below: its records, offsets and files, without what is known of producers."""
+        self.high_watermark = log.log_start_offset
+        """The offset below which every record is committed."""
 
     def update_config(self, config: TopicLogConfig) -> None:
         """Use other settings from the next append on."""
         self.config = config
-        self._log.update_config(config.segments)
-
-    @property
-    def log_start_offset(self) -> int:
-        """The offset of the first record that may be read."""
-        return self._log.log_start_offset
-
-    @property
-    def first_segment_offset(self) -> int:
-        """The base offset of the oldest segment; records may be deleted from there on."""
-        return self._log.first_segment_offset
-
-    @property
-    def log_end_offset(self) -> int:
-        """One more than the offset of the last record."""
-        return self._log.log_end_offset
-
-    @property
-    def high_watermark(self) -> int:
-        """The offset below which every record is committed."""
-        return self._high_watermark
+        self.local_log.update_config(config.segments)
 
     @property
     def last_stable_offset(self) -> int:
         """The offset below which every record is committed, and its transaction decided."""
         unstable = self.producers.first_unstable_offset
-        return self._high_watermark if unstable is None else min(unstable, self._high_watermark)
-
-    @property
-    def recovery_point(self) -> int:
-        """The offset below which everything would survive a power cut."""
-        return self._log.recovery_point
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the log was closed or abandoned."""
-        return self._log.is_closed
-
-    @property
-    def has_unflushed_segments(self) -> bool:
-        """Whether a finished segment would not survive a power cut."""
-        return self._log.has_unflushed_segments
-
-    @property
-    def is_poisoned(self) -> bool:
-        """Whether a failure of the disk has made the log unusable."""
-        return self._log.is_poisoned
-
-    @property
-    def size_bytes(self) -> int:
-        """The size of all segments."""
-        return self._log.size_bytes
-
-    @property
-    def segment_count(self) -> int:
-        """The number of segments."""
-        return len(self._log.segments)
-
-    @property
-    def latest_epoch(self) -> int | None:
-        """The highest leader epoch among the records, or assigned; None while there is none."""
-        return self._log.latest_epoch
-
-    @property
-    def epoch_starts(self) -> tuple[EpochStart, ...]:
-        """Every leader epoch and the offset of its first record, oldest first."""
-        return self._log.epoch_starts
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def update_high_watermark(self, offset: int) -> None:
         """Set the high watermark, as far as the log's start and end allow."""
-        self._high_watermark = max(min(offset, self.log_end_offset), self.log_start_offset)
-        self.producers.on_high_watermark(self._high_watermark)
-
-    def assign_epoch_start_offset(self, epoch: int) -> None:
-        """Record that `epoch` begins at the end of the log, as a new leader does."""
-        self._log.assign_epoch(epoch)
+        log = self.local_log
+        self.high_watermark = max(min(offset, log.log_end_offset), log.log_start_offset)
+        self.producers.on_high_watermark(self.high_watermark)
 
     def append_as_leader(
         self,
@@ -184,7 +122,7 @@ class UnifiedLog:
         """
         self._check_sent(batch, origin)
         rules = self.config.rules
-        target = Target(str(self.topic_partition), self.log_end_offset, leader_epoch)
+        target = Target(str(self.topic_partition), self.local_log.log_end_offset, leader_epoch)
         validated = (
             validate_batch(batch, target, rules, now_ms=now_ms, origin=origin)
             if inspected is None
@@ -201,7 +139,7 @@ class UnifiedLog:
         written = batch_at(memoryview(validated.data), 0)
         assert written is not None
         # As in Kafka, a batch that its producer may not write begins a new segment all the same.
-        self._log.maybe_roll(written.data, now_ms=now_ms)
+        self.local_log.maybe_roll(written.data, now_ms=now_ms)
         duplicate = self._duplicate_of(written, origin)
         if duplicate is not None:
             # As in Kafka, whatever the topic's kind of time is.
@@ -241,7 +179,7 @@ class UnifiedLog:
         batches = replicated_batches(records, leader_epoch=leader_epoch)
         if not batches:
             return None
-        start, end = self.log_start_offset, self.log_end_offset
+        start, end = self.local_log.log_start_offset, self.local_log.log_end_offset
         if start == end and batches[0].base_offset < end <= batches[0].last_offset:
             self.truncate_fully_and_start_at(batches[0].base_offset, now_ms=now_ms)
         if any(not isinstance(one, LegacyMessage) and one.has_producer_id for one in batches):
@@ -249,38 +187,39 @@ class UnifiedLog:
                 self._write(batch, AppendOrigin.REPLICATION, now_ms)
         else:
             size = sum(batch.size for batch in batches)
-            self._log.append(memoryview(records)[:size], now_ms=now_ms)
+            self.local_log.append(memoryview(records)[:size], now_ms=now_ms)
             self.producers.end_offset = batches[-1].next_offset
         self._flush_if_wanted()
-        if start > self.log_start_offset:
-            self._log.increment_log_start_offset(start, now_ms=now_ms)
+        if start > self.local_log.log_start_offset:
+            self.local_log.increment_log_start_offset(start, now_ms=now_ms)
         return batches[-1]
 
     def _flush_if_wanted(self) -> None:
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
-            self.flush()
+        log = self.local_log
+        if log.log_end_offset - log.recovery_point >= self.config.flush_messages:
+            log.flush()
 
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
         """Remove the batch that holds `offset` and all behind it, as `PartitionLog` does.
 
         Below the log's start nothing is left, and the log goes on at `offset`.
         """
-        if offset < self.log_start_offset:
+        if offset < self.local_log.log_start_offset:
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)
             return
-        has_less = offset < self.log_end_offset
-        self._log.truncate_to(offset, now_ms=now_ms)
+        has_less = offset < self.local_log.log_end_offset
+        self.local_log.truncate_to(offset, now_ms=now_ms)
         if has_less:
             self._after_truncation(now_ms)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Remove all records, and continue the empty log at `offset`."""
-        self._log.truncate_fully_and_start_at(offset, now_ms=now_ms)
+        self.local_log.truncate_fully_and_start_at(offset, now_ms=now_ms)
         self._after_truncation(now_ms)
 
     def _after_truncation(self, now_ms: int) -> None:
         self.load_producers(now_ms=now_ms)
-        self.update_high_watermark(self._high_watermark)
+        self.update_high_watermark(self.high_watermark)
 
     def _check_sent(self, batch: RecordBatch, origin: AppendOrigin) -> None:
         """Refuse a batch that may not be appended as it was sent, before its records are read."""
@@ -319,11 +258,11 @@ class UnifiedLog:
         transaction: TransactionAppend = NO_TRANSACTION,
     ) -> None:
         if isinstance(batch, LegacyMessage) or not batch.has_producer_id:
-            self._log.append(batch.data, now_ms=now_ms)
+            self.local_log.append(batch.data, now_ms=now_ms)
             self.producers.end_offset = batch.next_offset
             return
         change = self.producers.check(batch, origin, transaction)
-        self._log.append(batch.data, now_ms=now_ms)
+        self.local_log.append(batch.data, now_ms=now_ms)
         self.producers.update(batch, change)
         if change.ended is not None:
             self._complete(change.ended)
@@ -331,7 +270,7 @@ class UnifiedLog:
     def _complete(self, ended: CompletedTransaction) -> None:
         """Note the end of a transaction; readers have to know of one that was aborted."""
         if ended.is_aborted:
-            self._log.segments[-1].transaction_index.append(
+            self.local_log.segments[-1].transaction_index.append(
                 AbortedTransaction(
                     producer_id=ended.producer_id,
                     first_offset=ended.first_offset,
@@ -347,19 +286,19 @@ class UnifiedLog:
         At most `max_bytes`, by which the last batch may be cut off, but all of the first batch, and
         nothing from `end_offset` on. Records are not looked at; see `PartitionLog.read_range`.
         """
-        found = self._log.read_range(offset, max_bytes, end_offset=end_offset)
+        found = self.local_log.read_range(offset, max_bytes, end_offset=end_offset)
         if found is None:
             return FetchDataInfo(b"", offset)
         bound = found.segment.offset_beyond(found.records.position + len(found.records))
         if bound is None:
-            bases = [segment.base_offset for segment in self._log.segments]
+            bases = [segment.base_offset for segment in self.local_log.segments]
             slot = bisect_right(bases, found.segment.base_offset)
-            bound = bases[slot] if slot < len(bases) else self.log_end_offset
+            bound = bases[slot] if slot < len(bases) else self.local_log.log_end_offset
         return FetchDataInfo(found.records, bound)
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions that a reader from `offset` to `end_offset` must know."""
-        segments = self._log.segments
+        segments = self.local_log.segments
         bases = [segment.base_offset for segment in segments]
         first = max(bisect_right(bases, offset) - 1, 0)
         indexes = (segment.transaction_index for segment in segments[first:])
@@ -367,30 +306,21 @@ class UnifiedLog:
 
     def is_on_older_segment(self, offset: int, other_offset: int) -> bool:
         """Return whether a segment ends between the two offsets."""
-        bases = [segment.base_offset for segment in self._log.segments]
+        bases = [segment.base_offset for segment in self.local_log.segments]
         return bisect_right(bases, offset) < bisect_right(bases, other_offset)
-
-    def read(self, offset: int, max_bytes: int, *, end_offset: int) -> memoryview:
-        """Return whole batches from the one that holds `offset`; see `PartitionLog.read`."""
-        return self._log.read(offset, max_bytes, end_offset=end_offset)
-
-    @property
-    def max_timestamp(self) -> int:
-        """The highest timestamp of a record, -1 where there is none."""
-        return self._log.max_timestamp
 
     def batches_since(self, timestamp: int, *, end_offset: int) -> Iterator[Entry]:
         """Yield the batches among which is the first record with `timestamp` or a later one.
 
         They are read while they are asked for, and the log may change in between.
         """
-        begin = self._log.offset_before(timestamp)
+        begin = self.local_log.offset_before(timestamp)
         if begin is not None:
             yield from self._batches(begin, end_offset)
 
     def _batches(self, offset: int, end_offset: int) -> Iterator[Entry]:
         while offset < end_offset:
-            data = self.read(offset, SCAN_BYTES, end_offset=end_offset)
+            data = self.local_log.read(offset, SCAN_BYTES, end_offset=end_offset)
             if not data:
                 return
             for batch in read_entries(data):
@@ -403,41 +333,41 @@ class UnifiedLog:
         After a clean shutdown there are none, and the log is not read.
         """
         producers = self.producers
-        start, end = self.log_start_offset, self.log_end_offset
+        start, end = self.local_log.log_start_offset, self.local_log.log_end_offset
         latest = self._snapshots.latest(start_offset=start, end_offset=end)
         if latest is None:
             producers.restore({}, start, now_ms=now_ms)
         else:
             producers.restore(latest.entries, latest.offset, now_ms=now_ms)
-        begin = max(producers.end_offset, self.log_start_offset)
-        for batch in self._batches(begin, self.log_end_offset):
+        begin = max(producers.end_offset, self.local_log.log_start_offset)
+        for batch in self._batches(begin, self.local_log.log_end_offset):
             if not isinstance(batch, LegacyMessage) and batch.has_producer_id:
                 ended = producers.append(batch, AppendOrigin.REPLICATION)
                 if ended is not None:
                     producers.complete(ended)
-        producers.end_offset = self.log_end_offset
+        producers.end_offset = self.local_log.log_end_offset
 
     def delete_records(self, offset: int, *, now_ms: int) -> None:
         """Move the log's start up to `offset`; nothing happens where it is there already.
 
         Raises OffsetOutOfRangeError above the high watermark.
         """
-        if offset > self._high_watermark:
+        if offset > self.high_watermark:
             raise OffsetOutOfRangeError(
                 f"Cannot increment the log start offset to {offset} of partition "
                 f"{self.topic_partition} since it is larger than the high watermark "
-                f"{self._high_watermark}",
-                file=self._log.directory,
+                f"{self.high_watermark}",
+                file=self.local_log.directory,
             )
-        if offset > self.log_start_offset:
-            self._log.increment_log_start_offset(offset, now_ms=now_ms)
+        if offset > self.local_log.log_start_offset:
+            self.local_log.increment_log_start_offset(offset, now_ms=now_ms)
 
     def delete_old_segments(self, *, now_ms: int) -> int:
         """Remove the segments that need not be kept; return their number."""
         count = delete_old_segments(
-            self._log, self.config.cleanup, high_watermark=self._high_watermark, now_ms=now_ms
+            self.local_log, self.config.cleanup, high_watermark=self.high_watermark, now_ms=now_ms
         )
-        self.update_high_watermark(self._high_watermark)
+        self.update_high_watermark(self.high_watermark)
         return count
 
     def remove_marked(self, *, now_ms: int) -> int:
@@ -445,26 +375,14 @@ class UnifiedLog:
 
         A log that is closed or has failed keeps them until it is opened again.
         """
-        return 0 if self.is_poisoned else self._log.remove_marked(now_ms=now_ms)
+        return 0 if self.local_log.is_poisoned else self.local_log.remove_marked(now_ms=now_ms)
 
     def hosted(self, run_in_owner: RunInOwner) -> HostedLog:
         """Return the log for a cleaner's round in another thread; a truncation is reported once."""
         return HostedLog(
-            log=SharedLog(self._log, run_in_owner),
+            log=SharedLog(self.local_log, run_in_owner),
             config=self.config.cleanup,
             last_stable_offset=self.last_stable_offset,
-            truncated_to=self._log.take_truncation(),
+            truncated_to=self.local_log.take_truncation(),
             last_records=last_records(self.producers.entries),
         )
-
-    def flush(self) -> int:
-        """Make everything appended so far durable; see `PartitionLog.flush`."""
-        return self._log.flush()
-
-    def close(self) -> None:
-        """Make everything durable, and close the files."""
-        self._log.close()
-
-    def abandon(self) -> None:
-        """Close the files without writing."""
-        self._log.abandon()

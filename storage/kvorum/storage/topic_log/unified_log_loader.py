@@ -54,7 +54,7 @@ def load_unified_log(
         directory,
         files,
         lambda: encode_producer_snapshot(producers.entries),
-        lambda: log.log_start_offset,
+        lambda: log.local_log.log_start_offset,
     )
     has_metadata = check_partition_metadata(directory, files, topic_id=place.topic_id)
     loaded = load_partition_log(
@@ -76,6 +76,6 @@ def load_unified_log(
             write_partition_metadata(directory, files, topic_id=place.topic_id)
         log.load_producers(now_ms=now_ms)
     except BaseException:
-        log.abandon()
+        log.local_log.abandon()
         raise
     return log

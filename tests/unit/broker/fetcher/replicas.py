@@ -97,7 +97,7 @@ class Replica:
 
     @property
     def end_offset(self) -> int:
-        return self.partition.log.log_end_offset
+        return self.partition.log.local_log.log_end_offset
 
     def write(self, *values: bytes) -> None:
         """Append records as the leader."""
@@ -149,10 +149,11 @@ class Replica:
         states = self.fetcher.on_response(fetch, response, self.world.now_ms)
         search = OffsetSearch(states) if states else None
         while search is not None:
-            log = leader.partition.log
+            log = leader.partition.log.local_log
             is_start = search.timestamp == EARLIEST
             found = ListOffsetsResponseListOffsetsPartitionResponse(
-                0, offset=log.log_start_offset if is_start else log.log_end_offset
+                0,
+                offset=log.log_start_offset if is_start else log.log_end_offset,
             )
             topic = ListOffsetsResponseListOffsetsTopicResponse(PARTITION.topic, [found])
             search = search.on_response(

@@ -108,7 +108,7 @@ def test_everything_is_copied_in_pieces() -> None:
     assert moving.copy() > 4
     assert values_in(moving.future) == numbers(20)
     assert moving.future.high_watermark == 20
-    assert moving.future.epoch_starts == moving.current.epoch_starts
+    assert moving.future.local_log.epoch_starts == moving.current.local_log.epoch_starts
     moving.write(b"more")
     assert not moving.replica.is_caught_up
     assert moving.copy() == 1
@@ -119,7 +119,7 @@ def test_the_copy_starts_where_the_log_does() -> None:
     moving.write(*numbers(20))
     moving.partition.delete_records(17, now_ms=WALL_MS)
     moving.copy()
-    assert moving.future.log_start_offset == 17
+    assert moving.future.local_log.log_start_offset == 17
     assert values_in(moving.future)[-3:] == numbers(20)[-3:]
     waited: list[int] = []
     moving.partition.watch(lambda: waited.append(moving.partition.low_watermark))
@@ -137,7 +137,8 @@ def test_a_log_that_was_deleted_up_to_its_end_is_copied() -> None:
     moving.write(*numbers(5))
     moving.partition.delete_records(25, now_ms=WALL_MS)
     moving.copy()
-    assert (moving.future.log_start_offset, moving.future.log_end_offset) == (25, 25)
+    assert moving.future.local_log.log_start_offset == 25
+    assert moving.future.local_log.log_end_offset == 25
 
 
 def test_a_copy_is_truncated_where_the_epochs_part() -> None:
@@ -150,11 +151,11 @@ def test_a_copy_is_truncated_where_the_epochs_part() -> None:
     moving.current.truncate_to(10, now_ms=WALL_MS)
     moving.lead(2)
     moving.write(b"kept", b"kept as well")
-    assert moving.current.log_end_offset == moving.future.log_end_offset
+    assert moving.current.local_log.log_end_offset == moving.future.local_log.log_end_offset
     assert not moving.replica.is_caught_up
     moving.copy()
     assert values_in(moving.future) == [*numbers(10), b"kept", b"kept as well"]
-    assert moving.future.epoch_starts == moving.current.epoch_starts
+    assert moving.future.local_log.epoch_starts == moving.current.local_log.epoch_starts
 
 
 def test_a_copy_is_truncated_with_its_log() -> None:
@@ -174,7 +175,8 @@ def test_a_copy_of_an_epoch_that_the_log_does_not_know_begins_anew() -> None:
     moving.copy()
     moving.current.truncate_fully_and_start_at(2, now_ms=WALL_MS)
     moving.copy()
-    assert (moving.future.log_start_offset, moving.future.log_end_offset) == (2, 2)
+    assert moving.future.local_log.log_start_offset == 2
+    assert moving.future.local_log.log_end_offset == 2
     assert values_in(moving.future) == []
 
 
@@ -183,14 +185,14 @@ def test_an_epoch_without_a_record_is_taken_over() -> None:
     moving.write(*numbers(3))
     moving.lead(4)
     moving.copy()
-    assert moving.future.latest_epoch == 0
+    assert moving.future.local_log.latest_epoch == 0
     moving.replica.take_over_epoch()
-    assert moving.future.epoch_starts == moving.current.epoch_starts
+    assert moving.future.local_log.epoch_starts == moving.current.local_log.epoch_starts
     moving.lead(7)
     moving.write(b"3")
     moving.copy()
     moving.replica.take_over_epoch()
-    assert moving.future.epoch_starts == moving.current.epoch_starts
+    assert moving.future.local_log.epoch_starts == moving.current.local_log.epoch_starts
 
 
 def test_open_transactions_are_known_to_the_copy() -> None:
@@ -210,4 +212,4 @@ def test_open_transactions_are_known_to_the_copy() -> None:
     assert (log.high_watermark, log.last_stable_offset) == (4, 0)
     moving.write(b"plain")
     assert moving.current is log
-    assert log.log_end_offset == 5
+    assert log.local_log.log_end_offset == 5

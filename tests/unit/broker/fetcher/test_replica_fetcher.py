@@ -64,7 +64,7 @@ def test_what_only_a_former_leader_has_is_truncated(world: Replicas) -> None:
     two.write(b"c")
     world.copy(2, 1, 3)
     assert one.values == two.values == [b"a", b"b", b"c"]
-    assert one.partition.log.epoch_starts == two.partition.log.epoch_starts
+    assert one.partition.log.local_log.epoch_starts == two.partition.log.local_log.epoch_starts
 
 
 def test_a_follower_keeps_what_is_above_its_high_watermark(world: Replicas) -> None:
@@ -96,7 +96,7 @@ def test_a_log_that_diverges_in_two_epochs_is_truncated_step_by_step(world: Repl
     world.copy(2, 1, 3)
     world.copy(2, 1, 3)
     assert one.values == two.values == three.values == [b"a", b"b", b"c", b"d"]
-    assert one.partition.log.epoch_starts == two.partition.log.epoch_starts
+    assert one.partition.log.local_log.epoch_starts == two.partition.log.local_log.epoch_starts
 
 
 def test_an_epoch_without_records_is_forgotten_with_a_truncation(world: Replicas) -> None:
@@ -108,9 +108,9 @@ def test_an_epoch_without_records_is_forgotten_with_a_truncation(world: Replicas
     world.lead(2)
     two.write(b"b")
     three = world.all[3]
-    assert [entry.epoch for entry in three.partition.log.epoch_starts] == [0, 1]
+    assert [entry.epoch for entry in three.partition.log.local_log.epoch_starts] == [0, 1]
     world.copy(2, 1, 3)
-    assert [entry.epoch for entry in three.partition.log.epoch_starts] == [0, 2]
+    assert [entry.epoch for entry in three.partition.log.local_log.epoch_starts] == [0, 2]
     assert three.values == [b"a", b"b"]
 
 
@@ -279,7 +279,8 @@ def test_a_follower_far_behind_begins_where_the_leader_does(world: Replicas) -> 
     one.write(b"f")
     two.fetch_from(one)
     log = two.partition.log
-    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (5, 5, 5)
+    assert (log.local_log.log_start_offset, log.local_log.log_end_offset) == (5, 5)
+    assert log.high_watermark == 5
     world.copy(1, 2)
     assert two.values == [b"f"]
 
@@ -289,7 +290,7 @@ def test_a_follower_ahead_of_an_unclean_leader_is_cut_to_it(world: Replicas) -> 
     one, two, three = world.all.values()
     one.write(b"a", b"b", b"c")
     world.copy(1, 2)
-    two.partition.log.assign_epoch_start_offset(7)
+    two.partition.log.local_log.assign_epoch(7)
     world.leader_epoch = 7
     three.partition.log.truncate_to(0, now_ms=NOW_MS)
     world.lead(3, isr=(3,))
@@ -309,10 +310,10 @@ def test_an_empty_log_that_begins_within_a_batch_takes_the_batch(world: Replicas
     one.partition.delete_records(3, now_ms=NOW_MS)
     for _ in range(3):
         two.fetch_from(one)
-    log = two.partition.log
+    log = two.partition.log.local_log
     assert (two.problems, log.log_start_offset, log.log_end_offset) == ([], 3, 5)
     assert bytes(log.read(3, 1 << 20, end_offset=5)) == bytes(
-        one.partition.log.read(3, 1 << 20, end_offset=5)
+        one.partition.log.local_log.read(3, 1 << 20, end_offset=5)
     )
 
 
@@ -323,7 +324,10 @@ def test_the_start_of_the_log_follows_the_leaders(world: Replicas) -> None:
     one.partition.delete_records(1, now_ms=NOW_MS)
     assert one.partition.low_watermark == 0
     world.copy(1, 2, 3)
-    assert (two.partition.log.log_start_offset, three.partition.log.log_start_offset) == (1, 1)
+    assert (
+        two.partition.log.local_log.log_start_offset,
+        three.partition.log.local_log.log_start_offset,
+    ) == (1, 1)
     assert one.partition.low_watermark == 1
 
 

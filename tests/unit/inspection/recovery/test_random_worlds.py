@@ -143,9 +143,9 @@ def batches_of(node: SimulatedNode) -> dict[int, tuple[int, int]]:
 def whole(log: MetadataLog) -> bytes:
     """Return all of a log from its start."""
     parts: list[bytes] = []
-    offset = log.start_offset
-    while offset < log.end_offset:
-        part = bytes(log.read(offset, READ_BYTES))
+    offset = log.local_log.log_start_offset
+    while offset < log.local_log.log_end_offset:
+        part = bytes(log.local_log.read(offset, READ_BYTES))
         parts.append(part)
         offset = list(read_batches(part))[-1].next_offset
     return b"".join(parts)
@@ -172,8 +172,8 @@ def check_execution(world: World, plan: RecoveryPlan, nodes: Sequence[SimulatedN
     if plan.is_dynamic:
         assert again.voters.is_only_voter(ReplicaKey(node.node_id, node.directory_id))
         assert again.end.epoch == plan.epoch
-        assert (after.start_offset, after.end_offset) == (
-            before.start_offset,
+        assert (after.local_log.log_start_offset, after.local_log.log_end_offset) == (
+            before.local_log.log_start_offset,
             plan.chosen.end.offset + 3,
         )
         assert whole(after).startswith(whole(before))

@@ -48,7 +48,7 @@ def files() -> FaultyFiles:
     for partition in (DAMAGED, SOUND):
         log = manager.get_or_create_log(partition, TOPIC_ID, directory_id=None, now_ms=NOW_MS)
         append(log, sent(b"value"))
-        log.flush()
+        log.local_log.flush()
     manager.checkpoint_recovery_points()
     manager.abandon()
     files.names[ROOT / "topic-0" / offset_name(0, LOG_SUFFIX)].content[-1] ^= 1
@@ -67,8 +67,12 @@ def test_a_damaged_log_that_can_be_fetched_is_kept_aside_and_fetched_again(
     assert values_in(sound) == [b"value"]
     (aside,) = [name for name in files.list_directories(ROOT) if name.endswith("-stray")]
     assert bytes(files.names[ROOT / aside / offset_name(0, LOG_SUFFIX)].content) == damaged
-    log = manager.get_or_create_log(DAMAGED, TOPIC_ID, directory_id=None, now_ms=NOW_MS)
-    assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (0, 0, 0)
+    log = manager.get_or_create_log(DAMAGED, TOPIC_ID, directory_id=None, now_ms=NOW_MS).local_log
+    assert (
+        log.log_start_offset,
+        log.log_end_offset,
+        log.recovery_point,
+    ) == (0, 0, 0)
 
 
 def test_the_error_says_that_the_log_can_be_set_aside(files: FaultyFiles) -> None:

@@ -52,7 +52,7 @@ def filled(manager: LogManager) -> UnifiedLog:
     log = manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=IDS[HERE], now_ms=NOW_MS)
     for number in range(COUNT):
         append(log, sent(b"%d" % number, sequence=number, producer=PRODUCER))
-    log.update_high_watermark(log.log_end_offset)
+    log.update_high_watermark(log.local_log.log_end_offset)
     return log
 
 
@@ -66,8 +66,10 @@ def moving(manager: LogManager) -> UnifiedLog:
 
 
 def copy(log: UnifiedLog, future: UnifiedLog) -> None:
-    while future.log_end_offset < log.log_end_offset:
-        records = log.read(future.log_end_offset, 1 << 20, end_offset=log.log_end_offset)
+    source, copied = log.local_log, future.local_log
+    while copied.log_end_offset < source.log_end_offset:
+        end = source.log_end_offset
+        records = source.read(copied.log_end_offset, 1 << 20, end_offset=end)
         future.append_as_follower(records, leader_epoch=0, now_ms=NOW_MS)
     future.update_high_watermark(log.high_watermark)
 
@@ -88,7 +90,7 @@ def test_a_future_log_takes_the_place_of_the_current_one() -> None:
     assert (manager.get_log(PARTITION), manager.future_log(PARTITION)) == (log, None)
     assert values_in(log) == written
     assert log.high_watermark == COUNT
-    assert old.is_closed
+    assert old.local_log.is_closed
     assert files.list_directories(THERE) == ["topic-0"]
     (deleted,) = files.list_directories(HERE)
     assert deleted.startswith("topic-0.")
@@ -112,7 +114,7 @@ def test_a_move_goes_on_after_a_start() -> None:
     current, future = again.get_log(PARTITION), again.future_log(PARTITION)
     assert current is not None
     assert future is not None
-    assert (current.log_end_offset, future.log_end_offset) == (COUNT + 1, COUNT)
+    assert (current.local_log.log_end_offset, future.local_log.log_end_offset) == (COUNT + 1, COUNT)
     assert future.high_watermark == COUNT
     copy(current, future)
     assert len(values_in(moved(again))) == COUNT + 1
@@ -203,7 +205,7 @@ def test_deleted_records_stay_deleted_in_the_next_directory() -> None:
     moved(manager)
     log = started(files, assigned=THERE).get_log(PARTITION)
     assert log is not None
-    assert log.log_start_offset == 17
+    assert log.local_log.log_start_offset == 17
 
 
 def test_two_current_logs_are_one_where_the_metadata_has_the_replica() -> None:
@@ -263,7 +265,7 @@ def test_a_replacement_that_fails_leaves_the_current_log() -> None:
 def test_a_replaced_log_that_cannot_be_put_aside_is_not_used_again() -> None:
     files = FaultyFiles()
     manager = started(files)
-    old = filled(manager)
+    old = filled(manager).local_log
     moving(manager)
     files.fail("rename", renames_up_to_the_replaced_log())
     log = moved(manager)

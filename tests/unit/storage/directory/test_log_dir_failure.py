@@ -57,7 +57,7 @@ def write(two: TwoDirectories) -> None:
 
 
 def flush(two: TwoDirectories) -> None:
-    two.there.flush()
+    two.there.local_log.flush()
 
 
 def delete(two: TwoDirectories) -> None:
@@ -111,7 +111,7 @@ def test_the_other_directory_goes_on_without_the_failed_one() -> None:
     two.manager.handle_log_dir_failure(two.directories[1])
     assert two.manager.get_log(THERE) is None
     assert two.manager.has_offline_log_dirs
-    assert two.there.is_closed
+    assert two.there.local_log.is_closed
     append(two.here, sent(b"b"))
     assert values_in(two.here) == [b"a", b"b"]
     two.manager.shutdown(broker_epoch=3)
@@ -147,5 +147,7 @@ def test_no_log_is_made_for_one_that_may_be_in_an_offline_directory() -> None:
     with pytest.raises(StorageError, match="offline"):
         two.manager.get_or_create_log(THERE, TOPIC_ID, directory_id=failed, now_ms=NOW_MS)
     assert two.manager.get_log(THERE) is None
-    made = two.manager.get_or_create_log(THERE, TOPIC_ID, directory_id=online, now_ms=NOW_MS)
+    made = two.manager.get_or_create_log(
+        THERE, TOPIC_ID, directory_id=online, now_ms=NOW_MS
+    ).local_log
     assert made.log_end_offset == 0

@@ -56,7 +56,7 @@ def filled(manager: LogManager, count: int = 30) -> UnifiedLog:
     log = created(manager)
     for number in range(count):
         append(log, sent(b"%d" % number, sequence=number, producer=PRODUCER, time_ms=number))
-    log.update_high_watermark(log.log_end_offset)
+    log.update_high_watermark(log.local_log.log_end_offset)
     return log
 
 
@@ -75,7 +75,7 @@ def test_records_and_producers_are_there_after_a_start(is_clean: bool) -> None:
     assert values_in(log) == [b"%d" % number for number in range(30)]
     assert log.high_watermark == (30 if is_clean else 0)
     again = append(log, sent(b"29", sequence=29, producer=PRODUCER))
-    assert (again.first_offset, log.log_end_offset) == (29, 30)
+    assert (again.first_offset, log.local_log.log_end_offset) == (29, 30)
     with pytest.raises(ProducerError) as refused:
         append(log, sent(b"31", sequence=31, producer=PRODUCER))
     assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -102,7 +102,7 @@ def test_a_log_that_fails_as_it_is_closed_leaves_no_other_one_open() -> None:
     files.fail("sync", 3)
     with pytest.raises(DiskError):
         manager.directories[0].close(thread_count=2)
-    assert all(log.is_closed for log in logs)
+    assert all(log.local_log.is_closed for log in logs)
     finished = [path for path in files.names if path.name == f"{1:020d}.snapshot"]
     assert len(finished) == 4
 
@@ -110,7 +110,7 @@ def test_a_log_that_fails_as_it_is_closed_leaves_no_other_one_open() -> None:
 def test_a_log_that_a_disk_made_unusable_is_not_marked_as_clean() -> None:
     files = FaultyFiles()
     manager = started(files)
-    log = filled(manager)
+    log = filled(manager).local_log
     files.fail("sync", 1)
     with pytest.raises(Exception, match="sync"):
         log.flush()
@@ -129,7 +129,7 @@ def test_a_batch_that_was_not_written_may_be_sent_again() -> None:
         append(log, batch)
     files.faults.clear()
     found = append(log, batch)
-    assert (found.first_offset, log.log_end_offset) == (1, 2)
+    assert (found.first_offset, log.local_log.log_end_offset) == (1, 2)
     assert values_in(log) == [b"0", b"1"]
 
 
@@ -140,14 +140,14 @@ def test_records_that_are_not_durable_are_as_many_as_flush_messages_allows() -> 
     durable: list[int] = []
     for _ in range(4):
         append(log, sent(b"led"))
-        durable.append(log.recovery_point)
+        durable.append(log.local_log.recovery_point)
     assert durable == [0, 0, 3, 3]
     copied = build_batch(
         [RecordData(b"copied", None, 5, ())] * 2,
         BatchOptions(base_offset=4, partition_leader_epoch=0),
     )
     log.append_as_follower(copied, leader_epoch=0, now_ms=NOW_MS)
-    assert log.recovery_point == 6
+    assert log.local_log.recovery_point == 6
 
 
 def test_a_negative_producer_id_is_none() -> None:
@@ -156,7 +156,7 @@ def test_a_negative_producer_id_is_none() -> None:
     for offset in range(2):
         assert append(log, sent(b"again", sequence=3, producer=-2)).first_offset == offset
     assert log.producers.entries == {}
-    log.abandon()
+    log.local_log.abandon()
     log = created(started(files))
     assert values_in(log) == [b"again", b"again"]
     assert log.producers.entries == {}
@@ -202,14 +202,15 @@ def test_a_deleted_log_leaves_nothing_to_a_new_one_of_its_name() -> None:
     files = FaultyFiles()
     manager = started(files)
     log = filled(manager)
-    log.flush()
+    log.local_log.flush()
     log.delete_records(17, now_ms=NOW_MS)
     manager.checkpoint_high_watermarks()
     manager.checkpoint_recovery_points()
     files.rename(ROOT / str(PARTITION), ROOT / f"{PARTITION}.{bytes(16).hex()}-delete")
     manager.abandon()
     log = created(started(files))
-    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (0, 0, 0)
+    assert (log.local_log.log_start_offset, log.local_log.log_end_offset) == (0, 0)
+    assert log.high_watermark == 0
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
@@ -218,7 +219,7 @@ def test_a_deleted_log_leaves_nothing_to_a_new_one_after_a_power_cut(*, is_resta
     files = FaultyFiles()
     manager = started(files)
     log = filled(manager)
-    log.flush()
+    log.local_log.flush()
     log.delete_records(17, now_ms=NOW_MS)
     manager.checkpoint_high_watermarks()
     manager.checkpoint_recovery_points()
@@ -230,7 +231,8 @@ def test_a_deleted_log_leaves_nothing_to_a_new_one_after_a_power_cut(*, is_resta
     manager.abandon()
     files = files.after_power_cut(Random(1))
     log = created(started(files))
-    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (0, 0, 0)
+    assert (log.local_log.log_start_offset, log.local_log.log_end_offset) == (0, 0)
+    assert log.high_watermark == 0
 
 
 def test_a_new_log_goes_where_there_are_the_fewest() -> None:
@@ -273,9 +275,9 @@ def test_deleted_records_stay_deleted() -> None:
     manager.shutdown(broker_epoch=3)
     again = started(files).get_log(PARTITION)
     assert again is not None
-    assert again.log_start_offset == 17
+    assert again.local_log.log_start_offset == 17
     first, *_ = again.batches_since(3, end_offset=30)
-    found = first_record_since(first, 3, start_offset=again.log_start_offset)
+    found = first_record_since(first, 3, start_offset=again.local_log.log_start_offset)
     assert found is not None
     assert (found.offset, found.timestamp) == (17, 17)
 
@@ -302,7 +304,7 @@ def test_a_batch_is_refused_by_its_size_and_checksum() -> None:
     with pytest.raises(RecordValidationError) as corrupt:
         append(log, batch._replace(crc=batch.crc ^ 1))
     assert corrupt.value.code is ErrorCode.CORRUPT_MESSAGE
-    assert log.log_end_offset == 0
+    assert log.local_log.log_end_offset == 0
 
 
 def test_readers_of_committed_records_learn_of_aborted_transactions() -> None:
@@ -312,12 +314,12 @@ def test_readers_of_committed_records_learn_of_aborted_transactions() -> None:
     for number in range(4):
         append(log, transactional(b"%d" % number, sequence=number))
     append(log, sent(b"plain"))
-    log.update_high_watermark(log.log_end_offset)
+    log.update_high_watermark(log.local_log.log_end_offset)
     assert (log.high_watermark, log.last_stable_offset) == (5, 0)
     log.append_as_leader(
         abort_marker(), leader_epoch=0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
     )
-    log.update_high_watermark(log.log_end_offset)
+    log.update_high_watermark(log.local_log.log_end_offset)
     assert log.last_stable_offset == 6
     manager.shutdown(broker_epoch=3)
     again = started(files).get_log(PARTITION)

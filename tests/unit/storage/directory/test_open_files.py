@@ -219,9 +219,9 @@ def test_a_flush_that_gets_no_descriptor_can_be_repeated() -> None:
     append(other, sent(b"c"))
     one.run_out()
     with pytest.raises(TooManyOpenFilesError):
-        log.flush()
+        log.local_log.flush()
     one.recover()
-    log.flush()
+    log.local_log.flush()
     folder = ROOT / "topic-0"
     names = [path for path in one.files.durable if path.parent == folder]
     logs = [path for path in names if path.suffix == LOG_SUFFIX]
@@ -241,7 +241,7 @@ def test_a_segment_that_gets_no_descriptor_begins_later() -> None:
         append(log, sent(b"b" * 400))
     one.recover()
     append(log, sent(b"b" * 400))
-    assert log.log_end_offset == 2
+    assert log.local_log.log_end_offset == 2
     assert values_in(log) == [b"a" * 400, b"b" * 400]
 
 
@@ -277,7 +277,7 @@ def test_a_log_whose_files_are_open_one_at_a_time_holds_what_it_was_given() -> N
     log, values = one.log(), [str(number).encode() * 50 for number in range(30)]
     for value in values:
         append(log, sent(value))
-    log.flush()
+    log.local_log.flush()
     assert values_in(log) == values
     logs = [file for path, file in one.files.names.items() if path.suffix == LOG_SUFFIX]
     assert len(logs) > COUNT_MAX

@@ -69,7 +69,7 @@ def running_log() -> tuple[MetadataLog, bytearray]:
     config = LogConfig(index_interval_bytes=10_000)
     log = MetadataLog.open(HERE, files=files, config=config, now_ms=0)
     for batch in make_batches(0, 10):
-        log.append(batch)
+        log.local_log.append(batch)
     return log, files.names[SEGMENT].content
 
 
@@ -77,10 +77,10 @@ def test_a_log_that_rots_while_it_is_open_says_so_on_reading() -> None:
     log, content = running_log()
     size = len(make_batch(0, values=(b"x" * 20,)))
     content[3 * size + 8] = 0xFF
-    assert len(log.read(2, size)) == size
+    assert len(log.local_log.read(2, size)) == size
     for offset, max_bytes in ((5, 1), (0, 10_000)):
         with pytest.raises(CorruptLogError) as caught:
-            log.read(offset, max_bytes)
+            log.local_log.read(offset, max_bytes)
         assert (caught.value.file, caught.value.offset) == (SEGMENT, 3 * size)
 
 
@@ -88,12 +88,12 @@ def test_a_log_that_was_shortened_while_it_is_open_says_so_on_reading() -> None:
     log, content = running_log()
     del content[200:]
     with pytest.raises(CorruptLogError, match="no batch holds offset 8"):
-        log.read(8, 100)
+        log.local_log.read(8, 100)
 
 
 def test_a_read_that_the_disk_refuses_does_not_poison_the_log() -> None:
     files = FaultyFiles()
-    log = MetadataLog.open(HERE, files=files, now_ms=0)
+    log = MetadataLog.open(HERE, files=files, now_ms=0).local_log
     log.append(make_batch(0))
     files.fail("read", 1)
     with pytest.raises(DiskError, match="reading failed"):

@@ -53,21 +53,21 @@ class Scenario:
         return self.log
 
     def append(self, number: int, *, epoch: int) -> None:
-        log = self.opened()
+        log = self.opened().local_log
         for _ in range(number):
-            batch = make_batch(log.end_offset, epoch=epoch, values=(b"0123456789" * 4,))
+            batch = make_batch(log.log_end_offset, epoch=epoch, values=(b"0123456789" * 4,))
             self.model.allowed[-1].append(batch)
             log.append(batch)
 
     def flush(self) -> None:
-        self.opened().flush()
+        self.opened().local_log.flush()
         self.model.must = list(self.model.allowed[-1])
 
     def truncate(self, offset: int) -> None:
         kept = self.model.allowed[-1][:offset]
         self.model.must = self.model.must[:offset]
         self.model.allowed.append(kept)
-        self.opened().truncate_to(offset, now_ms=0)
+        self.opened().local_log.truncate_to(offset, now_ms=0)
         self.model.allowed = [kept]
 
     def snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
@@ -77,7 +77,7 @@ class Scenario:
         writer.freeze()
 
     def close(self) -> None:
-        self.opened().close()
+        self.opened().local_log.close()
         self.log = None
         self.model.must = list(self.model.allowed[-1])
 
@@ -133,24 +133,26 @@ def check(model: Model, files: FaultyFiles) -> None:
     """Open what is left, and compare it with the model."""
     log = MetadataLog.open(HERE, files=files, config=CONFIG, now_ms=0)
     found: dict[int, bytes] = {}
-    offset = log.start_offset
-    while offset < log.end_offset:
-        for header, batch in split_batches(log.read(offset, 10_000)):
+    offset = log.local_log.log_start_offset
+    while offset < log.local_log.log_end_offset:
+        for header, batch in split_batches(log.local_log.read(offset, 10_000)):
             found[header.base_offset] = bytes(batch)
             offset = header.next_offset
     assert any(
         all(index < len(content) and content[index] == batch for index, batch in found.items())
         for content in model.allowed
     )
-    if log.end_offset < len(model.must):
-        raise AssertionError(f"acknowledged up to {len(model.must)}, left {log.end_offset}")
-    if log.start_offset > 0:
+    if log.local_log.log_end_offset < len(model.must):
+        raise AssertionError(
+            f"acknowledged up to {len(model.must)}, left {log.local_log.log_end_offset}"
+        )
+    if log.local_log.log_start_offset > 0:
         assert model.snapshot_is_enough
         latest = log.snapshots.latest()
         assert latest is not None
-        assert latest.offset >= log.start_offset
-    log.append(make_batch(log.end_offset, epoch=9))
-    log.close()
+        assert latest.offset >= log.local_log.log_start_offset
+    log.local_log.append(make_batch(log.local_log.log_end_offset, epoch=9))
+    log.local_log.close()
 
 
 @pytest.mark.parametrize("script", [appending, truncating, cleaning, replacing_all])

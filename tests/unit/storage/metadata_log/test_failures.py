@@ -26,9 +26,9 @@ def open_log(files: FaultyFiles) -> MetadataLog:
 
 def content(log: MetadataLog) -> list[bytes]:
     found: list[bytes] = []
-    offset = log.start_offset
-    while offset < log.end_offset:
-        for header, batch in split_batches(log.read(offset, 10_000)):
+    offset = log.local_log.log_start_offset
+    while offset < log.local_log.log_end_offset:
+        for header, batch in split_batches(log.local_log.read(offset, 10_000)):
             found.append(bytes(batch))
             offset = header.next_offset
     return found
@@ -39,23 +39,23 @@ def test_a_full_disk_leaves_the_log_as_it_was(written: int) -> None:
     files = FaultyFiles()
     log = open_log(files)
     batches = make_batches(0, 3)
-    log.append(b"".join(batches))
+    log.local_log.append(b"".join(batches))
     files.faults = [Fault("write", 1, error=errno.ENOSPC, written=written)]
     with pytest.raises(DiskFullError) as caught:
-        log.append(make_batch(3))
+        log.local_log.append(make_batch(3))
     assert caught.value.errno == errno.ENOSPC
     assert "Free some space" in str(caught.value)
     assert caught.value.file == HERE / f"{0:020d}.log"
     assert content(log) == batches
     assert len(files.names[HERE / f"{0:020d}.log"].content) == sum(map(len, batches))
-    log.append(make_batch(3, epoch=2))
-    log.close()
+    log.local_log.append(make_batch(3, epoch=2))
+    log.local_log.close()
     assert content(open_log(files)) == [*batches, make_batch(3, epoch=2)]
 
 
 def test_a_write_that_cannot_be_taken_back_poisons_the_log() -> None:
     files = FaultyFiles()
-    log = open_log(files)
+    log = open_log(files).local_log
     log.append(make_batch(0))
     log.flush()
     files.faults = [Fault("write", 1, written=30), Fault("truncate", 1)]
@@ -77,12 +77,12 @@ def test_a_write_that_cannot_be_taken_back_poisons_the_log() -> None:
 
 def test_a_sync_that_fails_poisons_the_log_and_is_not_tried_again() -> None:
     files = FaultyFiles()
-    log = open_log(files)
+    log = open_log(files).local_log
     log.append(make_batch(0))
     files.faults = [Fault("sync", 1)]
     with pytest.raises(DiskError, match="syncing failed"):
         log.flush()
-    assert log.durable_offset == 0
+    assert log.recovery_point == 0
     with pytest.raises(PoisonedError):
         log.flush()
     before = len(files.calls)
@@ -94,10 +94,10 @@ def failure_while_working(log: MetadataLog) -> DiskError | None:
     """Append, flush, truncate and close; return what went wrong, if anything did."""
     try:
         for batch in make_batches(5, 10, epoch=2):
-            log.append(batch)
-        log.flush()
-        log.truncate_to(6, now_ms=0)
-        log.close()
+            log.local_log.append(batch)
+        log.local_log.flush()
+        log.local_log.truncate_to(6, now_ms=0)
+        log.local_log.close()
     except DiskError as error:
         return error
     return None
@@ -109,8 +109,8 @@ def test_after_any_failure_the_log_says_so_and_opens_again(operation: str, numbe
     files = FaultyFiles()
     log = open_log(files)
     first = make_batches(0, 5)
-    log.append(b"".join(first))
-    log.flush()
+    log.local_log.append(b"".join(first))
+    log.local_log.flush()
     files.faults = [Fault(operation, number, written=7)]
     error = failure_while_working(log)
     is_due = files.faults[0].number <= 0
@@ -156,5 +156,5 @@ def test_a_snapshot_that_fails_never_gets_its_final_name(operation: str) -> None
     writer.abort()
     assert not [path for path in files.names if ".checkpoint" in path.name]
     # The log itself is none the worse.
-    log.append(make_batch(0))
-    assert log.flush() == 1
+    log.local_log.append(make_batch(0))
+    assert log.local_log.flush() == 1

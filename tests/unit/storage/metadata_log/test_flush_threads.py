@@ -49,7 +49,7 @@ class SlowFiles(FaultyFiles):
 
 def test_appends_and_reads_go_on_during_a_flush_and_do_not_count_as_flushed() -> None:
     files = SlowFiles()
-    log = MetadataLog.open(HERE, files=files, now_ms=0)
+    log = MetadataLog.open(HERE, files=files, now_ms=0).local_log
     slow = files.slow
     assert slow is not None
     log.append(make_batch(0))
@@ -60,16 +60,16 @@ def test_appends_and_reads_go_on_during_a_flush_and_do_not_count_as_flushed() ->
     assert slow.started.wait(timeout=PATIENCE_S)
     log.append(make_batch(1))
     assert bytes(log.read(0, 10_000)) == make_batch(0) + make_batch(1)
-    assert log.durable_offset == 0
+    assert log.recovery_point == 0
     slow.go_on.set()
     flusher.join(timeout=PATIENCE_S)
     assert results == [1]
-    assert (log.durable_offset, log.end_offset) == (1, 2)
+    assert (log.recovery_point, log.log_end_offset) == (1, 2)
 
 
 def test_a_truncation_waits_for_a_running_flush() -> None:
     files = SlowFiles()
-    log = MetadataLog.open(HERE, files=files, now_ms=0)
+    log = MetadataLog.open(HERE, files=files, now_ms=0).local_log
     slow = files.slow
     assert slow is not None
     for batch in make_batches(0, 5):
@@ -86,27 +86,27 @@ def test_a_truncation_waits_for_a_running_flush() -> None:
     slow.go_on.set()
     flusher.join(timeout=PATIENCE_S)
     truncation.join(timeout=PATIENCE_S)
-    assert (log.durable_offset, log.end_offset) == (2, 2)
+    assert (log.recovery_point, log.log_end_offset) == (2, 2)
 
 
 def test_many_flushes_beside_many_appends(tmp_path: Path) -> None:
     log = MetadataLog.open(
         tmp_path, files=RealFileSystem(), config=LogConfig(segment_bytes=3_000), now_ms=0
-    )
+    ).local_log
     is_done = threading.Event()
     flushed: list[int] = []
 
     def keep_flushing() -> None:
         while not is_done.is_set():
             flushed.append(log.flush())
-            assert flushed[-1] <= log.end_offset
+            assert flushed[-1] <= log.log_end_offset
 
     flusher = threading.Thread(target=keep_flushing)
     flusher.start()
     batches = make_batches(0, 400)
     for batch in batches:
         log.append(batch)
-        assert bytes(log.read(log.end_offset - 1, 10_000)) == batch
+        assert bytes(log.read(log.log_end_offset - 1, 10_000)) == batch
     is_done.set()
     flusher.join(timeout=PATIENCE_S)
     assert flushed == sorted(flushed)

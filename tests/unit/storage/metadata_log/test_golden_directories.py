@@ -51,9 +51,9 @@ def open_log(directory: Path, config: LogConfig | None = None) -> MetadataLog:
 
 def read_all(log: MetadataLog, *, max_bytes: int) -> bytes:
     pieces: list[bytes] = []
-    offset = log.start_offset
-    while offset < log.end_offset:
-        data = log.read(offset, max_bytes)
+    offset = log.local_log.log_start_offset
+    while offset < log.local_log.log_end_offset:
+        data = log.local_log.read(offset, max_bytes)
         pieces.append(bytes(data))
         for header, _ in split_batches(data):
             offset = header.next_offset
@@ -67,13 +67,16 @@ def test_every_directory_opens_and_stays_as_it_is(copies: list[Path]) -> None:
         log = open_log(directory)
         assert log.recovery.torn_tail is None
         assert read_all(log, max_bytes=5_000) == b"".join(logs.values())
-        log.close()
+        log.local_log.close()
         assert log_bytes(directory) == logs
         assert (directory / "leader-epoch-checkpoint").read_bytes() == epochs
         again = open_log(directory)
-        assert (again.end_offset, again.last_epoch) == (log.end_offset, log.last_epoch)
+        assert (again.local_log.log_end_offset, again.last_epoch) == (
+            log.local_log.log_end_offset,
+            log.last_epoch,
+        )
         assert again.recovery.lines() == []
-        again.close()
+        again.local_log.close()
 
 
 def test_ends_and_epochs_are_those_of_the_small_files(copies: list[Path]) -> None:
@@ -82,9 +85,9 @@ def test_ends_and_epochs_are_those_of_the_small_files(copies: list[Path]) -> Non
         closed_at = max((int(path.stem) for path in directory.glob("*.snapshot")), default=0)
         lines = (directory / "leader-epoch-checkpoint").read_text().splitlines()
         log = open_log(directory)
-        assert log.end_offset >= closed_at
+        assert log.local_log.log_end_offset >= closed_at
         assert str(log.last_epoch) == lines[-1].split()[0]
-        log.close()
+        log.local_log.close()
 
 
 def test_appending_the_same_batches_makes_the_same_files(
@@ -97,7 +100,7 @@ def test_appending_the_same_batches_makes_the_same_files(
         if int(first.stem) > 0:
             continue
         written = tmp_path / f"written-{number}"
-        log = open_log(written, LogConfig(segment_bytes=first.stat().st_size))
+        log = open_log(written, LogConfig(segment_bytes=first.stat().st_size)).local_log
         for path in sorted(directory.glob("*.log")):
             for _, batch in split_batches(memoryview(path.read_bytes())):
                 log.append(batch)
@@ -127,7 +130,7 @@ def test_indexes_are_rebuilt_as_kafka_wrote_them(copies: list[Path]) -> None:
                 path.unlink()
             # A log that Kafka truncated or reopened here has its entries elsewhere.
             was_written_in_one_go = segment.stem == "0" * 20
-            open_log(directory).close()
+            open_log(directory).local_log.close()
             if was_written_in_one_go:
                 assert [path.read_bytes() for path in paths] == golden
                 compared += 1
@@ -147,7 +150,7 @@ def test_every_snapshot_is_sound_and_has_its_timestamp(copies: list[Path]) -> No
             assert timestamp is not None
             assert timestamp > 1_500_000_000_000
             seen += 1
-        log.close()
+        log.local_log.close()
     assert seen >= 15
 
 

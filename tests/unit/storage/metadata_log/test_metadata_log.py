@@ -30,15 +30,15 @@ def open_log(directory: Path, config: LogConfig = SMALL, now_ms: int = 0) -> Met
 def filled(directory: Path, count: int = 40, config: LogConfig = SMALL) -> MetadataLog:
     log = open_log(directory, config)
     for batch in make_batches(0, count):
-        log.append(batch)
+        log.local_log.append(batch)
     return log
 
 
 def read_all(log: MetadataLog, *, max_bytes: int = 10_000) -> list[bytes]:
     found: list[bytes] = []
-    offset = log.start_offset
-    while offset < log.end_offset:
-        data = log.read(offset, max_bytes)
+    offset = log.local_log.log_start_offset
+    while offset < log.local_log.log_end_offset:
+        data = log.local_log.read(offset, max_bytes)
         for header, batch in split_batches(data):
             found.append(bytes(batch))
             offset = header.next_offset
@@ -47,8 +47,9 @@ def read_all(log: MetadataLog, *, max_bytes: int = 10_000) -> list[bytes]:
 
 def test_an_empty_log_starts_and_ends_at_zero(tmp_path: Path) -> None:
     log = open_log(tmp_path / "log")
-    assert (log.start_offset, log.end_offset, log.last_epoch) == (0, 0, 0)
-    assert bytes(log.read(0, 100)) == b""
+    assert (log.local_log.log_start_offset, log.local_log.log_end_offset) == (0, 0)
+    assert log.last_epoch == 0
+    assert bytes(log.local_log.read(0, 100)) == b""
 
 
 def test_what_was_appended_is_read_across_segments(tmp_path: Path) -> None:
@@ -59,20 +60,20 @@ def test_what_was_appended_is_read_across_segments(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("offset", range(40))
 def test_a_read_begins_with_the_batch_that_holds_the_offset(tmp_path: Path, offset: int) -> None:
-    log = filled(tmp_path)
+    log = filled(tmp_path).local_log
     headers = [header for header, _ in split_batches(log.read(offset, 1))]
     assert [header.base_offset for header in headers] == [offset]
 
 
 def test_a_read_within_a_batch_returns_the_whole_batch(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
+    log = open_log(tmp_path).local_log
     batch = make_batch(0, values=(b"a", b"b", b"c"))
     log.append(batch + make_batch(3))
     assert bytes(log.read(2, 1)) == batch
 
 
 def test_a_read_never_returns_more_than_asked_except_one_batch(tmp_path: Path) -> None:
-    log = filled(tmp_path)
+    log = filled(tmp_path).local_log
     size = len(make_batches(0, 1)[0])
     assert len(log.read(0, 3 * size)) == 3 * size
     assert len(log.read(0, 3 * size - 1)) == 2 * size
@@ -80,7 +81,7 @@ def test_a_read_never_returns_more_than_asked_except_one_batch(tmp_path: Path) -
 
 
 def test_a_read_stops_below_the_end_offset_given(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
+    log = open_log(tmp_path).local_log
     first, second = make_batch(0, values=(b"a", b"b")), make_batch(2, values=(b"c", b"d"))
     log.append(first + second)
     assert bytes(log.read(0, 10_000, end_offset=4)) == first + second
@@ -92,7 +93,7 @@ def test_a_read_stops_below_the_end_offset_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize("offset", [-1, 41])
 def test_a_read_outside_is_refused(tmp_path: Path, offset: int) -> None:
     with pytest.raises(OffsetOutOfRangeError):
-        filled(tmp_path).read(offset, 100)
+        filled(tmp_path).local_log.read(offset, 100)
 
 
 @pytest.mark.parametrize(
@@ -112,21 +113,21 @@ def test_a_read_outside_is_refused(tmp_path: Path, offset: int) -> None:
 def test_what_does_not_continue_the_log_is_refused_whole(tmp_path: Path, batch: bytes) -> None:
     log = filled(tmp_path)
     with pytest.raises(InvalidAppendError):
-        log.append(batch)
-    assert log.end_offset == 40
+        log.local_log.append(batch)
+    assert log.local_log.log_end_offset == 40
     assert read_all(log) == make_batches(0, 40)
 
 
 def test_a_batch_bigger_than_a_segment_gets_one_of_its_own(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     batches = [make_batch(0), make_batch(1, values=(b"x" * 2_000,)), make_batch(2)]
-    log.append(b"".join(batches))
+    log.local_log.append(b"".join(batches))
     assert read_all(log) == batches
     assert [path.name[18:20] for path in sorted(tmp_path.glob("*.log"))] == ["00", "01", "02"]
 
 
 def test_a_segment_rolls_when_batches_lie_far_apart(tmp_path: Path) -> None:
-    log = open_log(tmp_path, LogConfig(segment_ms=500))
+    log = open_log(tmp_path, LogConfig(segment_ms=500)).local_log
     log.append(make_batch(0, timestamp=1_000))
     log.append(make_batch(1, timestamp=1_500))
     log.append(make_batch(2, timestamp=1_501))
@@ -136,13 +137,13 @@ def test_a_segment_rolls_when_batches_lie_far_apart(tmp_path: Path) -> None:
 def test_a_segment_rolls_when_its_index_is_full(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(index_interval_bytes=1, index_size_bytes_max=48))
     for batch in make_batches(0, 9):
-        log.append(batch)
+        log.local_log.append(batch)
     assert len(list(tmp_path.glob("*.log"))) > 1
     assert read_all(log) == make_batches(0, 9)
 
 
 def test_rolling_leaves_the_files_that_kafka_leaves(tmp_path: Path) -> None:
-    filled(tmp_path, 20).close()
+    filled(tmp_path, 20).local_log.close()
     bases = sorted(path.stem for path in tmp_path.glob("*.log"))
     assert sorted(path.stem for path in tmp_path.glob("*.index")) == bases
     assert sorted(path.stem for path in tmp_path.glob("*.timeindex")) == bases
@@ -152,33 +153,33 @@ def test_rolling_leaves_the_files_that_kafka_leaves(tmp_path: Path) -> None:
 def test_epochs_are_kept_in_the_checkpoint_file(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for batch in make_batches(0, 3, epoch=2) + make_batches(3, 2, epoch=5):
-        log.append(batch)
+        log.local_log.append(batch)
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n2 0\n5 3\n"
     assert log.last_epoch == 5
 
 
 def test_an_epoch_may_begin_before_its_first_record(tmp_path: Path) -> None:
     log = filled(tmp_path, 3)
-    log.assign_epoch(7)
+    log.local_log.assign_epoch(7)
     assert log.last_epoch == 7
-    log.append(make_batch(3, epoch=7))
+    log.local_log.append(make_batch(3, epoch=7))
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n1 0\n7 3\n"
 
 
 def test_truncation_at_the_end_takes_back_an_epoch_without_records(tmp_path: Path) -> None:
     log = filled(tmp_path, 3)
-    log.assign_epoch(7)
-    assert log.truncate_to(3, now_ms=0) == 3
+    log.local_log.assign_epoch(7)
+    assert log.local_log.truncate_to(3, now_ms=0) == 3
     assert log.last_epoch == 1
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n1 0\n"
 
 
 def test_indexes_that_outlived_their_segment_do_no_harm(tmp_path: Path) -> None:
-    log = filled(tmp_path, 3)
+    log = filled(tmp_path, 3).local_log
     (tmp_path / f"{3:020d}.index").write_bytes(b"rubbish" * 100)
-    log.truncate_fully_to(3, now_ms=0)
+    log.truncate_fully_and_start_at(3, now_ms=0)
     assert (tmp_path / f"{3:020d}.index").read_bytes() == b""
-    log.truncate_fully_to(0, now_ms=0)
+    log.truncate_fully_and_start_at(0, now_ms=0)
     log.close()
     (tmp_path / f"{7:020d}.timeindex").write_bytes(b"rubbish")
     again = open_log(tmp_path)
@@ -193,14 +194,14 @@ def test_indexes_that_outlived_their_segment_do_no_harm(tmp_path: Path) -> None:
 def test_end_offset_for_epoch(tmp_path: Path, epoch: int, expected: tuple[int, int]) -> None:
     log = open_log(tmp_path)
     for batch in make_batches(0, 3) + make_batches(3, 2, epoch=3) + make_batches(5, 4, epoch=5):
-        log.append(batch)
+        log.local_log.append(batch)
     assert log.end_offset_for_epoch(epoch) == OffsetAndEpoch(*expected)
 
 
 def test_validation_of_a_fetch_position(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for batch in make_batches(0, 3) + make_batches(3, 4, epoch=3):
-        log.append(batch)
+        log.local_log.append(batch)
     valid, diverging = ValidityKind.VALID, ValidityKind.DIVERGING
 
     def validate(offset: int, epoch: int) -> ValidOffsetAndEpoch:
@@ -218,13 +219,13 @@ def test_validation_of_a_fetch_position(tmp_path: Path) -> None:
 @pytest.mark.parametrize("offset", range(41))
 def test_truncation_removes_what_is_at_and_behind_the_offset(tmp_path: Path, offset: int) -> None:
     log = filled(tmp_path)
-    assert log.truncate_to(offset, now_ms=0) == offset
-    assert (log.end_offset, read_all(log)) == (offset, make_batches(0, offset))
+    assert log.local_log.truncate_to(offset, now_ms=0) == offset
+    assert (log.local_log.log_end_offset, read_all(log)) == (offset, make_batches(0, offset))
     for batch in make_batches(offset, 15, epoch=2):
-        log.append(batch)
+        log.local_log.append(batch)
     expected = make_batches(0, offset) + make_batches(offset, 15, epoch=2)
     assert read_all(log) == expected
-    log.close()
+    log.local_log.close()
     again = open_log(tmp_path)
     assert read_all(again) == expected
     assert again.recovery.torn_tail is None
@@ -233,28 +234,28 @@ def test_truncation_removes_what_is_at_and_behind_the_offset(tmp_path: Path, off
 def test_truncation_within_a_batch_removes_the_whole_batch(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     first = make_batch(0, values=(b"a", b"b"))
-    log.append(first + make_batch(2, values=(b"c", b"d", b"e"), epoch=2))
-    log.flush()
-    assert log.truncate_to(4, now_ms=0) == 2
-    assert (log.end_offset, log.durable_offset, log.last_epoch) == (2, 2, 1)
+    log.local_log.append(first + make_batch(2, values=(b"c", b"d", b"e"), epoch=2))
+    log.local_log.flush()
+    assert log.local_log.truncate_to(4, now_ms=0) == 2
+    assert (log.local_log.log_end_offset, log.local_log.recovery_point, log.last_epoch) == (2, 2, 1)
     again = open_log(tmp_path)
-    assert (again.end_offset, again.recovery.torn_tail) == (2, None)
+    assert (again.local_log.log_end_offset, again.recovery.torn_tail) == (2, None)
 
 
 def test_truncation_at_the_end_changes_nothing_and_below_the_start_is_refused(
     tmp_path: Path,
 ) -> None:
-    log = filled(tmp_path, 10)
+    log = filled(tmp_path, 10).local_log
     assert log.truncate_to(10, now_ms=0) == 10
     assert log.truncate_to(50, now_ms=0) == 10
-    log.truncate_fully_to(20, now_ms=0)
+    log.truncate_fully_and_start_at(20, now_ms=0)
     log.append(make_batch(20))
     with pytest.raises(InvalidTruncationError):
         log.truncate_to(19, now_ms=0)
 
 
 def test_truncated_files_are_marked_and_go_after_the_delay(tmp_path: Path) -> None:
-    log = filled(tmp_path)
+    log = filled(tmp_path).local_log
     log.truncate_to(0, now_ms=1_000)
     marked = list(tmp_path.glob("*.deleted"))
     assert marked
@@ -270,13 +271,15 @@ def test_full_truncation_goes_on_at_the_end_of_the_snapshot(tmp_path: Path) -> N
     fetched.append(make_snapshot(epoch=3))
     fetched.freeze()
     assert log.truncate_to_latest_snapshot(now_ms=0)
-    assert (log.start_offset, log.end_offset, log.last_epoch) == (100, 100, 3)
+    assert (log.local_log.log_start_offset, log.local_log.log_end_offset) == (100, 100)
+    assert log.last_epoch == 3
     assert [path.name for path in tmp_path.glob("*.log")] == [f"{100:020d}.log"]
-    log.append(make_batch(100, epoch=4))
+    log.local_log.append(make_batch(100, epoch=4))
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n4 100\n"
-    log.close()
+    log.local_log.close()
     again = open_log(tmp_path)
-    assert (again.start_offset, again.end_offset, again.last_epoch) == (100, 101, 4)
+    assert (again.local_log.log_start_offset, again.local_log.log_end_offset) == (100, 101)
+    assert again.last_epoch == 4
 
 
 def test_full_truncation_is_made_up_for_after_a_crash(tmp_path: Path) -> None:
@@ -286,21 +289,22 @@ def test_full_truncation_is_made_up_for_after_a_crash(tmp_path: Path) -> None:
     fetched.append(make_snapshot(epoch=1))
     fetched.freeze()
     again = open_log(tmp_path)
-    assert (again.start_offset, again.end_offset, again.last_epoch) == (100, 100, 1)
+    assert (again.local_log.log_start_offset, again.local_log.log_end_offset) == (100, 100)
+    assert again.last_epoch == 1
     assert not again.truncate_to_latest_snapshot(now_ms=0)
 
 
 def test_a_flush_moves_the_durable_offset(tmp_path: Path) -> None:
-    log = filled(tmp_path, 5)
-    assert log.durable_offset == 0
+    log = filled(tmp_path, 5).local_log
+    assert log.recovery_point == 0
     assert log.flush() == 5
-    assert log.durable_offset == 5
+    assert log.recovery_point == 5
     log.truncate_to(2, now_ms=0)
-    assert log.durable_offset == 2
+    assert log.recovery_point == 2
 
 
 def test_a_closed_log_can_be_opened_again_and_not_used_any_more(tmp_path: Path) -> None:
-    log = filled(tmp_path)
+    log = filled(tmp_path).local_log
     log.close()
     log.close()
     with pytest.raises(PoisonedError):
@@ -308,17 +312,17 @@ def test_a_closed_log_can_be_opened_again_and_not_used_any_more(tmp_path: Path) 
     again = open_log(tmp_path)
     assert read_all(again) == make_batches(0, 40)
     assert again.recovery.lines() == []
-    assert again.durable_offset == 40
+    assert again.local_log.recovery_point == 40
 
 
 def test_batch_boundaries(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
+    log = open_log(tmp_path).local_log
     log.append(make_batch(0, values=(b"a", b"b")) + make_batch(2, values=(b"c", b"d")))
     assert [offset for offset in range(-1, 7) if log.is_batch_boundary(offset)] == [0, 2, 4]
 
 
 def test_epoch_entries_of_a_reopened_log_begin_at_its_start(tmp_path: Path) -> None:
-    log = filled(tmp_path)
+    log = filled(tmp_path).local_log
     log.append(make_batch(40, epoch=2))
     log.close()
     (tmp_path / "leader-epoch-checkpoint").unlink()

@@ -31,7 +31,7 @@ def open_log(files: FaultyFiles) -> MetadataLog:
 def written(*, flushed: int | None, batches: list[bytes] = BATCHES) -> FaultyFiles:
     """Return the files of a process that died: flushed up to `flushed`, None for Kafka's files."""
     files = FaultyFiles()
-    log = open_log(files)
+    log = open_log(files).local_log
     for index, batch in enumerate(batches):
         if index == flushed:
             log.flush()
@@ -46,9 +46,9 @@ def written(*, flushed: int | None, batches: list[bytes] = BATCHES) -> FaultyFil
 
 def content(log: MetadataLog) -> list[bytes]:
     found: list[bytes] = []
-    offset = log.start_offset
-    while offset < log.end_offset:
-        for header, batch in split_batches(log.read(offset, 10_000)):
+    offset = log.local_log.log_start_offset
+    while offset < log.local_log.log_end_offset:
+        for header, batch in split_batches(log.local_log.read(offset, 10_000)):
             found.append(bytes(batch))
             offset = header.next_offset
     return found
@@ -74,8 +74,8 @@ def test_a_log_cut_anywhere_above_what_was_flushed_loses_just_the_torn_batch(
         assert content(log) == BATCHES[:whole]
         torn = log.recovery.torn_tail
         assert (torn.size if torn else 0) == size % BATCH_SIZE
-        log.append(make_batch(whole, epoch=2))
-        log.close()
+        log.local_log.append(make_batch(whole, epoch=2))
+        log.local_log.close()
         assert content(open_log(files)) == [*BATCHES[:whole], make_batch(whole, epoch=2)]
 
 
@@ -185,8 +185,8 @@ def test_a_torn_tail_before_an_empty_segment_is_cut_off() -> None:
     log = open_log(files)
     assert content(log) == BATCHES[:19]
     assert HERE / f"{20:020d}.log" not in files.names
-    log.append(BATCHES[19])
-    log.close()
+    log.local_log.append(BATCHES[19])
+    log.local_log.close()
     assert content(open_log(files)) == BATCHES
 
 
@@ -256,17 +256,21 @@ def test_a_power_cut_loses_nothing_that_was_flushed(seed: int) -> None:
     for _ in range(4):
         log = open_log(files)
         assert content(log) == expected
-        flushed = log.end_offset
+        flushed = log.local_log.log_end_offset
         for _ in range(random.randint(0, 12)):
             deed = random.random()
             if deed < 0.2:
-                flushed = log.flush()
+                flushed = log.local_log.flush()
             elif deed < 0.3:
-                end = log.truncate_to(random.randint(0, log.end_offset), now_ms=0)
+                end = log.local_log.truncate_to(
+                    random.randint(0, log.local_log.log_end_offset), now_ms=0
+                )
                 expected, flushed = expected[:end], min(flushed, end)
             else:
-                batch = make_batch(log.end_offset, epoch=random.choice([log.last_epoch, 9]))
-                log.append(batch)
+                batch = make_batch(
+                    log.local_log.log_end_offset, epoch=random.choice([log.last_epoch, 9])
+                )
+                log.local_log.append(batch)
                 expected.append(batch)
         files = files.after_power_cut(random)
         survived = content(open_log(files))

@@ -49,8 +49,8 @@ def untidy() -> FaultyFiles:
     files = FaultyFiles()
     log = open_log(files)
     for batch in BATCHES:
-        log.append(batch)
-    log.flush()
+        log.local_log.append(batch)
+    log.local_log.flush()
     for snapshot_id in (OLDER, LATEST):
         writer = log.snapshots.create(snapshot_id)
         assert writer is not None
@@ -175,8 +175,8 @@ def test_the_advice_for_a_missing_snapshot_can_be_followed() -> None:
     files.rename(marked, HERE / snapshot_name(OLDER))
     log = open_log(files)
     assert log.snapshots.ids() == [OLDER]
-    assert log.end_offset == 20
-    found = [bytes(batch) for _, batch in split_batches(log.read(12, 10_000))]
+    assert log.local_log.log_end_offset == 20
+    found = [bytes(batch) for _, batch in split_batches(log.local_log.read(12, 10_000))]
     assert found == BATCHES[12:18]
 
 

@@ -129,7 +129,7 @@ def test_the_voters_checkpoint_of_a_new_quorum(golden_sets: Path, tmp_path: Path
     assert last.base_offset == 3
     log = MetadataLog.open(tmp_path, files=FILES, now_ms=0)
     assert log.snapshots.latest() == BOOTSTRAP_SNAPSHOT_ID
-    assert (log.end_offset, log.last_epoch) == (0, 0)
+    assert (log.local_log.log_end_offset, log.last_epoch) == (0, 0)
 
 
 def test_data_batches_hold_1024_records_at_most() -> None:

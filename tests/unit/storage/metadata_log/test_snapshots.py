@@ -37,12 +37,14 @@ def open_log(directory: Path, config: LogConfig = SMALL) -> MetadataLog:
 def filled(directory: Path, config: LogConfig = SMALL) -> MetadataLog:
     log = open_log(directory, config)
     for batch in make_batches(0, 20) + make_batches(20, 20, epoch=2):
-        log.append(batch)
+        log.local_log.append(batch)
     return log
 
 
 def add_snapshot(log: MetadataLog, offset: int, epoch: int, *, timestamp: int = 5_000) -> None:
-    writer = log.create_snapshot(OffsetAndEpoch(offset, epoch), high_watermark=log.end_offset)
+    writer = log.create_snapshot(
+        OffsetAndEpoch(offset, epoch), high_watermark=log.local_log.log_end_offset
+    )
     assert writer is not None
     writer.append(make_snapshot(epoch=epoch, timestamp=timestamp))
     writer.freeze()
@@ -117,7 +119,7 @@ def test_a_snapshot_the_log_never_had_is_refused(
 
 def test_a_snapshot_within_a_batch_is_refused(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    log.append(make_batch(0, values=(b"a", b"b", b"c")))
+    log.local_log.append(make_batch(0, values=(b"a", b"b", b"c")))
     with pytest.raises(InvalidSnapshotIdError, match="within a batch"):
         log.create_snapshot(OffsetAndEpoch(2, 1), high_watermark=3)
     assert log.create_snapshot(OffsetAndEpoch(3, 1), high_watermark=3) is not None
@@ -129,7 +131,7 @@ def test_dropping_the_log_below_a_snapshot(tmp_path: Path) -> None:
     add_snapshot(log, 25, 2)
     assert log.validate_offset_and_epoch(OffsetAndEpoch(0, 0)).kind is ValidityKind.VALID
     assert log.delete_before_snapshot(OffsetAndEpoch(25, 2), now_ms=0)
-    assert (log.start_offset, log.snapshots.ids()) == (25, [OffsetAndEpoch(25, 2)])
+    assert (log.local_log.log_start_offset, log.snapshots.ids()) == (25, [OffsetAndEpoch(25, 2)])
     segments = sorted(int(path.stem) for path in tmp_path.glob("*.log"))
     assert segments[0] <= 25 < segments[1]
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n2 25\n"
@@ -138,9 +140,9 @@ def test_dropping_the_log_below_a_snapshot(tmp_path: Path) -> None:
         assert answer == (ValidityKind.SNAPSHOT, OffsetAndEpoch(25, 2))
     assert log.validate_offset_and_epoch(OffsetAndEpoch(25, 2)).kind is ValidityKind.VALID
     assert log.end_offset_for_epoch(2) == OffsetAndEpoch(40, 2)
-    log.close()
+    log.local_log.close()
     again = open_log(tmp_path)
-    assert again.start_offset == segments[0]
+    assert again.local_log.log_start_offset == segments[0]
     assert again.snapshots.ids() == [OffsetAndEpoch(25, 2)]
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n2 25\n"
 
@@ -150,9 +152,9 @@ def test_what_the_log_has_forgotten_is_not_believed_after_a_restart(tmp_path: Pa
     log = filled(tmp_path)
     add_snapshot(log, 27, 2)
     log.delete_before_snapshot(OffsetAndEpoch(27, 2), now_ms=0)
-    log.close()
+    log.local_log.close()
     again = open_log(tmp_path)
-    assert again.start_offset < 26 < again.epoch_starts[0].start_offset
+    assert again.local_log.log_start_offset < 26 < again.local_log.epoch_starts[0].start_offset
     snapshot = ValidOffsetAndEpoch(ValidityKind.SNAPSHOT, OffsetAndEpoch(27, 2))
     assert again.validate_offset_and_epoch(OffsetAndEpoch(26, 2)) == snapshot
     with pytest.raises(InvalidSnapshotIdError, match="is not of this log: snapshot at"):
@@ -172,7 +174,7 @@ def test_what_cannot_be_dropped_stays(tmp_path: Path) -> None:
 def test_opening_clears_away_what_kafka_clears_away(tmp_path: Path) -> None:
     log = filled(tmp_path)
     add_snapshot(log, 30, 2)
-    log.close()
+    log.local_log.close()
     for name in (
         "00000000000000000035-0000000002-123.checkpoint.part",
         "00000000000000000020-0000000001.checkpoint.deleted",
@@ -191,7 +193,7 @@ def test_a_log_above_zero_without_a_snapshot_does_not_open(tmp_path: Path) -> No
     log = filled(tmp_path)
     add_snapshot(log, 30, 2)
     log.delete_before_snapshot(OffsetAndEpoch(30, 2), now_ms=0)
-    log.close()
+    log.local_log.close()
     (tmp_path / "00000000000000000030-0000000002.checkpoint").unlink()
     with pytest.raises(MissingSnapshotError):
         open_log(tmp_path)
@@ -212,7 +214,7 @@ def test_retention_by_size_keeps_the_latest(tmp_path: Path) -> None:
         add_snapshot(log, offset, 1 if offset <= 20 else 2)
     assert clean(log, now_ms=0)
     assert log.snapshots.ids() == [OffsetAndEpoch(30, 2)]
-    assert log.start_offset == 30
+    assert log.local_log.log_start_offset == 30
     assert not clean(log, now_ms=0)
     assert list(tmp_path.glob("*.deleted"))
     clean(log, now_ms=60_000)
@@ -223,8 +225,8 @@ def test_retention_by_size_drops_no_more_than_needed(tmp_path: Path) -> None:
     log = filled(tmp_path)
     for offset in (10, 20, 30):
         add_snapshot(log, offset, 1 if offset <= 20 else 2)
-    total = log.size_bytes + 3 * len(make_snapshot(epoch=1))
-    log.close()
+    total = log.local_log.size_bytes + 3 * len(make_snapshot(epoch=1))
+    log.local_log.close()
     config = LogConfig(segment_bytes=500, retention_bytes=total - 1, retention_ms=-1)
     again = open_log(tmp_path, config)
     assert clean(again, now_ms=0)
@@ -238,7 +240,7 @@ def test_retention_by_age_goes_by_the_last_contained_timestamp(tmp_path: Path) -
         add_snapshot(log, offset, 1 if offset <= 20 else 2, timestamp=offset * 100)
     assert not clean(log, now_ms=2_000)
     assert clean(log, now_ms=2_001)
-    assert log.start_offset == 20
+    assert log.local_log.log_start_offset == 20
     assert clean(log, now_ms=1_000_000)
     assert log.snapshots.ids() == [OffsetAndEpoch(30, 2)]
 
@@ -313,12 +315,12 @@ def test_a_snapshot_below_the_logs_start_does_not_cover_it(tmp_path: Path) -> No
 
 
 def test_a_log_behind_its_latest_snapshot_is_replaced_by_it_at_the_start(tmp_path: Path) -> None:
-    log = filled(tmp_path)
+    log = filled(tmp_path).local_log
     log.close()
     writer = SnapshotStore(tmp_path, RealFileSystem()).create(OffsetAndEpoch(50, 3))
     assert writer is not None
     writer.append(make_snapshot(epoch=3))
     writer.freeze()
-    with_snapshot = open_log(tmp_path)
-    assert (with_snapshot.start_offset, with_snapshot.end_offset) == (50, 50)
+    with_snapshot = open_log(tmp_path).local_log
+    assert (with_snapshot.log_start_offset, with_snapshot.log_end_offset) == (50, 50)
     with_snapshot.close()

@@ -39,7 +39,7 @@ class CoordinatorLoader:
         self._partition = partition
         self._runtime = runtime
         self._then = then
-        self._offset = partition.log.log_start_offset
+        self._offset = partition.log.local_log.log_start_offset
         self._is_cancelled = False
         shard.written(self._offset)
         runtime.call_soon(self._turn)
@@ -66,13 +66,13 @@ class CoordinatorLoader:
         if not self._partition.is_leader:
             raise LoadEndedError
         # The replica may have moved to another directory since the last part.
-        shard, log = self._shard, self._partition.log
+        shard, log = self._shard, self._partition.log.local_log
         end_offset = log.log_end_offset
         is_at_end = self._offset >= end_offset
         data = None if is_at_end else log.read(self._offset, LOAD_BYTES, end_offset=end_offset)
         if not data:
             shard.written(end_offset)
-            shard.committed(min(end_offset, log.high_watermark))
+            shard.committed(min(end_offset, self._partition.log.high_watermark))
             return True
         for entry in read_entries(data):
             batch = (
@@ -82,5 +82,5 @@ class CoordinatorLoader:
             )
             replay_batch(shard, batch, self._runtime.wall_ms())
             self._offset = batch.next_offset
-            shard.committed(min(self._offset, log.high_watermark))
+            shard.committed(min(self._offset, self._partition.log.high_watermark))
         return False
