@@ -116,6 +116,11 @@ class Partition:
         self._watchers: dict[Callable[[], None], None] = {}
 
     @property
+    def key(self) -> tuple[bytes, int]:
+        """The topic id and the index."""
+        return self.topic_id, self.topic_partition.partition
+
+    @property
     def logs(self) -> tuple[UnifiedLog, ...]:
         """The current log, and the one in the directory that the replica moves to."""
         return (self.log,) if self.future_log is None else (self.log, self.future_log)

@@ -13,7 +13,7 @@ MUTANTS = (
         edits=(
             Edit(
                 within="initial_fetch_state",
-                old="is_truncating = epoch == NO_EPOCH",
+                old="is_truncating = epoch is None",
                 new="is_truncating = True",
             ),
         ),
@@ -147,7 +147,9 @@ MUTANTS = (
                 old="self.truncate(state, offset)",
                 new="""
                     self.truncate(state, offset)
-                    replica.follow_leader(data.high_watermark, data.log_start_offset)
+                    state.partition.follow_leader(
+                        data.high_watermark, data.log_start_offset, wall_ms=self._wall_ms()
+                    )
                 """,
             ),
         ),

@@ -15,11 +15,8 @@ from pathlib import Path
 import pytest
 
 from kvorum.broker.fetcher import replica_fetcher
-from kvorum.broker.fetcher.partition_fetch_state import (
-    FetchedPartition,
-    PartitionFetchState,
-    initial_fetch_state,
-)
+from kvorum.broker.fetcher.partition_fetch_state import PartitionFetchState, initial_fetch_state
+from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.leader import PartitionLeader
 from kvorum.broker.partition_leader.partition_state import (
     CommittedPartitionState,
@@ -156,9 +153,9 @@ def _never_give_up_a_change(patch: pytest.MonkeyPatch) -> None:
 def _truncate_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
     """As before KIP-101: what is committed may be above a follower's high watermark."""
 
-    def by_high_watermark(partition: FetchedPartition, epoch: int) -> PartitionFetchState:
+    def by_high_watermark(partition: Partition, epoch: int) -> PartitionFetchState:
         state = initial_fetch_state(partition, epoch)
-        return replace(state, fetch_offset=partition.replica.high_watermark, is_truncating=True)
+        return replace(state, fetch_offset=partition.log.high_watermark, is_truncating=True)
 
     patch.setattr(replica_fetcher, "initial_fetch_state", by_high_watermark)
 

@@ -100,11 +100,11 @@ def _fetch_partition(
     state: PartitionFetchState, settings: FetcherSettings
 ) -> FetchRequestFetchPartition:
     return FetchRequestFetchPartition(
-        partition=state.partition.index,
+        partition=state.partition.topic_partition.partition,
         current_leader_epoch=state.leader_epoch,
         fetch_offset=state.fetch_offset,
         last_fetched_epoch=state.last_fetched_epoch,
-        log_start_offset=state.partition.replica.log_start_offset,
+        log_start_offset=state.partition.log.local_log.log_start_offset,
         partition_max_bytes=settings.bytes_max,
     )
 
@@ -113,7 +113,7 @@ def list_offsets_request(
     states: Sequence[PartitionFetchState], timestamp: int, *, broker_id: int
 ) -> ListOffsetsRequest:
     """Return the request for one offset of each partition's leader."""
-    in_order = sorted(states, key=lambda one: one.partition.topic)
+    in_order = sorted(states, key=_topic)
     return ListOffsetsRequest(
         replica_id=broker_id,
         topics=[
@@ -121,11 +121,15 @@ def list_offsets_request(
                 name=topic,
                 partitions=[
                     ListOffsetsRequestListOffsetsPartition(
-                        one.partition.index, one.leader_epoch, timestamp
+                        one.partition.topic_partition.partition, one.leader_epoch, timestamp
                     )
                     for one in of_topic
                 ],
             )
-            for topic, of_topic in groupby(in_order, key=lambda one: one.partition.topic)
+            for topic, of_topic in groupby(in_order, key=_topic)
         ],
     )
+
+
+def _topic(state: PartitionFetchState) -> str:
+    return state.partition.topic_partition.topic

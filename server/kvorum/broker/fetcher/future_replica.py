@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import Enum
 
 from kvorum.broker.fetcher.truncation import truncation_offset
-from kvorum.broker.partition import EpochEndOffset, Partition, end_of_epoch
+from kvorum.broker.partition import Partition
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 
@@ -40,15 +40,6 @@ class FutureReplica:
         log = self.partition.future_log
         assert log is not None
         return log
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset behind the last record that was copied."""
-        return self.log.local_log.log_end_offset
-
-    def end_of_epoch(self, epoch: int) -> EpochEndOffset:
-        """Return the largest epoch not above `epoch` and where it ends, (-1, -1) if unknown."""
-        return end_of_epoch(self.log.local_log, epoch)
 
     @property
     def is_caught_up(self) -> bool:
@@ -103,4 +94,4 @@ class FutureReplica:
             return min(end, current.log_end_offset)
         last = self.partition.last_offset_for_epoch(future.latest_epoch)
         # An epoch that the current log does not know: nothing says how far they agree.
-        return truncation_offset(last, self, fallback=start)
+        return truncation_offset(last, future, fallback=start)

@@ -44,7 +44,7 @@ class OffsetSearch(NamedTuple):
         }
         undecided: list[PartitionFetchState] = []
         for asked in self.states:
-            answer = answers.get((asked.partition.topic, asked.partition.index))
+            answer = answers.get(asked.partition.topic_partition)
             state = fetcher.current(asked.partition.key, asked, now_ms)
             if state is None:
                 continue
@@ -62,7 +62,7 @@ class OffsetSearch(NamedTuple):
         answer: ListOffsetsResponseListOffsetsPartitionResponse,
     ) -> bool:
         """Return whether the leader's offset was enough to know what to do."""
-        end_offset = state.partition.replica.log_end_offset
+        end_offset = state.partition.log.local_log.log_end_offset
         if self.timestamp == LATEST:
             if answer.offset >= end_offset:
                 return False

@@ -5,29 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from kvorum.broker.fetcher.follower_replica import FollowerReplica
-from kvorum.broker.partition import NO_EPOCH
-from kvorum.storage.topic_partition import TopicPartition
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedPartition:
-    """A partition that is to be fetched: its names, and the replica that is written to."""
-
-    topic: str
-    topic_id: bytes
-    index: int
-    replica: FollowerReplica
-
-    @property
-    def topic_partition(self) -> TopicPartition:
-        """The name of the topic, and the index."""
-        return TopicPartition(self.topic, self.index)
-
-    @property
-    def key(self) -> tuple[bytes, int]:
-        """The topic id and the index."""
-        return self.topic_id, self.index
+from kvorum.broker.partition import NO_EPOCH, Partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +17,7 @@ class PartitionFetchState:
     how far behind the leader's high watermark the last fetch has left the log, None before it.
     """
 
-    partition: FetchedPartition
+    partition: Partition
     leader_epoch: int
     fetch_offset: int
     last_fetched_epoch: int
@@ -62,11 +40,11 @@ class PartitionFetchState:
 
     def at_end_of_log(self) -> Self:
         """Return the state behind a truncation, or another change of the log."""
-        replica = self.partition.replica
+        log = self.partition.log.local_log
         return replace(
             self,
-            fetch_offset=replica.log_end_offset,
-            last_fetched_epoch=replica.latest_epoch,
+            fetch_offset=log.log_end_offset,
+            last_fetched_epoch=NO_EPOCH if log.latest_epoch is None else log.latest_epoch,
             is_truncating=False,
         )
 
@@ -75,7 +53,7 @@ class PartitionFetchState:
 
         `high_watermark` is the leader's.
         """
-        end_offset = self.partition.replica.log_end_offset
+        end_offset = self.partition.log.local_log.log_end_offset
         return replace(
             self,
             fetch_offset=end_offset,
@@ -84,18 +62,18 @@ class PartitionFetchState:
         )
 
 
-def initial_fetch_state(partition: FetchedPartition, leader_epoch: int) -> PartitionFetchState:
+def initial_fetch_state(partition: Partition, leader_epoch: int) -> PartitionFetchState:
     """Return the state of a partition whose leader is new.
 
     A log that knows epochs is fetched from its end on: the leader finds where the two diverge.
     """
-    replica = partition.replica
-    epoch = replica.latest_epoch
-    is_truncating = epoch == NO_EPOCH
+    log = partition.log
+    epoch = log.local_log.latest_epoch
+    is_truncating = epoch is None
     return PartitionFetchState(
         partition=partition,
         leader_epoch=leader_epoch,
-        fetch_offset=replica.high_watermark if is_truncating else replica.log_end_offset,
-        last_fetched_epoch=epoch,
+        fetch_offset=log.high_watermark if is_truncating else log.local_log.log_end_offset,
+        last_fetched_epoch=NO_EPOCH if epoch is None else epoch,
         is_truncating=is_truncating,
     )

@@ -12,13 +12,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings, fetch_request
-from kvorum.broker.fetcher.partition_fetch_state import (
-    FetchedPartition,
-    PartitionFetchState,
-    initial_fetch_state,
-)
+from kvorum.broker.fetcher.partition_fetch_state import PartitionFetchState, initial_fetch_state
 from kvorum.broker.fetcher.truncation import truncation_offset
-from kvorum.broker.partition import EpochEndOffset
+from kvorum.broker.partition import EpochEndOffset, Partition
 from kvorum.broker.quota.replication_quota_manager import FollowerQuota
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.producer_state import ProducerError
@@ -43,18 +39,21 @@ class Fetch(NamedTuple):
 class ReplicaFetcher:
     """The states of the partitions; those that got data least recently come first in a request.
 
-    `on_problem` is called with a partition and a sentence about what happened to it. Throttled
-    partitions are not fetched while `quota` is exceeded, unless they are in sync (KIP-73).
+    `on_problem` is called with a partition and a sentence about what happened to it; `wall_ms`
+    returns the time of day. Throttled partitions are not fetched while `quota` is exceeded, unless
+    they are in sync (KIP-73).
     """
 
     def __init__(
         self,
         settings: FetcherSettings,
-        on_problem: Callable[[FetchedPartition, str], None],
+        on_problem: Callable[[Partition, str], None],
+        wall_ms: Callable[[], int],
         quota: FollowerQuota | None = None,
     ) -> None:
         self._settings = settings
         self._on_problem = on_problem
+        self._wall_ms = wall_ms
         self._quota = quota
         self._states: dict[Key, PartitionFetchState] = {}
         self._lags: dict[Key, int] = {}
@@ -71,7 +70,7 @@ class ReplicaFetcher:
         """How many records the partition is behind that is furthest behind its high watermark."""
         return max(self._lags.values(), default=0)
 
-    def add(self, partition: FetchedPartition, leader_epoch: int) -> None:
+    def add(self, partition: Partition, leader_epoch: int) -> None:
         """Fetch a partition in a leader epoch; in the epoch that is known it goes on as before."""
         self.failed.discard(partition.key)
         known = self._states.get(partition.key)
@@ -170,12 +169,13 @@ class ReplicaFetcher:
 
     def truncate(self, state: PartitionFetchState, offset: int, *, fully: bool = False) -> None:
         """Truncate a log to `offset`, or wholly so that it starts there; fetch from its end on."""
-        replica = state.partition.replica
+        # A replica that moves to another directory gets another log.
+        log, wall_ms = state.partition.log, self._wall_ms()
         try:
             if fully:
-                replica.truncate_fully_and_start_at(offset)
+                log.truncate_fully_and_start_at(offset, now_ms=wall_ms)
             else:
-                replica.truncate_to(offset)
+                log.truncate_to(offset, now_ms=wall_ms)
         except StorageError as error:
             self._fail(state, f"The log cannot be truncated: {error}")
             return
@@ -184,43 +184,44 @@ class ReplicaFetcher:
     def _on_divergence(self, state: PartitionFetchState, data: FetchResponsePartitionData) -> None:
         """Truncate. The response's high watermark is not taken: it may lie above the new end."""
         leader = EpochEndOffset(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
-        replica = state.partition.replica
-        offset = truncation_offset(leader, replica, fallback=state.fetch_offset)
-        if offset < replica.high_watermark:
+        log = state.partition.log
+        offset = truncation_offset(leader, log.local_log, fallback=state.fetch_offset)
+        if offset < log.high_watermark:
             self._on_problem(
                 state.partition,
-                f"The log is truncated to {offset}, below the high watermark "
-                f"{replica.high_watermark}",
+                f"The log is truncated to {offset}, below the high watermark {log.high_watermark}",
             )
         self.truncate(state, offset)
 
     def _on_data(
         self, state: PartitionFetchState, data: FetchResponsePartitionData, now_ms: float
     ) -> None:
-        replica = state.partition.replica
-        if state.fetch_offset != replica.log_end_offset:
-            self._fail(
-                state, f"Offset {state.fetch_offset} is not the end {replica.log_end_offset}"
-            )
+        partition, log = state.partition, state.partition.log.local_log
+        if state.fetch_offset != log.log_end_offset:
+            self._fail(state, f"Offset {state.fetch_offset} is not the end {log.log_end_offset}")
             return
+        records, wall_ms = data.records or b"", self._wall_ms()
         try:
-            last_epoch = replica.append(data.records or b"", leader_epoch=state.leader_epoch)
-            replica.follow_leader(data.high_watermark, data.log_start_offset)
+            last = partition.append_records_to_follower(
+                records, leader_epoch=state.leader_epoch, wall_ms=wall_ms
+            )
+            partition.follow_leader(data.high_watermark, data.log_start_offset, wall_ms=wall_ms)
         except CorruptBatchError as error:
             # The leader may have read while its log changed: the next response may be sound.
-            self._on_problem(state.partition, f"The leader returned corrupt records: {error}")
-            self._states[state.partition.key] = state.at_end_of_log()
-            self._delay((state.partition.key,), now_ms)
+            self._on_problem(partition, f"The leader returned corrupt records: {error}")
+            self._states[partition.key] = state.at_end_of_log()
+            self._delay((partition.key,), now_ms)
         except (StorageError, ProducerError) as error:
             self._fail(state, f"Records cannot be appended: {error}")
         else:
+            last_epoch = None if last is None else last.partition_leader_epoch
             if last_epoch is not None or state.lag is None:
                 self._put_last(state.behind(last_epoch, data.high_watermark))
-            self._lags[state.partition.key] = max(data.high_watermark - replica.log_end_offset, 0)
+            self._lags[partition.key] = max(data.high_watermark - log.log_end_offset, 0)
             # As in Kafka, what replicas in sync get counts too.
             quota = self._quota
-            if quota is not None and quota.is_throttled(state.partition.topic_partition):
-                quota.record(len(data.records or b""), now_ms)
+            if quota is not None and quota.is_throttled(partition.topic_partition):
+                quota.record(len(records), now_ms)
 
     def _fail(self, state: PartitionFetchState, problem: str) -> None:
         self._states.pop(state.partition.key, None)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
-from kvorum.broker.fetcher.follower_replica import PartitionReplica
-from kvorum.broker.fetcher.partition_fetch_state import FetchedPartition
 from kvorum.broker.fetcher.replica_fetcher import Key
 from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import FollowerQuota
@@ -61,14 +59,8 @@ class ReplicaFetcherManager:
                 self._broker, self._leader_endpoint(*place), self._settings, self._quota
             )
             self._threads[place] = thread
-        fetched = FetchedPartition(
-            topic_partition.topic,
-            partition.topic_id,
-            topic_partition.partition,
-            PartitionReplica(partition, self._broker.runtime.wall_ms),
-        )
-        self._of_partition[fetched.key] = place
-        thread.add(fetched, partition.leader_epoch)
+        self._of_partition[partition.key] = place
+        thread.add(partition, partition.leader_epoch)
 
     def remove_fetcher_for_partition(self, key: Key) -> None:
         """Fetch a partition no longer, if it is fetched."""

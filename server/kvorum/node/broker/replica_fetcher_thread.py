@@ -7,8 +7,8 @@ from typing import Protocol
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.out_of_range import OffsetSearch
-from kvorum.broker.fetcher.partition_fetch_state import FetchedPartition
 from kvorum.broker.fetcher.replica_fetcher import Key, ReplicaFetcher
+from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import FollowerQuota
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.coroutines import Signal, Wait
@@ -66,7 +66,7 @@ class ReplicaFetcherThread:
         self._broker = broker
         self._leader = leader
         self._settings = settings
-        self._fetcher = ReplicaFetcher(settings, _report, quota)
+        self._fetcher = ReplicaFetcher(settings, _report, broker.runtime.wall_ms, quota)
         self._added = Signal(broker.runtime)
         self._complaint = ""
         self._task = broker.run(self._run())
@@ -86,7 +86,7 @@ class ReplicaFetcherThread:
         """How many partitions wait for another leader epoch after an error."""
         return len(self._fetcher.failed)
 
-    def add(self, partition: FetchedPartition, leader_epoch: int) -> None:
+    def add(self, partition: Partition, leader_epoch: int) -> None:
         """Fetch a partition from the next request on."""
         self._fetcher.add(partition, leader_epoch)
         self._added.set()
@@ -151,12 +151,12 @@ class ReplicaFetcherThread:
             _log.warning(LogEvent("A leader cannot be fetched from", error=error))
 
 
-def _report(partition: FetchedPartition, problem: str) -> None:
+def _report(partition: Partition, problem: str) -> None:
     _log.warning(
         LogEvent(
             "A replica has a problem",
-            topic=partition.topic,
-            partition=partition.index,
+            topic=partition.topic_partition.topic,
+            partition=partition.topic_partition.partition,
             problem=problem,
         )
     )

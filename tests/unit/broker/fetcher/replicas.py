@@ -9,9 +9,7 @@ from tests.support.faulty_files import FaultyFiles
 from tests.unit.storage.topic_logs import PARTITION, TOPIC_ID, flush, managed, sent, values_in
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
-from kvorum.broker.fetcher.follower_replica import PartitionReplica
 from kvorum.broker.fetcher.out_of_range import EARLIEST, OffsetSearch
-from kvorum.broker.fetcher.partition_fetch_state import FetchedPartition
 from kvorum.broker.fetcher.replica_fetcher import Fetch, ReplicaFetcher
 from kvorum.broker.partition import Partition, PartitionContext
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
@@ -71,6 +69,7 @@ class Replica:
         self.fetcher = ReplicaFetcher(
             FetcherSettings(broker_id, backoff_ms=BACKOFF_MS),
             lambda _, problem: self.problems.append(problem),
+            lambda: WALL_MS,
         )
 
     def throttle(self, quota: FollowerQuota) -> None:
@@ -78,18 +77,13 @@ class Replica:
         self.fetcher = ReplicaFetcher(
             FetcherSettings(self.id, backoff_ms=BACKOFF_MS),
             lambda _, problem: self.problems.append(problem),
+            lambda: WALL_MS,
             quota,
         )
 
     @property
     def epoch(self) -> int:
         return self.world.controller.image.cluster.brokers[self.id].epoch
-
-    @property
-    def fetched(self) -> FetchedPartition:
-        """The replica as its fetcher has it."""
-        followed = PartitionReplica(self.partition, lambda: WALL_MS)
-        return FetchedPartition(PARTITION.topic, TOPIC_ID, 0, followed)
 
     @property
     def values(self) -> list[bytes | None]:
@@ -204,7 +198,7 @@ class Replicas:
                 )
             elif replica.partition.make_follower(registration):
                 replica.fetcher.remove(KEY)
-                replica.fetcher.add(replica.fetched, self.leader_epoch)
+                replica.fetcher.add(replica.partition, self.leader_epoch)
 
     def copy(self, leader_id: int, *followers: int) -> None:
         """Let followers fetch until they have everything and know that it is committed."""

@@ -49,7 +49,7 @@ def test_a_new_epoch_begins_with_what_the_log_has_then(world: Replicas) -> None:
     one.write(b"a", b"b")
     two.fetch_from(one)
     two.partition.log.truncate_to(1, now_ms=NOW_MS)
-    two.fetcher.add(two.fetched, world.leader_epoch + 1)
+    two.fetcher.add(two.partition, world.leader_epoch + 1)
     (topic,) = two.ask().request.topics
     assert topic.partitions[0].fetch_offset == 1
 
@@ -473,15 +473,14 @@ def test_what_was_appended_before_a_corrupt_batch_is_not_fetched_again(
     one, two, _ = world.all.values()
     one.write(b"a")
     fetch = two.ask()
-    replica = fetch.asked[KEY].partition.replica
-    append = replica.append
+    append = two.partition.append_records_to_follower
 
-    def fail(records: bytes | memoryview, *, leader_epoch: int) -> int | None:
-        append(records, leader_epoch=leader_epoch)
+    def fail(records: bytes | memoryview, *, leader_epoch: int, wall_ms: int) -> None:
+        append(records, leader_epoch=leader_epoch, wall_ms=wall_ms)
         raise CorruptBatchError("record batch", "no marker")
 
     with monkeypatch.context() as patched:
-        patched.setattr(replica, "append", fail)
+        patched.setattr(two.partition, "append_records_to_follower", fail)
         two.take(fetch, one.serve(fetch.request), one)
     one.write(b"b")
     world.now_ms += BACKOFF_MS
