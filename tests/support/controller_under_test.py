@@ -54,6 +54,20 @@ def directory_of(broker_id: int, number: int = 0) -> bytes:
     return bytes([0xD0 + number, *bytes(14), broker_id])
 
 
+@dataclass(frozen=True)
+class RegisteredBroker:
+    """A broker of a controller's cluster, which knows the metadata at once."""
+
+    controller: ControllerUnderTest
+    id: int
+
+    def epoch(self) -> int:
+        return self.controller.image.cluster.brokers[self.id].epoch
+
+    def image(self) -> MetadataImage:
+        return self.controller.image
+
+
 @dataclass
 class ControllerUnderTest:
     """The pending image, the offset of the next record, and everything written so far."""

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
-from kvorum.broker.partition_leader.leader import LeaderSettings, PartitionLeader
+from kvorum.broker.partition_leader.leader import LocalBroker, PartitionLeader
 from kvorum.broker.partition_leader.outcomes import Accepted, Answer
 from kvorum.broker.partition_leader.partition_state import (
     CommittedPartitionState,
@@ -20,7 +20,6 @@ from kvorum.broker.partition_leader.partition_state import (
 )
 from kvorum.broker.partition_leader.replica_state import FollowerFetch, ReplicaProgress
 from kvorum.broker.partition_stats import PartitionStats
-from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.storage.log.append_origin import AppendOrigin
@@ -49,23 +48,6 @@ class IsolationLevel(Enum):
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
-
-
-class PartitionContext(NamedTuple):
-    """What a partition knows of its broker: the id, the epoch, and the cluster as of now.
-
-    `alter_partition` passes a change of the ISR on to the controller; `flush_log` has finished
-    segments made durable, without waiting for it; `lag_max_ms` is ``replica.lag.time.max.ms``.
-    `stats` are what all partitions count.
-    """
-
-    broker_id: int
-    broker_epoch: Callable[[], int]
-    cluster: Callable[[], ClusterImage]
-    alter_partition: Callable[[IsrProposal], None]
-    flush_log: Callable[[UnifiedLog], None]
-    lag_max_ms: float
-    stats: PartitionStats
 
 
 class EpochEndOffset(NamedTuple):
@@ -99,14 +81,28 @@ class Partition:
         topic_partition: TopicPartition,
         topic_id: bytes,
         log: UnifiedLog,
-        context: PartitionContext,
+        broker: LocalBroker,
+        *,
+        alter_partition: Callable[[IsrProposal], None],
+        flush_log: Callable[[UnifiedLog], None],
+        lag_max_ms: float,
+        stats: PartitionStats,
     ) -> None:
+        """`alter_partition` passes a change of the ISR on to the controller.
+
+        `flush_log` has finished segments made durable, without waiting for it. `lag_max_ms` is
+        ``replica.lag.time.max.ms``. `stats` are what all partitions count.
+        """
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
         self.future_log: UnifiedLog | None = None
         """The log in the directory that the replica moves to; None while it stays (KIP-113)."""
-        self._context = context
+        self._broker = broker
+        self._alter_partition = alter_partition
+        self._flush_log = flush_log
+        self._lag_max_ms = lag_max_ms
+        self._stats = stats
         self._leader: PartitionLeader | None = None
         self._leader_epoch = NO_EPOCH
         self._is_closed = False
@@ -152,7 +148,7 @@ class Partition:
     @property
     def leader_id_if_local(self) -> int | None:
         """The id of this broker, if it leads the partition."""
-        return None if self._leader is None else self._context.broker_id
+        return None if self._leader is None else self._broker.id
 
     def in_sync_followers(self) -> Iterator[tuple[int, ReplicaProgress]]:
         """Return the followers in the ISR with their progress; none where this broker follows."""
@@ -164,17 +160,12 @@ class Partition:
         """Lead the partition, or go on leading it, as the metadata log has it."""
         leader = self._leader
         if leader is None:
-            settings = LeaderSettings(
-                broker_id=self._context.broker_id,
+            leader = PartitionLeader(
+                self._broker,
                 topic_id=self.topic_id,
                 partition_index=self.topic_partition.partition,
-                lag_max_ms=self._context.lag_max_ms,
+                lag_max_ms=self._lag_max_ms,
                 min_insync_replicas=min_insync_replicas,
-            )
-            leader = PartitionLeader(
-                settings,
-                broker_epoch=self._context.broker_epoch,
-                cluster=self._context.cluster,
                 high_watermark=self.log.high_watermark,
             )
         if registration.leader_epoch > self._leader_epoch:
@@ -239,7 +230,7 @@ class Partition:
             transaction=transaction,
             inspected=inspected,
         )
-        self._context.stats.topics.on_append(
+        self._stats.topics.on_append(
             self.topic_partition.topic,
             size_bytes=batch.size,
             message_count=info.last_offset - info.first_offset + 1,
@@ -294,7 +285,7 @@ class Partition:
         Raises CorruptBatchError, or StorageError.
         """
         last = self.log.append_as_follower(records, leader_epoch=leader_epoch, now_ms=wall_ms)
-        self._context.stats.topics.replication_bytes_in += len(records)
+        self._stats.topics.replication_bytes_in += len(records)
         self._flush_finished_segments()
         return last
 
@@ -309,7 +300,7 @@ class Partition:
         assert future is not None
         last = future.append_as_follower(records, leader_epoch=self._leader_epoch, now_ms=wall_ms)
         if future.local_log.has_unflushed_segments:
-            self._context.flush_log(future)
+            self._flush_log(future)
         return last
 
     def update_future_replica(self, *, wall_ms: int) -> None:
@@ -330,7 +321,7 @@ class Partition:
 
     def _flush_finished_segments(self) -> None:
         if self.log.local_log.has_unflushed_segments:
-            self._context.flush_log(self.log)
+            self._flush_log(self.log)
 
     def follow_leader(self, high_watermark: int, log_start_offset: int, *, wall_ms: int) -> None:
         """Take over the leader's high watermark, as far as this log goes, and its log's start."""
@@ -448,7 +439,7 @@ class Partition:
             self._propose(again)
 
     def _count_answer(self, leader: PartitionLeader, proposal: IsrProposal, answer: Answer) -> None:
-        state, stats = leader.state, self._context.stats
+        state, stats = leader.state, self._stats
         if isinstance(state, CommittedPartitionState) or state.proposal is not proposal:
             return
         if not isinstance(answer, Accepted):
@@ -460,7 +451,7 @@ class Partition:
 
     def _propose(self, proposal: IsrProposal | None) -> None:
         if proposal is not None:
-            self._context.alter_partition(proposal)
+            self._alter_partition(proposal)
 
     def bytes_available(
         self, offset: int, max_bytes: int, *, isolation: IsolationLevel | None, wanted: int

@@ -225,7 +225,7 @@ MUTANTS = (
         edits=(
             Edit(
                 within="PartitionLeader.on_fetch",
-                old="is_of_past_incarnation(self._cluster(), fetch.broker_id, fetch.broker_epoch)",
+                old="is_of_past_incarnation(self._cluster, fetch.broker_id, fetch.broker_epoch)",
                 new="False",
             ),
         ),

@@ -11,17 +11,17 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeVar, cast
 
 from immutables import Map
+from tests.support.controller_under_test import RegisteredBroker, started_cluster
 from tests.support.faulty_files import FaultyFiles
 from tests.support.waiting import PATIENCE_S, wait_for_event
 from tests.unit.storage.topic_logs import flush, managed
 
-from kvorum.broker.partition import Partition, PartitionContext
+from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_stats import PartitionStats
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.records import decode_record
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
-from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.partitions import Partitions
@@ -134,6 +134,7 @@ class Coordinated:
         files.make_directory(Path("/d"))
         self.logs = managed([LogDirectory(Path("/d"), DIRECTORY, files, was_clean=True)])
         self.proposals: list[IsrProposal] = []
+        self.broker = RegisteredBroker(started_cluster(), ME)
         self.partitions = [self._partition(index) for index in range(self.partition_count)]
         self.registration = PartitionRegistration(
             (ME, FOLLOWER), (DIRECTORY, DIRECTORY), (ME,), leader=ME
@@ -149,10 +150,16 @@ class Coordinated:
     def _partition(self, index: int) -> Partition:
         where = TopicPartition(OFFSETS, index)
         log = self.logs.get_or_create_log(where, OFFSETS_ID, directory_id=None, now_ms=0)
-        context = PartitionContext(
-            ME, lambda: 1, ClusterImage, self.proposals.append, flush, LAG_MAX_MS, PartitionStats()
+        return Partition(
+            where,
+            OFFSETS_ID,
+            log,
+            self.broker,
+            alter_partition=self.proposals.append,
+            flush_log=flush,
+            lag_max_ms=LAG_MAX_MS,
+            stats=PartitionStats(),
         )
-        return Partition(where, OFFSETS_ID, log, context)
 
     # What the service asks of the replica manager.
 

@@ -7,8 +7,8 @@ an `IsrProposal`. The owner passes proposals to an `AlterPartitionManager`, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import Protocol
 
 from kvorum.broker.partition_leader.eligibility import (
     EPOCH_UNKNOWN,
@@ -30,45 +30,55 @@ from kvorum.broker.partition_leader.replica_state import (
     unheard_of,
 )
 from kvorum.metadata.cluster_image import ClusterImage
+from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import RECOVERED, PartitionRegistration
 from kvorum.wire.error_codes import ErrorCode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderSettings:
-    """The partition, its leader, and the settings of its ISR (``replica.lag.time.max.ms``).
+class LocalBroker(Protocol):
+    """The broker that has the replica; its epoch and its image change in the meantime."""
 
-    `min_insync_replicas` is the topic's setting; a partition with fewer replicas needs all of them.
-    """
+    @property
+    def id(self) -> int:
+        """The id of the broker."""
+        ...
 
-    broker_id: int
-    topic_id: bytes
-    partition_index: int
-    lag_max_ms: float = 30_000
-    min_insync_replicas: int = 1
+    def epoch(self) -> int:
+        """Return the epoch of its registration."""
+        ...
+
+    def image(self) -> MetadataImage:
+        """Return the metadata as it knows them now."""
+        ...
 
 
 class PartitionLeader:
     """One partition while this broker leads it, from one leader epoch to the next.
 
     The owner creates an object whenever the broker becomes leader, and discards it when the broker
-    becomes follower. Every method that can move the high watermark does so itself. `broker_epoch`
-    and `cluster` are called whenever they are needed, since both change in the meantime.
+    becomes follower. Every method that can move the high watermark does so itself.
     """
 
     def __init__(
         self,
-        settings: LeaderSettings,
+        broker: LocalBroker,
         *,
-        broker_epoch: Callable[[], int],
-        cluster: Callable[[], ClusterImage],
+        topic_id: bytes,
+        partition_index: int,
+        lag_max_ms: float,
+        min_insync_replicas: int,
         high_watermark: int,
     ) -> None:
-        """Begin with the high watermark that the replica knows."""
-        self._settings = settings
-        self._broker_epoch = broker_epoch
-        self._cluster = cluster
-        self._min_insync_replicas = settings.min_insync_replicas
+        """Begin with the high watermark that the replica knows.
+
+        `lag_max_ms` is ``replica.lag.time.max.ms``. `min_insync_replicas` is the topic's setting; a
+        partition with fewer replicas needs all of them.
+        """
+        self._broker = broker
+        self._topic_id = topic_id
+        self._partition_index = partition_index
+        self._lag_max_ms = lag_max_ms
+        self._min_insync_replicas = min_insync_replicas
         self._followers: dict[int, ReplicaProgress] = {}
         self.epoch_start_offset = 0
         """Where the log ended when this leader epoch began."""
@@ -142,7 +152,7 @@ class PartitionLeader:
 
     def low_watermark(self, log_start_offset: int) -> int:
         """Return the lowest log start of this leader and of the followers that are alive."""
-        brokers = self._cluster().brokers
+        brokers = self._cluster.brokers
         starts = [
             progress.log_start_offset
             for follower, progress in self._followers.items()
@@ -174,7 +184,7 @@ class PartitionLeader:
         The caller must know that the follower's log agrees with the leader's up to the offset.
         """
         self.check_fetch(fetch)
-        if is_of_past_incarnation(self._cluster(), fetch.broker_id, fetch.broker_epoch):
+        if is_of_past_incarnation(self._cluster, fetch.broker_id, fetch.broker_epoch):
             raise LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         before = self._followers[fetch.broker_id]
         self._followers[fetch.broker_id] = before.after_fetch(
@@ -195,7 +205,7 @@ class PartitionLeader:
             return None
         lagging = frozenset(
             member
-            for member in state.members - {self._settings.broker_id}
+            for member in state.members - {self._broker.id}
             if not self._is_caught_up(member, now_ms)
         )
         if not lagging:
@@ -240,7 +250,7 @@ class PartitionLeader:
         )
 
     def _follow_assignment(self, partition: PartitionRegistration) -> None:
-        followers = [one for one in partition.replicas if one != self._settings.broker_id]
+        followers = [one for one in partition.replicas if one != self._broker.id]
         self._followers = {
             follower: self._followers.get(follower, ReplicaProgress()) for follower in followers
         }
@@ -260,8 +270,8 @@ class PartitionLeader:
 
     def _proposal(self, state: CommittedPartitionState, members: frozenset[int]) -> IsrProposal:
         return IsrProposal(
-            topic_id=self._settings.topic_id,
-            partition_index=self._settings.partition_index,
+            topic_id=self._topic_id,
+            partition_index=self._partition_index,
             leader_epoch=self.leader_epoch,
             partition_epoch=self.partition_epoch,
             isr=tuple((member, self._epoch_of(member)) for member in sorted(members)),
@@ -269,8 +279,8 @@ class PartitionLeader:
         )
 
     def _epoch_of(self, member: int) -> int:
-        if member == self._settings.broker_id:
-            return self._broker_epoch()
+        if member == self._broker.id:
+            return self._broker.epoch()
         progress = self._followers.get(member)
         # A member that has not fetched yet has no known epoch: the partition epoch must suffice.
         if progress is None or progress.broker_epoch is None:
@@ -308,8 +318,12 @@ class PartitionLeader:
         return progress is not None and progress.is_caught_up(
             leader_end_offset=self.log_end_offset,
             now_ms=now_ms,
-            lag_max_ms=self._settings.lag_max_ms,
+            lag_max_ms=self._lag_max_ms,
         )
 
+    @property
+    def _cluster(self) -> ClusterImage:
+        return self._broker.image().cluster
+
     def _may_join(self, follower: int) -> bool:
-        return may_join_isr(self._cluster(), follower, self._followers[follower].broker_epoch)
+        return may_join_isr(self._cluster, follower, self._followers[follower].broker_epoch)

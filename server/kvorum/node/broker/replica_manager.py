@@ -12,12 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kvorum.broker.local_replica_changes import (
-    LocalReplicaChanges,
-    PartitionInfo,
-    local_changes,
-)
-from kvorum.broker.partition import Partition, PartitionContext
+from kvorum.broker.local_replica_changes import LocalReplicaChanges, PartitionInfo, local_changes
+from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import Answer
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_stats import PartitionStats
@@ -72,15 +68,6 @@ class ReplicaManager:
         self._lag_ms_max = lag_ms_max
         self._alter_partition = DefaultAlterPartitionManager(
             broker, alter_partition_channel, self._on_altered
-        )
-        self._context = PartitionContext(
-            broker.id,
-            broker.epoch,
-            lambda: broker.image().cluster,
-            self._alter_partition.submit,
-            logs.flush,
-            lag_ms_max,
-            self.stats,
         )
         self._partitions: dict[tuple[bytes, int], Partition] = {}
         self._isr_expiration: Task[None] | None = None
@@ -215,8 +202,16 @@ class ReplicaManager:
             if isinstance(log, TooManyOpenFilesError):
                 self.refused[info.key] = log
             else:
-                partition = Partition(info.topic_partition, info.topic_id, log, self._context)
-                self._partitions[info.key] = partition
+                self._partitions[info.key] = Partition(
+                    info.topic_partition,
+                    info.topic_id,
+                    log,
+                    self._broker,
+                    alter_partition=self._alter_partition.submit,
+                    flush_log=logs.flush,
+                    lag_max_ms=self._lag_ms_max,
+                    stats=self.stats,
+                )
 
     def _lead(self, info: PartitionInfo, image: MetadataImage) -> None:
         self.fetchers.remove_fetcher_for_partition(info.key)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.controller_under_test import started_cluster
+from tests.support.controller_under_test import RegisteredBroker, started_cluster
 from tests.support.faulty_files import FaultyFiles
 from tests.unit.storage.topic_logs import PARTITION, TOPIC_ID, flush, managed, sent, values_in
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.out_of_range import EARLIEST, OffsetSearch
 from kvorum.broker.fetcher.replica_fetcher import Fetch, ReplicaFetcher
-from kvorum.broker.partition import Partition, PartitionContext
+from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
@@ -55,16 +55,17 @@ class Replica:
         log = self.manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=None, now_ms=WALL_MS)
         self.proposals: list[IsrProposal] = []
         self.stats = PartitionStats()
-        context = PartitionContext(
-            broker_id,
-            lambda: self.epoch,
-            lambda: world.controller.image.cluster,
-            self.proposals.append,
-            flush,
-            LAG_MAX_MS,
-            self.stats,
+        self.broker = RegisteredBroker(world.controller, broker_id)
+        self.partition = Partition(
+            PARTITION,
+            TOPIC_ID,
+            log,
+            self.broker,
+            alter_partition=self.proposals.append,
+            flush_log=flush,
+            lag_max_ms=LAG_MAX_MS,
+            stats=self.stats,
         )
-        self.partition = Partition(PARTITION, TOPIC_ID, log, context)
         self.problems: list[str] = []
         self.fetcher = ReplicaFetcher(
             FetcherSettings(broker_id, backoff_ms=BACKOFF_MS),
@@ -80,10 +81,6 @@ class Replica:
             lambda: WALL_MS,
             quota,
         )
-
-    @property
-    def epoch(self) -> int:
-        return self.world.controller.image.cluster.brokers[self.id].epoch
 
     @property
     def values(self) -> list[bytes | None]:
@@ -102,7 +99,9 @@ class Replica:
 
     def ask(self) -> Fetch:
         """Return the next fetch."""
-        fetch = self.fetcher.fetch(self.world.now_ms, version=VERSION, broker_epoch=self.epoch)
+        fetch = self.fetcher.fetch(
+            self.world.now_ms, version=VERSION, broker_epoch=self.broker.epoch()
+        )
         assert fetch is not None
         return fetch
 

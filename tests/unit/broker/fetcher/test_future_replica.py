@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.controller_under_test import started_cluster
+from tests.support.controller_under_test import RegisteredBroker, started_cluster
 from tests.support.faulty_files import FaultyFiles
 from tests.unit.broker.fetcher.replicas import WALL_MS
 from tests.unit.storage.topic_logs import (
@@ -18,7 +18,7 @@ from tests.unit.storage.topic_logs import (
 )
 
 from kvorum.broker.fetcher.future_replica import FutureReplica
-from kvorum.broker.partition import Partition, PartitionContext
+from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_stats import PartitionStats
 from kvorum.metadata.partition import PartitionRegistration
@@ -46,16 +46,16 @@ class Moving:
         )
         self.controller = started_cluster()
         proposals: list[IsrProposal] = []
-        context = PartitionContext(
-            1,
-            lambda: -1,
-            lambda: self.controller.image.cluster,
-            proposals.append,
-            flush,
-            30_000.0,
-            PartitionStats(),
+        self.partition = Partition(
+            PARTITION,
+            TOPIC_ID,
+            log,
+            RegisteredBroker(self.controller, 1),
+            alter_partition=proposals.append,
+            flush_log=flush,
+            lag_max_ms=30_000,
+            stats=PartitionStats(),
         )
-        self.partition = Partition(PARTITION, TOPIC_ID, log, context)
         self.lead(0)
         self.manager.prefer(PARTITION, directories[1])
         self.partition.future_log = self.manager.create_future_log(

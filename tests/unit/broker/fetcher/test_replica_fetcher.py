@@ -360,7 +360,7 @@ def test_a_fetch_of_an_earlier_incarnation_gets_nothing(world: Replicas) -> None
     one, two, _ = world.all.values()
     one.write(b"a")
     fetch = two.ask()
-    fetch.request.replica_state.replica_epoch = two.epoch - 1
+    fetch.request.replica_state.replica_epoch = two.broker.epoch() - 1
     data = data_of(one.serve(fetch.request))
     assert (data.error_code, data.records) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, b"")
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tests.support.controller_under_test import ControllerUnderTest, started_cluster
+from tests.support.controller_under_test import (
+    ControllerUnderTest,
+    RegisteredBroker,
+    started_cluster,
+)
 
-from kvorum.broker.partition_leader.leader import LeaderSettings, PartitionLeader
+from kvorum.broker.partition_leader.leader import PartitionLeader
 from kvorum.broker.partition_leader.outcomes import Accepted, Answer
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
@@ -37,15 +41,11 @@ class Leading:
 
     def __post_init__(self) -> None:
         self.leader = PartitionLeader(
-            LeaderSettings(
-                broker_id=1,
-                topic_id=TOPIC_ID,
-                partition_index=0,
-                lag_max_ms=LAG_MAX_MS,
-                min_insync_replicas=self.min_insync,
-            ),
-            broker_epoch=lambda: self.epoch(1),
-            cluster=lambda: self.controller.image.cluster,
+            RegisteredBroker(self.controller, 1),
+            topic_id=TOPIC_ID,
+            partition_index=0,
+            lag_max_ms=LAG_MAX_MS,
+            min_insync_replicas=self.min_insync,
             high_watermark=self.high_watermark,
         )
         assert self.lead()
