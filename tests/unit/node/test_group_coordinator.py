@@ -81,7 +81,7 @@ async def test_a_broker_that_does_not_lead_is_no_coordinator() -> None:
     node.lose(leader_epoch=0)
     assert await node.commit(1) is ErrorCode.NOT_COORDINATOR
     assert node.states() == {}
-    node.service.close()
+    node.service.runtime.close()
     assert node.code_of_listing() is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 

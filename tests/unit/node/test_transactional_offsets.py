@@ -133,5 +133,5 @@ async def test_a_broker_that_is_no_coordinator_ends_no_transaction() -> None:
     node.register(leader_epoch=0)
     assert await node.end_transaction() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     await node.loaded()
-    node.service.close()
+    node.service.runtime.close()
     assert await node.end_transaction() is ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -92,7 +92,7 @@ async def _find(
         return _transactional(key, request, broker)
     if not access.allows_on_group(AclOperation.DESCRIBE, key):
         raise RequestError.with_default_message(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    node = _leader(broker.groups.partition_for(key), request, broker)
+    node = _leader(broker.groups.runtime.partition_for(key), request, broker)
     if node.node_id == broker.config.node_id:
         # The logs of a new topic take a moment. Until then a group's requests are refused here
         # (NOT_COORDINATOR), after which some clients wait for seconds.

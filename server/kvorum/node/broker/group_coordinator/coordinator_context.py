@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import TypeAlias, TypeVar
@@ -18,8 +17,7 @@ from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.effects import Effects, Timeout
 from kvorum.groups.errors import GroupRecordError
 from kvorum.groups.offsets.store import DeletedTopic
-from kvorum.groups.record_batches import CoordinatorBatch, record_batches
-from kvorum.groups.results import CoordinatorResult
+from kvorum.groups.results import Append, CoordinatorResult
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.broker.group_coordinator.coordinator_loader import (
@@ -39,8 +37,6 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
-from kvorum.wire.records import Compression
-from kvorum.wire.records.batch import batch_at
 
 Response = TypeVar("Response")
 WriteOperation: TypeAlias = Callable[[GroupCoordinatorShard, int], CoordinatorResult[Response]]
@@ -59,35 +55,30 @@ class CoordinatorState(Enum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorEnvironment:
-    """What all contexts of a broker share."""
-
-    runtime: Runtime
-    new_shard: Callable[[], GroupCoordinatorShard]
-    commit_timeout_ms: int
-    compression: Compression
-
-
 class CoordinatorContext:
     """Drives the shard of one partition while this broker leads it."""
 
     def __init__(
-        self, partition: Partition, environment: CoordinatorEnvironment, *, leader_epoch: int
+        self,
+        partition: Partition,
+        leader_epoch: int,
+        new_shard: Callable[[], GroupCoordinatorShard],
+        runtime: Runtime,
+        *,
+        writer: CoordinatorPartitionWriter,
+        deferred: DeferredEventQueue,
     ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.state = CoordinatorState.LOADING
-        self._environment = environment
-        self._runtime = environment.runtime
-        self._shard = environment.new_shard()
-        self._timer = CoordinatorTimer(self._runtime, self._on_timer)
-        self._deferred = DeferredEventQueue(
-            self._runtime, environment.commit_timeout_ms, self._on_late
-        )
+        self._new_shard = new_shard
+        self._shard = new_shard()
+        self._runtime = runtime
+        self._writer = writer
+        self._deferred = deferred
+        self._timer = CoordinatorTimer(runtime, self._on_timer)
         self._loader: CoordinatorLoader | None = None
         self._deleted_topics: list[DeletedTopic] = []
-        self._writer = CoordinatorPartitionWriter(partition, environment.runtime)
 
     @property
     def active_shard(self) -> GroupCoordinatorShard | None:
@@ -97,7 +88,7 @@ class CoordinatorContext:
     def load(self) -> None:
         """Begin to load the shard."""
         self.state = CoordinatorState.LOADING
-        self._shard = self._environment.new_shard()
+        self._shard = self._new_shard()
         self._loader = CoordinatorLoader(
             self._shard, self.partition, self._runtime, self._on_loaded
         )
@@ -134,8 +125,9 @@ class CoordinatorContext:
         if result.error is not None:
             raise result.error
         self._append(result, now_ms, transaction)
-        offset = shard.state.timeline.written_offset
-        self._defer(DeferredEvent(offset, result.response, result.append, then))
+        if result.append is not None:
+            then = partial(self._end_append, result.append, then)
+        self._defer(DeferredEvent(shard.state.timeline.written_offset, result.response, then))
 
     def complete_transaction(self, marker: TransactionMarker, then: Then[None]) -> None:
         """Write a marker; call back when it is committed: its offsets are visible then.
@@ -152,13 +144,13 @@ class CoordinatorContext:
             raise
         shard.replay_end_transaction_marker(marker.producer_id, is_commit=marker.is_commit)
         shard.written(offset + 1)
-        self._defer(DeferredEvent(offset + 1, None, None, then))
+        self._defer(DeferredEvent(offset + 1, None, then))
 
     def _defer(self, event: DeferredEvent) -> None:
         """Complete an event when the high watermark has reached it, at once if it has."""
         self._on_high_watermark()
         if self._shard.state.timeline.committed_offset >= event.offset:
-            self._complete(event)
+            event.complete()
         else:
             self._deferred.add(event)
 
@@ -195,10 +187,8 @@ class CoordinatorContext:
 
     def _release(self) -> None:
         """End timers and all that waits, as a coordinator that is none any more."""
-        now_ms = self._runtime.wall_ms()
-        for event in self._deferred.take_all():
-            self._fail_event(event, ErrorCode.NOT_COORDINATOR)
-        self._apply(self._shard.on_unloaded(now_ms))
+        self._deferred.fail_all(ErrorCode.NOT_COORDINATOR)
+        self._apply(self._shard.on_unloaded(self._runtime.wall_ms()))
         self._timer.cancel_all()
 
     def _demand_active(self) -> None:
@@ -217,17 +207,16 @@ class CoordinatorContext:
         self, result: CoordinatorResult[Response], now_ms: int, transaction: TransactionWrite
     ) -> None:
         """Append the records of a result; take it back if the log refuses them."""
-        shard = self._shard
+        shard, producer_id = self._shard, transaction.producer.producer_id
+        offset = shard.state.timeline.written_offset
         try:
-            for batch in record_batches(
-                result.records,
-                is_atomic=result.is_atomic,
-                now_ms=now_ms,
-                size_max=self.partition.log.config.max_message_bytes,
-                compression=self._environment.compression,
-                producer=transaction.producer,
+            for records in self._writer.append_records(
+                result.records, now_ms, transaction, is_atomic=result.is_atomic, offset=offset
             ):
-                self._append_batch(batch, now_ms, transaction, must_replay=result.replay_records)
+                for index, record in enumerate(records if result.replay_records else ()):
+                    shard.replay(offset + index, producer_id, record, now_ms)
+                offset += len(records)
+                shard.written(offset)
         except RequestError as error:
             shard.revert(shard.state.timeline.written_offset)
             if result.append is not None:
@@ -235,25 +224,6 @@ class CoordinatorContext:
             if isinstance(error, ForeignRecordsError):
                 self._reload()
             raise
-
-    def _append_batch(
-        self,
-        batch: CoordinatorBatch,
-        now_ms: int,
-        transaction: TransactionWrite,
-        *,
-        must_replay: bool,
-    ) -> None:
-        shard = self._shard
-        data = batch_at(memoryview(batch.data), 0)
-        assert data is not None
-        first_offset = shard.state.timeline.written_offset
-        self._writer.append(data, now_ms, transaction.append, offset=first_offset)
-        if must_replay:
-            producer_id = transaction.producer.producer_id
-            for index, record in enumerate(batch.records):
-                shard.replay(first_offset + index, producer_id, record, now_ms)
-        shard.written(first_offset + len(batch.records))
 
     def _reload(self) -> None:
         where = str(self.partition.topic_partition)
@@ -280,24 +250,21 @@ class CoordinatorContext:
         offset = min(self.partition.log.high_watermark, timeline.written_offset)
         if offset > timeline.committed_offset:
             self._shard.committed(offset)
-        for event in self._deferred.take_up_to(offset):
-            self._complete(event)
+        self._deferred.complete_up_to(offset)
 
-    def _complete(self, event: DeferredEvent) -> None:
-        if event.append is not None:
-            now_ms = self._runtime.wall_ms()
-            self._apply(self._shard.append_completed(event.append, now_ms))
-        event.complete()
-
-    def _on_late(self, event: DeferredEvent) -> None:
-        if not event.is_over:
-            self._fail_event(event, ErrorCode.REQUEST_TIMED_OUT)
-
-    def _fail_event(self, event: DeferredEvent, code: ErrorCode) -> None:
-        if event.append is not None:
-            now_ms = self._runtime.wall_ms()
-            self._apply(self._shard.append_failed(event.append, code, now_ms))
-        event.fail(code)
+    def _end_append(
+        self,
+        append: Append,
+        then: Then[Response | None],
+        result: Response | RequestError | None,
+    ) -> None:
+        """Report the end of an append to the shard, then call the one who waits."""
+        shard, now_ms = self._shard, self._runtime.wall_ms()
+        if isinstance(result, RequestError):
+            self._apply(shard.append_failed(append, result.code, now_ms))
+        else:
+            self._apply(shard.append_completed(append, now_ms))
+        then(result)
 
     def _on_timer(self, timeout: Timeout) -> None:
         self._write_unasked(lambda shard, now_ms: shard.on_timeout(timeout, now_ms))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
-from kvorum.groups.record_batches import NO_TRANSACTION, TransactionProducer
+from kvorum.groups.record_batches import NO_TRANSACTION, TransactionProducer, record_batches
+from kvorum.groups.records import CoordinatorRecord
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.event_loop import Runtime
 from kvorum.storage.errors import StorageError
@@ -17,7 +19,8 @@ from kvorum.storage.log.verification_state import NO_TRANSACTION as NOTHING_VERI
 from kvorum.storage.log.verification_state import TransactionAppend
 from kvorum.storage.topic_log.log_validator import RecordValidationError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.records import RecordBatch
+from kvorum.wire.records import Compression, RecordBatch
+from kvorum.wire.records.batch import batch_at
 
 LEADER_ONLY: Final = 1
 """The high watermark is waited for, so that an append itself asks for no other replica."""
@@ -45,10 +48,38 @@ class ForeignRecordsError(RequestError):
 class CoordinatorPartitionWriter:
     """Appends to one partition; `is_writing` is True meanwhile."""
 
-    def __init__(self, partition: Partition, runtime: Runtime) -> None:
+    def __init__(self, partition: Partition, runtime: Runtime, compression: Compression) -> None:
         self._partition = partition
         self._runtime = runtime
+        self._compression = compression
         self.is_writing = False
+
+    def append_records(
+        self,
+        records: Sequence[CoordinatorRecord],
+        now_ms: int,
+        transaction: TransactionWrite,
+        *,
+        is_atomic: bool,
+        offset: int,
+    ) -> Iterator[tuple[CoordinatorRecord, ...]]:
+        """Append records batch by batch, the first one at `offset`; yield those of each batch.
+
+        See `append` and `record_batches`.
+        """
+        for batch in record_batches(
+            records,
+            is_atomic=is_atomic,
+            now_ms=now_ms,
+            size_max=self._partition.log.config.max_message_bytes,
+            compression=self._compression,
+            producer=transaction.producer,
+        ):
+            data = batch_at(memoryview(batch.data), 0)
+            assert data is not None
+            self.append(data, now_ms, transaction.append, offset=offset)
+            offset += len(batch.records)
+            yield batch.records
 
     def append(
         self, batch: RecordBatch, now_ms: int, transaction: TransactionAppend, *, offset: int

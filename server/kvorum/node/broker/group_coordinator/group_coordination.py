@@ -37,25 +37,25 @@ class GroupCoordination:
         if self._made is None:
             self._made = self._make()
             if self._image is not None:
-                self._made.on_image(MetadataImage(), self._image)
+                self._made.runtime.on_image(MetadataImage(), self._image)
             if self._is_closed:
-                self._made.close()
+                self._made.runtime.close()
         return self._made
 
     def active_shards(self) -> Iterator[GroupCoordinatorShard]:
         """Yield the shards that are loaded; to be read only."""
         if self._made is not None:
-            yield from self._made.active_shards()
+            yield from self._made.runtime.active_shards()
 
     def close(self) -> None:
         """Answer all who wait, and coordinate no more."""
         self._is_closed = True
         if self._made is not None:
-            self._made.close()
+            self._made.runtime.close()
 
     def _on_image(self, before: MetadataImage, after: MetadataImage) -> None:
         self._image = after
         if self._made is not None:
-            self._made.on_image(before, after)
+            self._made.runtime.on_image(before, after)
         elif after.topics.by_name(GROUP_METADATA_TOPIC) is not None:
             _ = self.service
