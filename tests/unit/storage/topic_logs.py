@@ -46,10 +46,11 @@ def managed(
     directories: list[LogDirectory],
     hosted: Callable[[TopicPartition], bytes | None] = lambda _: None,
     assigned: Callable[[TopicPartition], bytes | None] = lambda _: None,
+    config: TopicLogConfig = CONFIG,
 ) -> LogManager:
     """Return a manager that has loaded the logs of the partitions that are hosted."""
     manager = LogManager(
-        LogManagerSettings(delete_delay_ms=50), config_of=lambda _topic: CONFIG, random=Random(1)
+        LogManagerSettings(delete_delay_ms=50), config_of=lambda _topic: config, random=Random(1)
     )
     manager.startup(directories, hosted, now_ms=NOW_MS, assigned=assigned)
     return manager

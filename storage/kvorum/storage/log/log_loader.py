@@ -63,6 +63,8 @@ class LoadedLog:
     log: PartitionLog
     torn_tail: TornTail | None
     recovered_segments: tuple[Path, ...]
+    recovered_from: int | None
+    """The base offset of the first segment that was read; None where that was not needed."""
     removed_files: tuple[str, ...]
 
 
@@ -98,7 +100,8 @@ def load_partition_log(
         loader.close()
         raise
     recovered = tuple(segment.path for segment in loader.recovered)
-    return LoadedLog(log, loader.torn_tail, recovered, (*removed, *find_leftovers(names)))
+    first = loader.recovered[0].base_offset if loader.recovered else None
+    return LoadedLog(log, loader.torn_tail, recovered, first, (*removed, *find_leftovers(names)))
 
 
 class _Loader:
@@ -240,6 +243,11 @@ class _Loader:
         start_offset = max(self._checkpoint.log_start_offset, self._segments[0].base_offset)
         end_offset = self._segments[-1].end_offset
         self._store_epochs(start_offset, end_offset)
+        # A power cut may have left the state of producers behind the records that it lost.
+        producer_snapshots.tidy(
+            keep=frozenset(segment.base_offset for segment in self._segments),
+            end_offset=end_offset,
+        )
         segments = SegmentList(
             self._directory,
             self._segments,

@@ -26,6 +26,7 @@ from kvorum.storage.log.producer_state import (
     CompletedTransaction,
     ProducerState,
 )
+from kvorum.storage.log.segment import Segment
 from kvorum.storage.log.transaction_index import AbortedTransaction, find_aborted
 from kvorum.storage.log.verification_state import NO_TRANSACTION, TransactionAppend
 from kvorum.storage.topic_log.log_validator import (
@@ -265,12 +266,13 @@ class UnifiedLog:
         self.local_log.append(batch.data, now_ms=now_ms)
         self.producers.update(batch, change)
         if change.ended is not None:
-            self._complete(change.ended)
+            self._index_aborted(change.ended, self.local_log.segments[-1])
+            self.producers.complete(change.ended)
 
-    def _complete(self, ended: CompletedTransaction) -> None:
-        """Note the end of a transaction; readers have to know of one that was aborted."""
+    def _index_aborted(self, ended: CompletedTransaction, segment: Segment) -> None:
+        """Note the end of a transaction in the segment of its marker, where it was aborted."""
         if ended.is_aborted:
-            self.local_log.segments[-1].transaction_index.append(
+            segment.transaction_index.append(
                 AbortedTransaction(
                     producer_id=ended.producer_id,
                     first_offset=ended.first_offset,
@@ -278,7 +280,6 @@ class UnifiedLog:
                     last_stable_offset=self.producers.last_stable_offset(ended),
                 )
             )
-        self.producers.complete(ended)
 
     def read_range(self, offset: int, max_bytes: int, *, end_offset: int) -> FetchDataInfo:
         """Return records from the batch that holds `offset` on, as a range of their file.
@@ -327,25 +328,40 @@ class UnifiedLog:
                 offset = batch.next_offset
                 yield batch
 
-    def load_producers(self, *, now_ms: int) -> None:
+    def load_producers(self, *, now_ms: int, recovered_from: int | None = None) -> None:
         """Begin with the newest stored state of the producers, and take in the batches behind it.
 
-        After a clean shutdown there are none, and the log is not read.
+        After a clean shutdown there are none, and the log is not read. The segments from
+        `recovered_from` on were open when a process ended: of their aborted transactions more or
+        less may be on the disk than of their records, so these are indexed again.
         """
-        producers = self.producers
-        start, end = self.local_log.log_start_offset, self.local_log.log_end_offset
-        latest = self._snapshots.latest(start_offset=start, end_offset=end)
+        producers, log = self.producers, self.local_log
+        start, end = log.log_start_offset, log.log_end_offset
+        again = [
+            segment
+            for segment in log.segments
+            if recovered_from is not None and segment.base_offset >= recovered_from
+        ]
+        for segment in again:
+            segment.transaction_index.reset()
+        latest = self._snapshots.latest(
+            start_offset=start, end_offset=again[0].base_offset if again else end
+        )
         if latest is None:
             producers.restore({}, start, now_ms=now_ms)
         else:
             producers.restore(latest.entries, latest.offset, now_ms=now_ms)
-        begin = max(producers.end_offset, self.local_log.log_start_offset)
-        for batch in self._batches(begin, self.local_log.log_end_offset):
+        for batch in self._batches(max(producers.end_offset, start), end):
             if not isinstance(batch, LegacyMessage) and batch.has_producer_id:
                 ended = producers.append(batch, AppendOrigin.REPLICATION)
                 if ended is not None:
+                    for segment in again:
+                        if segment.base_offset <= ended.last_offset < segment.end_offset:
+                            self._index_aborted(ended, segment)
                     producers.complete(ended)
-        producers.end_offset = self.local_log.log_end_offset
+        producers.end_offset = end
+        for segment in again:
+            segment.transaction_index.sync()
 
     def delete_records(self, offset: int, *, now_ms: int) -> None:
         """Move the log's start up to `offset`; nothing happens where it is there already.

@@ -1,7 +1,8 @@
 """Open the log of a topic's partition, with the state of its producers (Kafka's UnifiedLog.create).
 
 The producers' state is the newest stored one, and what the log has behind that. After a clean
-shutdown that is nothing, and the log is not read.
+shutdown that is nothing, and the log is not read. After another end the aborted transactions of the
+segments that had to be read are taken from their records.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def load_unified_log(
     try:
         if not has_metadata:
             write_partition_metadata(directory, files, topic_id=place.topic_id)
-        log.load_producers(now_ms=now_ms)
+        log.load_producers(now_ms=now_ms, recovered_from=loaded.recovered_from)
     except BaseException:
         log.local_log.abandon()
         raise
