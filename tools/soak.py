@@ -133,7 +133,7 @@ def kill_storm(divisor: int, *brokers: str) -> list[Command]:
     seed = secrets.randbelow(2**40)
     words = [*MODULE, "tests.interop.kill_storm", "--minutes", str(STORM_MINUTES / divisor)]
     words += ["--seed", str(seed), *brokers]
-    return [Command(words=words, figures=r"^\d+ kills; .*|^\S+Error: .*", seed=seed)]
+    return [Command(words=words, figures=r"^\d+ kills\b.*|^\S+Error: .*", seed=seed)]
 
 
 def mutation(divisor: int) -> list[Command]:
@@ -183,6 +183,7 @@ PARTS: Final[Parts] = MappingProxyType(
         "kill-storm-ours": lambda divisor: kill_storm(divisor, "--ours", "11,12,13"),
         "kill-storm-mixed": lambda divisor: kill_storm(divisor, "--ours", "11,12"),
         "kill-storm-older": lambda divisor: kill_storm(divisor, "--ours", "11,12", "--older"),
+        "kill-storm-disks": lambda divisor: kill_storm(divisor, "--disks"),
         "mutation": mutation,
         "models": models,
         "growth": growth,

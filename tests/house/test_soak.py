@@ -93,7 +93,7 @@ seed 1 failed: P38 (a new leader has everything that was committed): partition 0
 1 seeds of brokers, 1 failed
 """
 STORM = """\
-3 kills; 18,493 records acknowledged: 0 lost, 0 doubled, 0 reordered; 9 partitions taken over
+3 kills, 2 full disks; 18,493 records acknowledged: 0 lost, 0 doubled, 0 reordered; 9 taken over
 """
 LEDGER = """\
 KAFKA-19047: tests/unit/controller/test_broker_lifecycle.py::test_a_new_incarnation (20.0 s)

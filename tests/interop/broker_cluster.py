@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from confluent_kafka import KafkaException
+from tests.interop import troubled_disks
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import ClusterView, PartitionView
 from tests.support.kafka.java import Java
@@ -61,7 +62,10 @@ class OlderBrokers:
 
 
 class BrokerCluster:
-    """Controllers and some brokers, of which those in `ours` are kvorum's."""
+    """Controllers and some brokers, of which those in `ours` are kvorum's.
+
+    With `has_troubled_disks` the disks of those are slow, and can be made full.
+    """
 
     def __init__(
         self,
@@ -75,6 +79,7 @@ class BrokerCluster:
         controllers: int = 3,
         settings: Mapping[str, str] = MappingProxyType({}),
         older: OlderBrokers | None = None,
+        has_troubled_disks: bool = False,
     ) -> None:
         self.tools = tools
         self._format_options = () if older is None else ("--release-version", older.release_version)
@@ -92,7 +97,10 @@ class BrokerCluster:
                 **{key: value.format(node_id=node_id) for key, value in settings.items()},
             }
             runs_on = None if node_id in ours else runtime
-            self.brokers[node_id] = Node(place, own, node_id=node_id, java=runs_on)
+            broker = Node(place, own, node_id=node_id, java=runs_on)
+            if has_troubled_disks and runs_on is None:
+                broker.process.command = troubled_disks.server_command(broker.properties)
+            self.brokers[node_id] = broker
 
     @property
     def servers(self) -> str:
@@ -152,14 +160,14 @@ class BrokerCluster:
         return wait_for(look, f"just {node_ids} are unfenced", otherwise=self._logs)
 
     def wait_for_partitions(
-        self, topic: str, *, leaders: set[int], isr: set[int]
+        self, topic: str, *, leaders: set[int], isr: set[int] | None = None
     ) -> dict[int, PartitionView]:
-        """Wait until every partition has one of these leaders, and exactly these in its ISR."""
+        """Wait until every partition has one of these leaders, and this ISR if it is given."""
 
         def look() -> dict[int, PartitionView] | None:
             found = self.partitions(topic)
             for partition in found.values():
-                if partition.leader not in leaders or set(partition.isr) != isr:
+                if partition.leader not in leaders or isr not in (None, set(partition.isr)):
                     return None
             return found or None
 

@@ -1,7 +1,8 @@
 """Brokers that are killed at random, beneath idempotent producers and a group of consumers.
 
 `python -m tests.interop.kill_storm --minutes 10 --ours 11,12` does for long, and with some real
-brokers if wanted, what the tests do for a short while.
+brokers if wanted, what the tests do for a short while. With `--disks` the disks of ours are slow,
+and full now and then.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Final
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
 from tests.interop.committing_group import CommittingGroup
 from tests.interop.replicated_records import Flaws, Writer, flaws_of
+from tests.interop.troubled_disks import full_mark
 from tests.support.kafka.fetch_jars import (
     JARS_ROOT,
     OLDER_BROKER,
@@ -43,6 +45,7 @@ THREE_REPLICAS: Final = {
     "offsets.topic.replication.factor": "3",
     "min.insync.replicas": "2",
 }
+NO_SPACE: Final = "No space left on device"
 _PAUSE_S: Final = (1.0, 6.0)
 _DOWN_S: Final = (0.2, 2.0)
 
@@ -52,6 +55,7 @@ class StormFigures:
     """Count what happened in a storm, and the flaws of all logs together after it."""
 
     kills: int
+    full_disks: int
     acknowledged: int
     flaws: Flaws
     commits: int
@@ -60,7 +64,8 @@ class StormFigures:
 
     def __str__(self) -> str:
         return (
-            f"{self.kills} kills; {self.acknowledged:,} records acknowledged: "
+            f"{self.kills} kills, {self.full_disks} full disks; "
+            f"{self.acknowledged:,} records acknowledged: "
             f"{self.flaws.lost} lost, {self.flaws.doubled} doubled, "
             f"{self.flaws.reordered} reordered; {self.takeovers} partitions taken over, "
             f"{self.commits} commits acknowledged, {self.read_again:,} records read again"
@@ -76,6 +81,7 @@ def stormy_cluster(
     tools: ToolRunner,
     ours: Collection[int],
     older: OlderBrokers | None = None,
+    has_troubled_disks: bool = False,
 ) -> Generator[BrokerCluster]:
     """Run three brokers, of which `ours` are kvorum's, on one controller; they have the topic."""
     made = BrokerCluster(
@@ -88,6 +94,7 @@ def stormy_cluster(
         controllers=1,
         settings=THREE_REPLICAS,
         older=older,
+        has_troubled_disks=has_troubled_disks,
     )
     with made.running() as cluster:
         cluster.wait_for_brokers(*EVERYBODY)
@@ -100,14 +107,20 @@ def stormy_cluster(
 
 
 def storm(
-    cluster: BrokerCluster, random: Random, *, seconds: float, kills_min: int
+    cluster: BrokerCluster,
+    random: Random,
+    *,
+    seconds: float,
+    blows_min: int,
+    fills_disks: bool = False,
 ) -> StormFigures:
     """Kill brokers for so long and so often, then count what was lost, doubled or reordered.
 
-    The group has to read and commit everything, and may lose no commit. The cluster has the topic,
-    and nothing in it yet.
+    With `fills_disks` every other blow is a full disk, and every other of those is that of a
+    leader. The group has to read and commit everything, and may lose no commit. The cluster has
+    the topic, and nothing in it yet.
     """
-    kills = 0
+    kills = full_disks = 0
     with CommittingGroup(cluster.servers, TOPIC, GROUP, members=MEMBERS) as group:
         with ExitStack() as stack:
             writers = [
@@ -117,9 +130,14 @@ def storm(
             for writer in writers:
                 writer.wait_for_acknowledged(100)
             end = time.monotonic() + seconds
-            while time.monotonic() < end or kills < kills_min:
-                _kill_one(cluster, random)
-                kills += 1
+            while time.monotonic() < end or kills + full_disks < blows_min:
+                time.sleep(random.uniform(*_PAUSE_S))
+                if fills_disks and full_disks < kills:
+                    _fill_a_disk(cluster, random, of_leader=full_disks % 2 == 0)
+                    full_disks += 1
+                else:
+                    _kill_one(cluster, random)
+                    kills += 1
             cluster.wait_for_brokers(*EVERYBODY)
             for writer in writers:
                 writer.wait_for_acknowledged(100)
@@ -129,6 +147,7 @@ def storm(
     assert group.lost_commits == [], group.lost_commits[:10]
     return StormFigures(
         kills=kills,
+        full_disks=full_disks,
         acknowledged=sum(len(writer.acknowledged) for writer in writers),
         flaws=flaws,
         commits=group.commits,
@@ -139,10 +158,37 @@ def storm(
 
 def _kill_one(cluster: BrokerCluster, random: Random) -> None:
     """The next is killed whether or not this one has caught up by then."""
-    time.sleep(random.uniform(*_PAUSE_S))
     victim = cluster.brokers[random.choice(sorted(EVERYBODY))]
     victim.kill()
     time.sleep(random.uniform(*_DOWN_S))
+    victim.start()
+
+
+def _fill_a_disk(cluster: BrokerCluster, random: Random, *, of_leader: bool) -> None:
+    """Fill a disk that has a replica until its broker says so, and start that when there is room.
+
+    Without the directory of its metadata log it ends; without the other it goes on until then.
+    """
+    partition = random.randrange(PARTITIONS)
+    if of_leader:
+        found = cluster.wait_for_partitions(TOPIC, leaders=set(EVERYBODY))
+        victim = cluster.brokers[found[partition].leader]
+    else:
+        victim = cluster.brokers[random.choice(sorted(EVERYBODY))]
+    (replica,) = victim.folder.glob(f"*/{TOPIC}-{partition}")
+    directory = replica.parent
+    mark = full_mark(directory)
+    mark.touch()
+    try:
+        victim.process.wait_for_line(NO_SPACE)
+        if directory == victim.data:
+            ended = victim.process.wait()
+            assert ended.exit_code == 1, ended.last_line
+            assert NO_SPACE in ended.last_line
+        time.sleep(random.uniform(*_DOWN_S))
+    finally:
+        mark.unlink()
+    random.choice((victim.kill, victim.stop))()
     victim.start()
 
 
@@ -151,6 +197,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--ours", default="11,12,13", help="which of 11, 12, 13 are kvorum's")
     parser.add_argument("--older", action="store_true", help="the real ones are of 3.9.1")
+    parser.add_argument("--disks", action="store_true", help="slow disks, now and then full")
     parser.add_argument("--controllers", choices=("kvorum", "kafka"), default="kvorum")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -168,10 +215,15 @@ def main() -> None:
             tools=tools,
             ours=ours,
             older=older if arguments.older else None,
+            has_troubled_disks=arguments.disks,
         ) as cluster,
     ):
         figures = storm(
-            cluster, Random(arguments.seed), seconds=arguments.minutes * 60, kills_min=1
+            cluster,
+            Random(arguments.seed),
+            seconds=arguments.minutes * 60,
+            blows_min=2,
+            fills_disks=arguments.disks,
         )
     sys.stdout.write(f"{figures}\n")
     if figures.flaws != Flaws():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 import pytest
 from tests.interop.broker_cluster import OlderBrokers
@@ -13,6 +13,7 @@ from tests.interop.kill_storm import (
     EVERYBODY,
     OLDER_VERSION,
     PARTITIONS,
+    StormFigures,
     storm,
     stormy_cluster,
 )
@@ -23,35 +24,73 @@ from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 
 KILLS: Final = 5
+BLOWS_WITH_DISKS: Final = 6
 OURS_BESIDE_ANOTHER: Final = frozenset({11, 12})
-StormIn = Callable[[Collection[int], OlderBrokers | None], None]
+
+
+class StormIn(Protocol):
+    """Has a storm pass over a cluster."""
+
+    def __call__(
+        self,
+        ours: Collection[int],
+        *,
+        blows_min: int = KILLS,
+        older: OlderBrokers | None = None,
+        has_troubled_disks: bool = False,
+    ) -> StormFigures: ...
 
 
 @pytest.fixture
 def storm_in(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> StormIn:
     """Return what has a storm pass over a cluster of which so many brokers are ours."""
 
-    def pass_over(ours: Collection[int], older: OlderBrokers | None) -> None:
+    def pass_over(
+        ours: Collection[int],
+        *,
+        blows_min: int = KILLS,
+        older: OlderBrokers | None = None,
+        has_troubled_disks: bool = False,
+    ) -> StormFigures:
         with stormy_cluster(
-            "kvorum", tmp_path, java=java, tools=kafka_tools, ours=ours, older=older
+            "kvorum",
+            tmp_path,
+            java=java,
+            tools=kafka_tools,
+            ours=ours,
+            older=older,
+            has_troubled_disks=has_troubled_disks,
         ) as cluster:
-            figures = storm(cluster, Random(7), seconds=0, kills_min=KILLS)
+            figures = storm(
+                cluster,
+                Random(7),
+                seconds=0,
+                blows_min=blows_min,
+                fills_disks=has_troubled_disks,
+            )
         assert figures.flaws == Flaws()
-        assert figures.kills == KILLS
+        assert figures.kills + figures.full_disks == blows_min
         assert figures.commits > 0
         assert figures.takeovers >= PARTITIONS
+        return figures
 
     return pass_over
 
 
 @pytest.mark.slow
 def test_ours_lose_double_and_reorder_nothing(storm_in: StormIn) -> None:
-    storm_in(EVERYBODY, None)
+    storm_in(EVERYBODY)
+
+
+@pytest.mark.slow
+def test_ours_on_slow_disks_that_are_full_now_and_then_do_neither(storm_in: StormIn) -> None:
+    figures = storm_in(EVERYBODY, blows_min=BLOWS_WITH_DISKS, has_troubled_disks=True)
+    assert figures.full_disks == BLOWS_WITH_DISKS // 2
 
 
 @pytest.mark.slow
 def test_ours_and_a_real_one_lose_double_and_reorder_nothing(storm_in: StormIn) -> None:
-    storm_in(OURS_BESIDE_ANOTHER, None)
+    storm_in(OURS_BESIDE_ANOTHER)
 
 
 @pytest.mark.slow
@@ -59,7 +98,7 @@ def test_ours_and_one_of_an_older_release_do_neither(
     storm_in: StormIn, java: Java, kafka_jars: JarsOf
 ) -> None:
     older = Java(java.executable, kafka_jars(OLDER_BROKER))
-    storm_in(OURS_BESIDE_ANOTHER, OlderBrokers(older, OLDER_VERSION))
+    storm_in(OURS_BESIDE_ANOTHER, older=OlderBrokers(older, OLDER_VERSION))
 
 
 @pytest.mark.parametrize(
