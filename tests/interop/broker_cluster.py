@@ -10,8 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from confluent_kafka import KafkaException
-from tests.interop import troubled_disks
 from tests.interop.clients.confluent import ConfluentDriver
+from tests.support import troubled_disks
 from tests.support.clients.driver import ClusterView, PartitionView
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner

@@ -22,7 +22,6 @@ from typing import Final
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
 from tests.interop.committing_group import CommittingGroup
 from tests.interop.replicated_records import Flaws, Writer, flaws_of
-from tests.interop.troubled_disks import full_mark
 from tests.support.kafka.fetch_jars import (
     JARS_ROOT,
     OLDER_BROKER,
@@ -32,6 +31,7 @@ from tests.support.kafka.fetch_jars import (
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Kind
+from tests.support.troubled_disks import full_mark
 
 EVERYBODY: Final = frozenset({11, 12, 13})
 PARTITIONS: Final = 3

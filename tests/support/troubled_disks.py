@@ -1,7 +1,7 @@
 """A kvorum server whose disks are slow, and full while a file says so.
 
-`python tests/interop/troubled_disks.py FILE` runs `kvorum server FILE`. Every write and every sync
-of a file takes a while, now and then as long as on a disk that is in trouble. While the file of
+`python tests/support/troubled_disks.py FILE` runs `kvorum server FILE`. Every write and every sync
+of a file takes a while, one every some seconds as long as on a disk in trouble. While the file of
 `full_mark` is there, nothing fits into a log directory any more: of what would make a file longer
 the first half is written, as on a disk that fills up, and then the error of a full disk comes.
 """
@@ -24,8 +24,8 @@ from kvorum.storage.small_files.java_properties import load_java_properties
 
 WRITE_S: Final = (0.0, 0.002)
 SYNC_S: Final = (0.005, 0.050)
-STALL_RATIO: Final = 0.002
 STALL_S: Final = (0.2, 1.0)
+BETWEEN_STALLS_S: Final = (1.0, 10.0)
 
 
 def full_mark(directory: Path) -> Path:
@@ -44,6 +44,7 @@ class TroubledDisks:
     def __init__(self, directories: Sequence[Path]) -> None:
         self._directories = directories
         self._random = Random()
+        self._next_stall_at = 0.0
         self._write_at = RealOpenFile.write_at
         self._sync = RealOpenFile.sync
 
@@ -68,7 +69,10 @@ class TroubledDisks:
             return main(["server", str(properties)])
 
     def _take_time(self, usual_s: tuple[float, float]) -> None:
-        is_stalled = self._random.random() < STALL_RATIO
+        now = time.monotonic()
+        is_stalled = now >= self._next_stall_at
+        if is_stalled:
+            self._next_stall_at = now + self._random.uniform(*BETWEEN_STALLS_S)
         time.sleep(self._random.uniform(*(STALL_S if is_stalled else usual_s)))
 
     def _is_full(self, path: Path) -> bool:
