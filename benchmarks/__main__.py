@@ -34,6 +34,7 @@ PARTS = (
     "spark-cluster",
     "spark-growth",
     "soak",
+    "raft-under-load",
 )
 
 
@@ -60,6 +61,13 @@ def spark_cluster_rows(records: int) -> list[Row]:
     from benchmarks import spark_cluster  # noqa: PLC0415 - as above
 
     return spark_cluster.rows(records=records)
+
+
+def raft_under_load() -> None:
+    """Run the part raft-under-load."""
+    from benchmarks import raft_under_load  # noqa: PLC0415 - as above
+
+    raft_under_load.run()
 
 
 def arguments_of_run() -> argparse.Namespace:
@@ -122,6 +130,9 @@ def main() -> None:
     arguments = arguments_of_run()
     if arguments.part == "soak":
         soak.run(idle_minutes=arguments.idle_minutes, load_minutes=arguments.load_minutes)
+        return
+    if arguments.part == "raft-under-load":
+        raft_under_load()
         return
     measured: dict[str, Callable[[], list[Row]]] = {
         "codec": lambda: codec.message_rows() + codec.batch_rows(),
