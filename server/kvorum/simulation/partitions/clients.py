@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from kvorum.broker.partition import ALL_IN_SYNC
+from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
 from kvorum.simulation.partitions.network import CLIENTS
 from kvorum.simulation.partitions.settings import QUIET_FROM_MS, TOPIC_ID
 from kvorum.simulation.partitions.stored_batches import StoredBatch
@@ -20,6 +21,7 @@ from kvorum.wire.messages.fetch import (
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
     FetchResponse,
+    FetchResponsePartitionData,
 )
 from kvorum.wire.messages.produce import (
     ProduceRequest,
@@ -65,14 +67,25 @@ class Producer(Client):
     `producer_id` is -1 for a producer that is not idempotent: its retries may be written twice.
     """
 
-    def __init__(self, around: Surroundings, index: int, *, acks: int, producer_id: int) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        index: int,
+        *,
+        acks: int,
+        producer_id: int,
+        is_transactional: bool = False,
+    ) -> None:
         super().__init__(around, index)
-        self._acks, self._producer_id = acks, producer_id
-        self._epoch, self._sequence, self._written = 0, 0, 0
+        self.producer_id = producer_id
+        self.epoch = 0
+        self.last_code = 0
+        self.is_waiting = False
+        """Whether there is an answer to wait for."""
+        self._acks, self._is_transactional = acks, is_transactional
+        self._sequence, self._written = 0, 0
         self._batch: RecordBatch | None = None
         self._attempt = 0
-        self._last_code = 0
-        self._is_waiting = False
 
     @property
     def is_idle(self) -> bool:
@@ -82,13 +95,13 @@ class Producer(Client):
     def told(self) -> str:
         """Return where it stands, in words."""
         return (
-            f"producer {self._producer_id} of partition {self.index}, sequence {self._sequence}, "
-            f"attempt {self._attempt}, last answer {self._last_code}"
+            f"producer {self.producer_id} of partition {self.index}, sequence {self._sequence}, "
+            f"attempt {self._attempt}, last answer {self.last_code}"
         )
 
     def step(self) -> None:
         """Send the next batch, or the last one again."""
-        if self._is_waiting:
+        if self.is_waiting:
             return
         if self._batch is None:
             if self.around.now_ms > QUIET_FROM_MS:
@@ -102,13 +115,14 @@ class Producer(Client):
         records: list[RecordData] = []
         for _ in range(self.around.random.randint(1, 3)):
             self._written += 1
-            value = f"{self._producer_id} {self._acks} {self._written}".encode()
+            value = f"{self.producer_id} {self._acks} {self._written}".encode()
             records.append(RecordData(value, None, self.around.wall_ms(), ()))
-        is_idempotent = self._producer_id >= 0
+        is_idempotent = self.producer_id >= 0
         options = BatchOptions(
-            producer_id=self._producer_id,
-            producer_epoch=self._epoch if is_idempotent else -1,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch if is_idempotent else -1,
             base_sequence=self._sequence if is_idempotent else -1,
+            is_transactional=self._is_transactional,
         )
         (batch,) = read_batches(build_batch(records, options))
         return batch
@@ -116,7 +130,7 @@ class Producer(Client):
     def _send(self, leader: int, batch: RecordBatch) -> None:
         self._attempt += 1
         attempt = self._attempt
-        self._is_waiting = self._acks != 0
+        self.is_waiting = self._acks != 0
         data = ProduceRequestPartitionProduceData(self.index, bytes(batch.data))
         request = ProduceRequest(
             acks=self._acks,
@@ -133,7 +147,7 @@ class Producer(Client):
             self._batch = None
 
     def _on_answer(self, batch: RecordBatch, answer: Message | None) -> None:
-        self._is_waiting = False
+        self.is_waiting = False
         if self._acks != ALL_IN_SYNC:
             self._batch = None
             return
@@ -141,21 +155,37 @@ class Producer(Client):
             self.around.ledger.counts["writes without an answer"] += 1
             return
         (one,) = answer.responses[0].partition_responses
-        self._last_code = one.error_code
-        if one.error_code == ErrorCode.NONE:
-            self.around.ledger.acknowledge(self.index, one.base_offset, batch.crc)
+        self.last_code = one.error_code
+        if one.error_code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
+            if one.error_code == ErrorCode.NONE:
+                self.around.ledger.acknowledge(self.index, one.base_offset, batch.crc)
             self._sequence += batch.last_offset_delta + 1
             self._batch = None
-        elif one.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            self._sequence += batch.last_offset_delta + 1
-            self._batch = None
+            self.on_appended()
         elif one.error_code in _LOST_SEQUENCES and self.around.ledger.is_exempt(self.index):
-            # What came before is lost: the producer begins anew, as it may (KIP-360).
-            self._epoch, self._sequence, self._batch = self._epoch + 1, 0, None
+            self.on_lost()
+
+    def on_appended(self) -> None:
+        """Note that a batch is written."""
+
+    def on_lost(self) -> None:
+        """Begin again, as a producer may after an unclean election has lost records (KIP-360)."""
+        self.begin_epoch(self.epoch + 1)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Begin with the first sequence of an epoch."""
+        self.epoch, self._sequence, self._batch = epoch, 0, None
+
+    def give_up_batch(self) -> None:
+        """Send the present batch no more, and hear no answer to it."""
+        self._attempt += 1
+        self._batch, self.is_waiting = None, False
 
 
 class Consumer(Client):
     """Reads anywhere in the log, and checks that what it gets is committed."""
+
+    isolation = IsolationLevel.READ_UNCOMMITTED
 
     def __init__(self, around: Surroundings, index: int) -> None:
         super().__init__(around, index)
@@ -177,6 +207,7 @@ class Consumer(Client):
         )
         request = FetchRequest(
             max_bytes=READ_BYTES,
+            isolation_level=self.isolation.value,
             topics=[FetchRequestFetchTopic(topic_id=TOPIC_ID, partitions=[wish])],
         )
         told = self._offset, broker
@@ -194,11 +225,17 @@ class Consumer(Client):
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._offset = 0 if self._offset else self.around.random.randint(0, 500)
             return
-        read = read_batches(memoryview(data.records or b""), is_cut_allowed=True)
+        read = list(read_batches(memoryview(data.records or b""), is_cut_allowed=True))
         batches = [StoredBatch.of(batch) for batch in read]
         self.around.ledger.on_read(self.index, batches, told=told)
+        self.on_batches(data, read, told)
         if batches:
             self._offset = batches[-1].last_offset + 1
+
+    def on_batches(
+        self, data: FetchResponsePartitionData, batches: Sequence[RecordBatch], told: str
+    ) -> None:
+        """Take what was read."""
 
 
 class Deleter(Client):

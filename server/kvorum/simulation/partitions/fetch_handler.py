@@ -27,6 +27,7 @@ from kvorum.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
     FetchResponse,
+    FetchResponseAbortedTransaction,
     FetchResponseEpochEndOffset,
     FetchResponseFetchableTopicResponse,
     FetchResponsePartitionData,
@@ -114,7 +115,7 @@ class FetchHandler:
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=request.max_bytes,
-            isolation=IsolationLevel.READ_UNCOMMITTED,
+            isolation=IsolationLevel(request.isolation_level),
             replica=FetchingReplica(state.replica_id, state.replica_epoch) if is_follower else None,
             is_leader_needed=False,
             now_ms=self._around.now_ms,
@@ -158,6 +159,10 @@ def _answer(fetch: PartitionFetch, result: FetchResult) -> FetchResponsePartitio
         index,
         high_watermark=read.high_watermark,
         log_start_offset=read.log_start_offset,
+        aborted_transactions=[
+            FetchResponseAbortedTransaction(one.producer_id, one.first_offset)
+            for one in read.aborted
+        ],
         # A range of a file, until the response is sent.
         records=cast("bytes", read.records),
     )

@@ -264,7 +264,7 @@ class Ledger:
         following: dict[tuple[int, int], int] = {}
         for batch in batches:
             producer = batch.producer_id, batch.producer_epoch
-            if batch.producer_id < 0:
+            if batch.producer_id < 0 or batch.base_sequence < 0:
                 continue
             if following.get(producer, batch.base_sequence) != batch.base_sequence:
                 raise PropertyViolatedError(

@@ -8,23 +8,33 @@ from typing import Final
 from kvorum.broker.partition import ALL_IN_SYNC, Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.produced_batch import produced_batch
+from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.settings import TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.storage.errors import StorageError
+from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.topic_log.log_validator import RecordValidationError
+from kvorum.storage.topic_log.unified_log import LogAppendInfo
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.produce import (
     ProduceRequest,
-    ProduceRequestPartitionProduceData,
     ProduceResponse,
     ProduceResponsePartitionProduceResponse,
     ProduceResponseTopicProduceResponse,
 )
+from kvorum.wire.messages.write_txn_markers import (
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+    WriteTxnMarkersResponseWritableTxnMarkerPartitionResult,
+    WriteTxnMarkersResponseWritableTxnMarkerResult,
+    WriteTxnMarkersResponseWritableTxnMarkerTopicResult,
+)
 
 VERSION: Final = 12
+MARKER_TIMEOUT_MS: Final = 200
 
 
 class ProduceHandler:
@@ -50,56 +60,104 @@ class ProduceHandler:
                 ProduceResponseTopicProduceResponse(topic_id=TOPIC_ID, partition_responses=[answer])
             ]
         )
-        partition = self._replicas.partition(TOPIC_ID, data.index)
-        if partition is None:
-            answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            reply(response)
-            return
-        end = self._append(partition, data, request.acks, answer)
-        if request.acks == ALL_IN_SYNC and end is not None:
-            self._wait(partition, end, request.timeout_ms, lambda: reply(response), answer)
-        elif request.acks:
-            reply(response)
 
-    def _append(
-        self,
-        partition: Partition,
-        data: ProduceRequestPartitionProduceData,
-        acks: int,
-        answer: ProduceResponsePartitionProduceResponse,
-    ) -> int | None:
-        """Append a batch; return the offset behind it, None where it is refused."""
-        before_end = partition.log.local_log.log_end_offset
-        try:
+        def done(code: ErrorCode) -> None:
+            answer.error_code = code
+            if request.acks:
+                reply(response)
+
+        def append(partition: Partition) -> LogAppendInfo:
+            before_end = partition.log.local_log.log_end_offset
             info = partition.append_records_to_leader(
                 produced_batch(memoryview(data.records or b""), VERSION),
-                required_acks=acks,
+                required_acks=request.acks,
                 wall_ms=self._around.wall_ms(),
                 now_ms=self._around.now_ms,
             )
-        except (RecordValidationError, ProducerError, LeaderRefusesError) as error:
-            answer.error_code = error.code
-            return None
-        except StorageError:
-            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-            return None
-        answer.base_offset = info.first_offset
-        self._note(partition, before_end)
-        return info.last_offset + 1
+            answer.base_offset = info.first_offset
+            is_written = partition.log.local_log.log_end_offset > before_end
+            name = "written batches" if is_written else "duplicates answered"
+            self._around.ledger.counts[name] += 1
+            return info
 
-    def _note(self, partition: Partition, before_end: int) -> None:
-        is_written = partition.log.local_log.log_end_offset > before_end
-        self._around.ledger.counts["written batches" if is_written else "duplicates answered"] += 1
+        is_waiting = request.acks == ALL_IN_SYNC
+        self._append(data.index, append, request.timeout_ms if is_waiting else None, done)
+
+    def mark(self, request: WriteTxnMarkersRequest, reply: Reply) -> None:
+        """Append the one marker of a request."""
+        (wanted,) = request.markers
+        (topic,) = wanted.topics
+        (index,) = topic.partition_indexes
+        marker = TransactionMarker(
+            wanted.producer_id,
+            wanted.producer_epoch,
+            wanted.coordinator_epoch,
+            wanted.transaction_result,
+            wanted.transaction_version,
+        )
+
+        def done(code: ErrorCode) -> None:
+            result = WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(index, code)
+            topic_result = WriteTxnMarkersResponseWritableTxnMarkerTopicResult(topic.name, [result])
+            reply(
+                WriteTxnMarkersResponse(
+                    [
+                        WriteTxnMarkersResponseWritableTxnMarkerResult(
+                            wanted.producer_id, [topic_result]
+                        )
+                    ]
+                )
+            )
+
+        def append(partition: Partition) -> LogAppendInfo:
+            wall_ms = self._around.wall_ms()
+            return partition.append_records_to_leader(
+                marker.batch(wall_ms),
+                required_acks=ALL_IN_SYNC,
+                wall_ms=wall_ms,
+                now_ms=self._around.now_ms,
+                origin=AppendOrigin.COORDINATOR,
+                transaction=marker.append,
+            )
+
+        self._append(index, append, MARKER_TIMEOUT_MS, done)
+
+    def _append(
+        self,
+        index: int,
+        append: Callable[[Partition], LogAppendInfo],
+        timeout_ms: int | None,
+        done: Callable[[ErrorCode], None],
+    ) -> None:
+        """Append to a partition, and call `done` with the code.
+
+        That is at once, or with a `timeout_ms` when the replicas in sync have what was appended.
+        """
+        partition = self._replicas.partition(TOPIC_ID, index)
+        if partition is None:
+            done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        try:
+            info = append(partition)
+        except (RecordValidationError, ProducerError, LeaderRefusesError) as error:
+            done(error.code)
+            return
+        except StorageError:
+            done(ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        if timeout_ms is None:
+            done(ErrorCode.NONE)
+        else:
+            self._wait(partition, info.last_offset + 1, timeout_ms, done)
 
     def _wait(
         self,
         partition: Partition,
         end: int,
         timeout_ms: int,
-        done: Callable[[], None],
-        answer: ProduceResponsePartitionProduceResponse,
+        done: Callable[[ErrorCode], None],
     ) -> None:
-        """Answer once the replicas in sync have what is below `end`, or time is up."""
+        """Call back once the replicas in sync have what is below `end`, or time is up."""
         is_over = False
 
         def look(*, is_last: bool = False) -> None:
@@ -109,8 +167,7 @@ class ProduceHandler:
                 return
             is_over = True
             partition.unwatch(look)
-            answer.error_code = ErrorCode.REQUEST_TIMED_OUT if code is None else code
-            done()
+            done(ErrorCode.REQUEST_TIMED_OUT if code is None else code)
 
         partition.watch(look)
         self._around.events.after(timeout_ms, self._guard(lambda: look(is_last=True)))

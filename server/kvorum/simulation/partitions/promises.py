@@ -29,6 +29,7 @@ OFFSETS_KEPT: Final = Property("P50", "no committed offset is lost or goes back"
 OFFSETS_KNOWN: Final = Property("P51", "an offset is one that was committed")
 ONE_OWNER: Final = Property("P52", "in a generation a partition has one owner")
 SOUND_DISK: Final = Property("P53", "a sound disk ends no broker")
+READS_COMMITTED: Final = Property("P54", "read_committed gives committed transactions alone")
 
 WRITES_END: Final = Property("L10", "in peace every write is acknowledged")
 ALL_IN_SYNC_AGAIN: Final = Property("L11", "in peace everybody is in sync again")
@@ -37,6 +38,7 @@ ALL_COMMITTED: Final = Property("L13", "in peace everything is committed")
 ALL_THE_SAME: Final = Property("L14", "in peace all replicas are the same")
 COMMITS_END: Final = Property("L15", "in peace every commit is acknowledged")
 MEMBERS_SETTLE: Final = Property("L16", "in peace every member has its part")
+TRANSACTIONS_END: Final = Property("L17", "in peace every transaction ends")
 SAFETY: Final = (
     EPOCH_RISES,
     LEADER_IN_ISR,
@@ -58,6 +60,7 @@ SAFETY: Final = (
     OFFSETS_KNOWN,
     ONE_OWNER,
     SOUND_DISK,
+    READS_COMMITTED,
 )
 LIVENESS: Final = (
     WRITES_END,
@@ -67,4 +70,5 @@ LIVENESS: Final = (
     ALL_THE_SAME,
     COMMITS_END,
     MEMBERS_SETTLE,
+    TRANSACTIONS_END,
 )

@@ -33,6 +33,7 @@ from kvorum.wire.messages.list_offsets import (
 )
 from kvorum.wire.messages.offset_fetch import OffsetFetchRequest
 from kvorum.wire.messages.produce import ProduceRequest
+from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from kvorum.wire.primitives import Message
 
 
@@ -59,6 +60,8 @@ class RequestHandler:
                 self._fetches.handle(request, reply)
             case ProduceRequest():
                 self._writes.handle(request, reply)
+            case WriteTxnMarkersRequest():
+                self._writes.mark(request, reply)
             case ListOffsetsRequest():
                 reply(self._list_offsets(request))
             case OffsetFetchRequest():

@@ -35,6 +35,11 @@ from kvorum.simulation.partitions.settings import (
 )
 from kvorum.simulation.partitions.surroundings import Server, Surroundings
 from kvorum.simulation.partitions.topic_creation import first_records
+from kvorum.simulation.partitions.transactions import (
+    CommittedConsumer,
+    TransactionalProducer,
+    TransactionLedger,
+)
 from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
@@ -99,7 +104,7 @@ class PartitionsWorld:
         for node in self.quorum.broker_nodes:
             self.brokers[node.node_id] = Broker(node, around, self._faults.on_crash)
         servers.update(self.brokers)
-        self._producers = [
+        self._producers: list[Producer] = [
             producer
             for index in range(settings.partitions)
             for producer in (
@@ -108,7 +113,16 @@ class PartitionsWorld:
                 Producer(around, index, acks=random.choice((0, LEADER_ONLY)), producer_id=-1),
             )
         ]
-        self._consumers = [Consumer(around, index) for index in range(settings.partitions)]
+        self._transactions = [TransactionLedger() for _ in range(settings.partitions)]
+        self._producers += [
+            TransactionalProducer(around, index, ledger)
+            for index, ledger in enumerate(self._transactions)
+        ]
+        self._consumers = [
+            consumer
+            for index, ledger in enumerate(self._transactions)
+            for consumer in (Consumer(around, index), CommittedConsumer(around, index, ledger))
+        ]
         self._committers = [Committer(around, f"group {number}") for number in range(2)]
         self._members = [Member(around, "readers") for _ in range(random.randint(1, 3))]
         self._deleters = [Deleter(around, index) for index in range(settings.partitions)]
@@ -206,6 +220,9 @@ class PartitionsWorld:
             if len(known) < len(replicas):
                 raise PropertyViolatedError(promises.ALL_READABLE, f"{partition}")
             self.ledger.check_end(index, known)
+            if index < len(self._transactions) and not self.ledger.is_exempt(index):
+                for replica in known:
+                    self._transactions[index].check_end(replica)
 
     def _check_groups(self) -> None:
         for committer in self._committers:
@@ -224,6 +241,8 @@ def run_partitions_seed(seed: int, *, is_traced: bool = False) -> PartitionsResu
         world.run()
     except PropertyViolatedError as error:
         broken, told = error.broken.meaning, str(error)
+    except Exception as error:  # noqa: BLE001 - every end of a seed is reported with its number
+        broken, told = "defect", f"{type(error).__name__}: {error}"
     counts, trace = world.ledger.counts, world.quorum.trace
     trace.say(repr((told, sorted(counts.items()))))
     counts.update({f"controllers: {kind.value}": n for kind, n in world.quorum.faults.items()})

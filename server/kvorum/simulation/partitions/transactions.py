@@ -1,0 +1,192 @@
+"""Transactions of one partition each: who writes and ends them, who reads what they committed.
+
+The coordinator of transactions is the producer itself: each transaction has an epoch of its own,
+and its marker the next one (KIP-890).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
+from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.clients import (
+    REQUEST_TIMEOUT_MS,
+    Consumer,
+    Producer,
+)
+from kvorum.simulation.partitions.ledger import Replica
+from kvorum.simulation.partitions.network import CLIENTS
+from kvorum.simulation.partitions.settings import QUIET_FROM_MS, TOPIC
+from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.fetch import FetchResponsePartitionData
+from kvorum.wire.messages.write_txn_markers import (
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersRequestWritableTxnMarker,
+    WriteTxnMarkersRequestWritableTxnMarkerTopic,
+    WriteTxnMarkersResponse,
+)
+from kvorum.wire.primitives import Message
+from kvorum.wire.records import ControlRecordType, RecordBatch, read_batches
+from kvorum.wire.records.control import decode_control_record
+
+TRANSACTION_VERSION: Final = 2
+COMMITS: Final = 0.7
+GIVES_UP: Final = 0.02
+"""The share of its steps with which a producer aborts what it has no answer for."""
+
+
+class Aborted(NamedTuple):
+    """An aborted transaction, as a fetch or a log tells of it."""
+
+    producer_id: int
+    first_offset: int
+
+
+class TransactionLedger:
+    """How each transaction of a partition was decided to end."""
+
+    def __init__(self) -> None:
+        self._is_commit: dict[tuple[int, int], bool] = {}
+
+    def decide(self, producer_id: int, epoch: int, *, is_commit: bool) -> None:
+        """Note how a transaction is to end, before anybody is told."""
+        self._is_commit[producer_id, epoch] = is_commit
+
+    def check(
+        self, batches: Iterable[RecordBatch], aborted: Sequence[Aborted], *, told: str
+    ) -> None:
+        """Check that a reader who leaves out what is aborted keeps what was committed, and no more.
+
+        The batches and the aborted transactions are those of one range of the log, in order.
+        """
+        waiting = sorted(aborted, key=lambda one: one.first_offset)
+        left_out: set[int] = set()
+        for batch in batches:
+            while waiting and waiting[0].first_offset <= batch.last_offset:
+                left_out.add(waiting.pop(0).producer_id)
+            if batch.is_control:
+                marker = decode_control_record(next(batch.records()))
+                if marker.type is ControlRecordType.ABORT:
+                    left_out.discard(batch.producer_id)
+            elif batch.is_transactional:
+                is_read = batch.producer_id not in left_out
+                is_commit = self._is_commit.get((batch.producer_id, batch.producer_epoch))
+                if is_read is not is_commit:
+                    what = f"producer {batch.producer_id} at {batch.base_offset}"
+                    text = f"{what}: committed {is_commit}, read {is_read}; {aborted}; {told}"
+                    raise PropertyViolatedError(promises.READS_COMMITTED, text)
+
+    def check_end(self, replica: Replica) -> None:
+        """Check a log in which every transaction has ended."""
+        log = replica.log
+        if log.last_stable_offset != log.local_log.log_end_offset:
+            raise PropertyViolatedError(promises.TRANSACTIONS_END, str(replica))
+        start, end = log.local_log.log_start_offset, log.local_log.log_end_offset
+        data = log.local_log.read(start, 1 << 30, end_offset=end)
+        found = log.aborted_transactions(start, end)
+        self.check(
+            read_batches(data),
+            [Aborted(one.producer_id, one.first_offset) for one in found],
+            told=str(replica),
+        )
+
+
+class TransactionalProducer(Producer):
+    """Writes a few batches, then commits or aborts them, and begins again."""
+
+    def __init__(self, around: Surroundings, index: int, transactions: TransactionLedger) -> None:
+        super().__init__(
+            around, index, acks=ALL_IN_SYNC, producer_id=300 + index, is_transactional=True
+        )
+        self._transactions = transactions
+        self._left = 0
+        self._is_open = False
+        self._is_commit: bool | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether its last transaction has ended."""
+        return not self._is_open
+
+    def step(self) -> None:
+        """Go on with a transaction, or begin the next one."""
+        random, is_over = self.around.random, self.around.now_ms > QUIET_FROM_MS
+        if self._is_commit is not None:
+            self._send_marker(is_commit=self._is_commit)
+        elif self._is_open and (is_over or random.random() < GIVES_UP):
+            self._end(is_commit=False)
+        elif self.is_waiting:
+            return
+        elif self._is_open and self._left == 0:
+            self._end(is_commit=random.random() < COMMITS)
+        elif not is_over:
+            if not self._is_open:
+                self._is_open, self._left = True, random.randint(1, 4)
+            super().step()
+
+    def on_appended(self) -> None:
+        """Note that a batch is written."""
+        self._left -= 1
+
+    def on_lost(self) -> None:
+        """Give up the transaction, of which an unclean election has lost a part."""
+        self._end(is_commit=False)
+
+    def _end(self, *, is_commit: bool) -> None:
+        self.give_up_batch()
+        self._transactions.decide(self.producer_id, self.epoch, is_commit=is_commit)
+        self._is_commit = is_commit
+
+    def _send_marker(self, *, is_commit: bool) -> None:
+        leader = self.leader()
+        if leader is None or self.is_waiting:
+            return
+        marker = WriteTxnMarkersRequestWritableTxnMarker(
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch + 1,
+            transaction_result=is_commit,
+            topics=[WriteTxnMarkersRequestWritableTxnMarkerTopic(TOPIC, [self.index])],
+            transaction_version=TRANSACTION_VERSION,
+        )
+        self.is_waiting = True
+        request = WriteTxnMarkersRequest(markers=[marker])
+        self.around.ask(CLIENTS, leader, request, self._on_marker, timeout_ms=REQUEST_TIMEOUT_MS)
+
+    def _on_marker(self, answer: Message | None) -> None:
+        self.is_waiting = False
+        if not isinstance(answer, WriteTxnMarkersResponse):
+            return
+        code = answer.markers[0].topics[0].partitions[0].error_code
+        self.last_code = code
+        if code == ErrorCode.NONE:
+            self.around.ledger.counts["commits" if self._is_commit else "aborts"] += 1
+            self._is_commit, self._is_open = None, False
+            self.begin_epoch(self.epoch + 1)
+
+
+class CommittedConsumer(Consumer):
+    """Reads what transactions have committed (``isolation.level=read_committed``)."""
+
+    isolation = IsolationLevel.READ_COMMITTED
+
+    def __init__(self, around: Surroundings, index: int, transactions: TransactionLedger) -> None:
+        super().__init__(around, index)
+        self._transactions = transactions
+
+    def on_batches(
+        self, data: FetchResponsePartitionData, batches: Sequence[RecordBatch], told: str
+    ) -> None:
+        """Check the transactions that were read."""
+        if self.around.ledger.is_exempt(self.index):
+            return
+        aborted = [
+            Aborted(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()
+        ]
+        self._transactions.check(batches, aborted, told=told)
+        self.around.ledger.counts["read transactions' batches"] += sum(
+            batch.is_transactional for batch in batches
+        )
