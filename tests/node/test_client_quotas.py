@@ -85,7 +85,7 @@ def limit(client: RawClient, key: str, bound: float | None) -> None:
         )
 
 
-def told_quotas(operator: RawClient, client_id: str) -> dict[str, float]:
+def told_quotas(operator: RawClient, client_id: str | None) -> dict[str, float]:
     """Return the quotas of a client id that the broker knows."""
     component = DescribeClientQuotasRequestComponentData("client-id", 0, client_id)
     request = DescribeClientQuotasRequest([component], strict=True)

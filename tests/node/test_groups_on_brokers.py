@@ -25,6 +25,11 @@ from kvorum.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from kvorum.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kvorum.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -43,6 +48,7 @@ OFFSETS = "__consumer_offsets"
 TOPIC = "committed"
 GROUPS = [f"group-{number}" for number in range(8)]
 TOPIC_RESOURCE = 2
+LONGEST_STRING = 32_767
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +163,16 @@ def test_offsets_outlive_a_broker_and_end_with_their_topic(cluster: Cluster) -> 
         controller.ask(request, DeleteTopicsResponse, 5)
     for group, coordinator in places.items():
         wait_for(lambda: committed(coordinator, group) == -1, "it is gone")  # noqa: B023 - called at once
+
+
+def test_a_client_whose_id_leaves_no_room_for_a_members_is_refused(cluster: Cluster) -> None:
+    (place,) = {coordinators(addresses(cluster)[0])[GROUPS[0]]}
+    protocol = JoinGroupRequestProtocol("range", b"")
+    request = JoinGroupRequest(
+        GROUPS[0], 10_000, 10_000, protocol_type="consumer", protocols=[protocol]
+    )
+    with RawClient(place, client_id="x" * LONGEST_STRING) as client:
+        answered = [client.ask(request, JoinGroupResponse, 9) for _ in range(2)]
+    assert {(one.error_code, one.member_id) for one in answered} == {
+        (ErrorCode.UNKNOWN_SERVER_ERROR, "")
+    }

@@ -18,7 +18,9 @@ Response = TypeVar("Response", bound=Message)
 class RawClient:
     """One connection; `address` is ``host:port``, `source_host` the own address if it matters."""
 
-    def __init__(self, address: str, *, source_host: str = "", client_id: str = "raw") -> None:
+    def __init__(
+        self, address: str, *, source_host: str = "", client_id: str | None = "raw"
+    ) -> None:
         host, _, port = address.partition(":")
         # A port that is bound before it connects must have no connection that lingers; tests leave
         # thousands of those.

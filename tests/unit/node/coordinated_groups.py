@@ -301,7 +301,9 @@ class Coordinated:
         )
         return found.topics[0].partitions[0].committed_offset
 
-    async def join(self, *, session_ms: int = 30_000, group: str = "g") -> JoinGroupResponse:
+    async def join(
+        self, *, session_ms: int = 30_000, group: str = "g", client_id: str = CONTEXT.client_id
+    ) -> JoinGroupResponse:
         """Join as a member of its own, as clients of old do, at once."""
         request = JoinGroupRequest(
             group,
@@ -310,7 +312,8 @@ class Coordinated:
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol("range", b"")],
         )
-        return await asked(self.service.join_group, replace(CONTEXT, version=3), request)
+        context = replace(CONTEXT, version=3, client_id=client_id)
+        return await asked(self.service.join_group, context, request)
 
 
 async def code_of(operation: Coroutine[Any, Any, Any]) -> ErrorCode:

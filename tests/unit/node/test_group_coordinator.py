@@ -27,6 +27,7 @@ from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.handlers.group_requests import asked
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import EncodeError
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
 from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMemberIdentity
@@ -337,6 +338,19 @@ async def test_an_assignment_that_cannot_be_written_has_the_group_join_again() -
     request.assignments = [SyncGroupRequestAssignment(member.member_id, b"a")]
     again = await asked(node.service.sync_group, request)
     assert again.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+async def test_an_assignment_with_a_member_whose_id_no_record_can_hold_is_taken_back() -> None:
+    node = Coordinated()
+    await node.lead()
+    member = await node.join(client_id="x" * 32_767)
+    assignment = SyncGroupRequestAssignment(member.member_id, b"a")
+    request = SyncGroupRequest("g", 1, member.member_id, assignments=[assignment])
+    with pytest.raises(EncodeError):
+        await asked(node.service.sync_group, request)
+    again = await asked(node.service.sync_group, request)
+    assert again.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert await node.commit(5, group="h") is ErrorCode.NONE
 
 
 async def test_a_member_that_is_silent_is_removed() -> None:

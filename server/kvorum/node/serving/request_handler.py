@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic, NamedTuple, TypeAlias
 
@@ -28,7 +28,7 @@ from kvorum.node.serving.request_progress import RequestProgress
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.errors import WireError
+from kvorum.wire.errors import EncodeError, WireError
 from kvorum.wire.headers import decode_request_header, encode_response_frame
 from kvorum.wire.messages.api_versions import (
     ApiVersionsResponse,
@@ -101,10 +101,13 @@ class RequestHandler(Generic[Services]):
         if isinstance(response, ForwardedResponse):
             pause_ms = progress.throttle_time_ms = max(pause_ms, response.throttle_time_ms)
             return ResponseFrame((response.frame,), pause_ms, on_sent)
+        try:
+            parts = _encoded(request, response)
+        except EncodeError:
+            # As in Kafka. The id of a group's member, which begins with its client's, may be such.
+            response = _failed(api, request)
+            parts = _encoded(request, response)
         self._metrics.update_errors(api.key, response)
-        parts = encode_answer_parts(
-            response, version=request.version, correlation_id=header.correlation_id
-        )
         own_pause_ms = 0 if api.throttle_time_ms is None else api.throttle_time_ms(response)
         return ResponseFrame(parts, max(pause_ms, own_pause_ms), on_sent)
 
@@ -135,15 +138,7 @@ class RequestHandler(Generic[Services]):
         except (CloseConnectionError, NotControllerError):
             raise
         except Exception:  # noqa: BLE001 - any error is answered
-            _log.exception(
-                "Answering %s (version %d) of %s on %s failed",
-                request.body.NAME,
-                request.version,
-                request.client_host,
-                request.listener,
-            )
-            unknown = RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
-            return api.refuse(request.body, unknown, request.version)
+            return _failed(api, request)
 
     def _api_of(self, request: IncomingRequest[Message]) -> ListenerApi[Services, Message]:
         return self._apis[request.header.request_api_key].load()
@@ -199,3 +194,22 @@ class RequestHandler(Generic[Services]):
             api_keys=[ApiVersionsResponseApiVersion(own.key, own.min_version, own.max_version)],
         )
         return encode_response_frame(response, version=0, correlation_id=header.correlation_id)
+
+
+def _failed(api: ListenerApi[Services, Message], request: IncomingRequest[Message]) -> Message:
+    """Log the error that is being handled, and return the response about it."""
+    _log.exception(
+        "Answering %s (version %d) of %s on %s failed",
+        request.body.NAME,
+        request.version,
+        request.client_host,
+        request.listener,
+    )
+    unknown = RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return api.refuse(request.body, unknown, request.version)
+
+
+def _encoded(request: IncomingRequest[Message], response: Message) -> Sequence[bytes | memoryview]:
+    return encode_answer_parts(
+        response, version=request.version, correlation_id=request.header.correlation_id
+    )

@@ -36,7 +36,7 @@ from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.errors import WireError
+from kvorum.wire.errors import EncodeError, WireError
 
 Response = TypeVar("Response")
 WriteOperation: TypeAlias = Callable[[GroupCoordinatorShard, int], CoordinatorResult[Response]]
@@ -217,10 +217,13 @@ class CoordinatorContext:
                     shard.replay(offset + index, producer_id, record, now_ms)
                 offset += len(records)
                 shard.written(offset)
-        except RequestError as error:
+        except (RequestError, EncodeError) as error:
+            # The id of a member, which begins with its client's, may be too long for a record.
+            unknown = ErrorCode.UNKNOWN_SERVER_ERROR
+            code = error.code if isinstance(error, RequestError) else unknown
             shard.revert(shard.state.timeline.written_offset)
             if result.append is not None:
-                self._apply(shard.append_failed(result.append, error.code, now_ms))
+                self._apply(shard.append_failed(result.append, code, now_ms))
             if isinstance(error, ForeignRecordsError):
                 self._reload()
             raise
