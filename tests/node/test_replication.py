@@ -23,6 +23,7 @@ from tests.support.waiting import wait_for
 
 from kvorum.broker.fetcher.fetch_requests import FIRST_VERSION_WITH_REPLICA_STATE
 from kvorum.node.broker.metadata_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
+from kvorum.node.handlers.fetch import FIRST_VERSION_WITH_LEADERS
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame
@@ -180,9 +181,12 @@ def test_a_follower_reads_what_is_not_committed(cluster: Cluster, topic: str, ve
             ):
                 request = follower_fetch(topic, version=version, broker_id=broker_id, epoch=epoch)
                 request.topics[0].topic_id = topic_id
-                (answered,) = client.ask(request, FetchResponse, version).responses
-                (data,) = answered.partitions
+                response = client.ask(request, FetchResponse, version)
+                (data,) = response.responses[0].partitions
                 assert data.error_code == expected
+                is_told = version >= FIRST_VERSION_WITH_LEADERS and broker_id == 103 and epoch == -1
+                assert data.current_leader.leader_id == (101 if is_told else -1)
+                assert response.node_endpoints == []
                 found = [b"one", b"two"] if expected == ErrorCode.NONE else []
                 assert values(data) == found
     finally:

@@ -212,3 +212,15 @@ def test_offsets_of_unknown_topics_are_refused_and_others_may_be_sent_again(
     # There is no topic of groups yet.
     assert codes.keys() == {(TOPIC, 0)}
     assert codes[TOPIC, 0] in {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+
+
+@pytest.mark.parametrize(("index", "answered_topics"), [(0, 2), (3, 1)])
+def test_a_topic_named_twice_is_answered_twice_unless_something_is_refused(
+    cluster: Cluster, index: int, answered_topics: int
+) -> None:
+    offsets = [TxnOffsetCommitRequestPartition(one, 1) for one in (0, index)]
+    topics = [TxnOffsetCommitRequestTopic(TOPIC, [one]) for one in offsets]
+    request = TxnOffsetCommitRequest("mine", "group", PRODUCER, 0, topics=topics)
+    with RawClient(cluster.bootstrap_servers.split(",")[0]) as client:
+        answered = client.ask(request, TxnOffsetCommitResponse, 5)
+    assert [topic.name for topic in answered.topics] == [TOPIC] * answered_topics

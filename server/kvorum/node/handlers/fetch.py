@@ -100,14 +100,14 @@ async def answer(request: IncomingRequest[FetchRequest], broker: BrokerServices)
         body, version=request.version, names=name_of, now_ms=broker.clock.monotonic_ms()
     )
     responses = await _records(context.topics, request, broker)
+    endpoints = _name_leaders(responses, request, broker)
     if _replica(body) is not None:
-        # What a follower fetches counts for no client.
+        # What a follower fetches counts for no client. As in Kafka, it gets no endpoints.
         request.progress.throttle_time_ms = 0
         response = context.response(responses, now_ms=broker.clock.monotonic_ms())
         record_throttled(response, request.version, broker)
         _count_bytes_out(response, broker.topic_stats, is_follower=True)
         return response
-    endpoints = _name_leaders(responses, request, broker)
     throttle_time_ms = broker.throttling.throttle_fetch(
         request, lambda: context.response_size(responses, version=request.version)
     )

@@ -63,6 +63,9 @@ async def answer(
         response = await asked(broker.groups.commit_transactional_offsets, wanted, transaction)
     except RequestError as error:
         response = _refuse(wanted, error, request.version)
+    if not refused:
+        # As in Kafka, a topic that the request names twice then stays apart.
+        return response
     for topic in response.topics:
         _add(topic, refused)
     return TxnOffsetCommitResponse(topics=list(refused.values()))
