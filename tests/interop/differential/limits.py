@@ -48,11 +48,12 @@ def limits_of(kind: str) -> tuple[Any, ...]:
 
 
 def changed_bodies(
-    kind: type[Struct], body: Mapping[str, Any], version: int
+    kind: type[Struct], body: Mapping[str, Any], version: int, *, has_others: bool = False
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield where the change is, and `body` with one field of it at a limit.
 
-    Fields of arrays are changed in their first element.
+    Fields of arrays are changed in their first element. If `has_others`, also in one that comes
+    after the good one, and there are arrays of very many elements.
     """
     for field in fields_of(kind):
         if not field.is_in(version):
@@ -60,20 +61,29 @@ def changed_bodies(
         name, old = field.json_name, body.get(field.json_name)
         for value in _other_values(kind, field, old, version):
             yield (name,), {**body, name: value}
-        yield from _changed_inside(kind, field, body, version)
+        if has_others and isinstance(old, list) and old and element_class(kind, field.kind):
+            yield (name,), {**body, name: old[:1] * MANY}
+        yield from _changed_inside(kind, field, body, version, has_others=has_others)
 
 
 def _changed_inside(
-    kind: type[Struct], field: FieldFacts, body: Mapping[str, Any], version: int
+    kind: type[Struct],
+    field: FieldFacts,
+    body: Mapping[str, Any],
+    version: int,
+    *,
+    has_others: bool,
 ) -> Iterator[tuple[Path, dict[str, Any]]]:
     name, old = field.json_name, body.get(field.json_name)
     inner = element_class(kind, field.kind)
     if inner is None or not old or isinstance(old, str):
         return
     first = old[0] if field.kind.startswith("[]") else old
-    for path, changed in changed_bodies(inner, first, version):
+    for path, changed in changed_bodies(inner, first, version, has_others=has_others):
         if field.kind.startswith("[]"):
             yield (name, 0, *path), {**body, name: [changed, *old[1:]]}
+            if has_others and len(path) == 1:
+                yield (name, 1, *path), {**body, name: [first, changed]}
         else:
             yield (name, *path), {**body, name: changed}
 

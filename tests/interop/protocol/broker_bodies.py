@@ -55,8 +55,9 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
                 topic=topic,
                 topicId=topic_id,
             ),
-            "forgottenTopicsData": [],
+            "forgottenTopicsData": topics(0, topic=topic, topicId=topic_id),
             "rackId": "",
+            "replicaState": {"replicaId": -1, "replicaEpoch": -1},
         },
         "ListOffsets": {
             "replicaId": -1,
@@ -77,7 +78,7 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
             "topics": topics({"partitionIndex": 0, "offset": 0}, **by_name),
             "timeoutMs": 1000,
         },
-        "FindCoordinator": {"keyType": 0, "coordinatorKeys": [GROUP]},
+        "FindCoordinator": {"key": GROUP, "keyType": 0, "coordinatorKeys": [GROUP]},
         "JoinGroup": {
             "groupId": GROUP,
             "sessionTimeoutMs": 10_000,
@@ -100,6 +101,7 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
         "Heartbeat": {"groupId": GROUP, "generationId": 1, "memberId": MEMBER},
         "LeaveGroup": {
             "groupId": GROUP,
+            "memberId": MEMBER,
             "members": [{"memberId": MEMBER, "groupInstanceId": None, "reason": None}],
         },
         "OffsetCommit": {
@@ -119,6 +121,8 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
             ),
         },
         "OffsetFetch": {
+            "groupId": GROUP,
+            "topics": topics(0, key="partitionIndexes", **by_name),
             "groups": [
                 {
                     "groupId": GROUP,

@@ -1,0 +1,97 @@
+"""A broker that is asked what another one is asked, and its answers without what is its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, cast
+
+from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.differential.sides import NO_ANSWER
+from tests.interop.group_servers import coordinates
+from tests.support.clients.driver import TopicWish
+from tests.support.raw_client import RawClient
+from tests.support.topics import topic_id, wait_until_led
+from tests.support.waiting import PATIENCE_S, wait_for
+
+from kvorum.wire.apis import response_class
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import decode_response_frame
+from kvorum.wire.json_form import Json, to_json
+from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kvorum.wire.primitives import Message
+from kvorum.wire.uuid_text import uuid_to_text
+
+SILENCE_S: Final = 5.0
+"""How long a real broker is silent that never answers, as it does with some requests."""
+_RANDOM_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class AskedBroker:
+    """One of two brokers, with the id that a new topic has there."""
+
+    def __init__(self, address: str, topic: str) -> None:
+        self.address = address
+        # Ours do not make the topic of transactions, and refuse their offsets without it.
+        compacted = {"cleanup.policy": "compact"}
+        wishes = [TopicWish(topic), TopicWish("__transaction_state", configs=compacted)]
+        with ConfluentDriver(address) as driver:
+            assert {done.code for done in driver.create_topics(wishes).values()} == {0}
+        with RawClient(address) as client:
+            wait_until_led(client, topic)
+            self.topic_id = uuid_to_text(topic_id(client, topic))
+            # The first ids of producers have to be fetched from the controller.
+            wait_for(lambda: _gives_producer_ids(client), "producers get ids")
+            # The topic of the groups is created with the first look for a coordinator.
+            wait_for(lambda: coordinates(client), "groups are served")
+
+    def said(
+        self,
+        request: Message,
+        version: int,
+        patience_s: float = PATIENCE_S,
+        *,
+        client_id: str | None = "raw",
+        own: frozenset[str],
+    ) -> Json:
+        """Return the answer without the fields `own`, or that there is none.
+
+        The topic's id and whatever else is random are replaced in it.
+        """
+        key = request.API_KEY
+        assert key is not None
+        try:
+            with RawClient(self.address, client_id=client_id) as client:
+                client.socket.settimeout(patience_s)
+                client.send(request, version)
+                frame = client.read_frame()
+        except OSError:
+            return NO_ANSWER
+        if frame is None:
+            return NO_ANSWER
+        _, response = decode_response_frame(
+            frame, response_class=response_class(key), version=version
+        )
+        return self._common(to_json(response, version), own)
+
+    def _common(self, value: Json, own: frozenset[str]) -> Json:
+        match value:
+            case dict():
+                fields = cast("dict[str, Json]", value)
+                return {
+                    name: "<own>" if name in own else self._common(each, own)
+                    for name, each in fields.items()
+                }
+            case list():
+                # The order of groups and of log directories' topics is that of a hash table.
+                elements = cast("Iterable[Json]", value)
+                return sorted((self._common(each, own) for each in elements), key=str)
+            case str():
+                return "<id>" if value == self.topic_id else _RANDOM_UUID.sub("<uuid>", value)
+            case _:
+                return value
+
+
+def _gives_producer_ids(client: RawClient) -> bool:
+    answer = client.ask(InitProducerIdRequest(None, 1000), InitProducerIdResponse, 4)
+    return answer.error_code == ErrorCode.NONE
