@@ -21,6 +21,7 @@ from kvorum.storage.topic_log.log_validator import (
     TimestampType,
     validate_batch,
 )
+from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import (
@@ -195,7 +196,7 @@ def questions() -> Iterator[Question]:
                 compression=random.choice((None, None, *Compression)),
                 is_compacted=random.random() < 0.3,
             ),
-            Target("topic-0", random.choice((0, 7, 2**40)), random.choice((0, 3))),
+            Target(TopicPartition("topic", 0), random.choice((0, 7, 2**40)), random.choice((0, 3))),
             origin,
             is_damaged_inside=kind > 0.8 and bool(batch_of(data).attributes & COMPRESSION_MASK),
         )
@@ -291,7 +292,7 @@ def test_no_form_of_packed_records_is_stored_that_kafka_cannot_read(
     plain = build_batch([RecordData(b"abc", timestamp=NOW_MS)])
     variants = packed_variants(plain[HEADER_BYTES:])
     rules = RecordRules(2**63 - 1, 2**63 - 1, compression=wanted)
-    target, origin = Target("topic-0", 7, 3), AppendOrigin.CLIENT
+    target, origin = Target(TopicPartition("topic", 0), 7, 3), AppendOrigin.CLIENT
     questions = [
         Question(packed_as(*packed, plain), rules, target, origin, is_damaged_inside=True)
         for packed in variants.values()

@@ -54,12 +54,9 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("node.raft", _NODE_RAFT),
     ("storage.cleaner", _CLEANING),
     ("storage.log.interrupted_swap", _CLEANING),
-    *(
-        (
-            f"storage.topic_log.{module}",
-            ("tests/unit/broker/fetcher", "tests/unit/storage/directory/test_log_manager.py"),
-        )
-        for module in ("unified_log", "replicated_batches")
+    (
+        "storage.topic_log.unified_log",
+        ("tests/unit/broker/fetcher", "tests/unit/storage/directory/test_log_manager.py"),
     ),
     ("storage", ("tests/unit/storage", "tests/unit/broker/fetcher", *_NODE_RAFT)),
     (

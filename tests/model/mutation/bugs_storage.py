@@ -154,7 +154,7 @@ MUTANTS = (
             Edit(
                 within="PartitionLog.flush",
                 old="""
-                    with self._poison.on_failure(spares=TooManyOpenFilesError):
+                    with self.poison.on_failure(spares=TooManyOpenFilesError):
                         self._segments.sync_from(self.recovery_point)
                         self._recovery_point_keeper.write(target, durably=False)
                 """,

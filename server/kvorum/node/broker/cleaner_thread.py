@@ -134,7 +134,7 @@ class CleanerThread:
             )
             # The thread for the disk may take a log away meanwhile.
             for partition, log in tuple(directory.logs.items())
-            if log.config.cleanup.is_compacted and not log.local_log.is_poisoned
+            if log.config.cleanup.is_compacted and not log.local_log.poison.is_there
         }
 
     def _in_owner(self, work: Callable[[], None]) -> None:

@@ -98,7 +98,7 @@ class Broker:
         partition = session.replicas.partition(*self._around.settings.partition_at(place))
         if (
             partition is None
-            or partition.log.local_log.is_poisoned
+            or partition.log.local_log.poison.is_there
             or partition.log.local_log.is_closed
         ):
             return None

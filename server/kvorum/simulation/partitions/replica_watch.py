@@ -54,7 +54,7 @@ class ReplicaWatch:
 
     def _look_at(self, partition: Partition) -> None:
         log = partition.log
-        if log.local_log.is_closed or log.local_log.is_poisoned:
+        if log.local_log.is_closed or log.local_log.poison.is_there:
             return
         known = self._states.get(partition)
         if known is not None and known.is_of(partition):

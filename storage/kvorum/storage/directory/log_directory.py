@@ -226,7 +226,7 @@ class LogDirectory:
         self._is_closing = True
         self.store_high_watermarks()
         logs = self._all_logs().values()
-        is_sound = not any(log.local_log.is_poisoned for log in logs)
+        is_sound = not any(log.local_log.poison.is_there for log in logs)
         with ThreadPoolExecutor(thread_count, thread_name_prefix="kvorum-close-logs") as threads:
             closings = [threads.submit(log.local_log.close) for log in logs]
         # A log that fails has not kept the others open.

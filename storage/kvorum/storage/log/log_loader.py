@@ -18,8 +18,7 @@ from pathlib import Path
 
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.files import FileSystem, disk_errors, list_if_there
-from kvorum.storage.log.batch_checks import continues
-from kvorum.storage.log.batch_header import NO_EPOCH, BatchHeader
+from kvorum.storage.log.batch_header import NO_EPOCH, BatchHeader, continues
 from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.log.interrupted_swap import finish_interrupted_swap
 from kvorum.storage.log.log_config import LogConfig

@@ -28,12 +28,17 @@ from kvorum.storage.errors import (
     InvalidAppendError,
     InvalidTruncationError,
     OffsetOutOfRangeError,
-    StorageError,
     TooManyOpenFilesError,
 )
 from kvorum.storage.files import FileSystem
-from kvorum.storage.log.batch_checks import check_as_written, headers_that_continue
-from kvorum.storage.log.batch_header import NO_EPOCH, BatchHeader, LegacyHeader, header_at
+from kvorum.storage.log.batch_header import (
+    NO_EPOCH,
+    BatchHeader,
+    LegacyHeader,
+    check_as_written,
+    header_at,
+    headers_that_continue,
+)
 from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.log_config import LogConfig
@@ -104,7 +109,8 @@ class PartitionLog:
         """One more than the offset of the last record."""
         self.recovery_point = parts.recovery_point
         """The offset below which everything would survive a power cut."""
-        self._poison = Poison(parts.directory)
+        self.poison = Poison(parts.directory)
+        """The failure, or `close`, that made the log unusable until it is opened again."""
         self.is_closed = False
         """Whether the log was closed or abandoned."""
         self.removal_count = 0
@@ -127,11 +133,6 @@ class PartitionLog:
     def has_unflushed_segments(self) -> bool:
         """Whether a segment that is not appended to any more would not survive a power cut."""
         return self.recovery_point < self._segments.active.base_offset
-
-    @property
-    def is_poisoned(self) -> bool:
-        """Whether a failure has made the log unusable until its directory is opened again."""
-        return self._poison.is_there
 
     @property
     def size_bytes(self) -> int:
@@ -160,7 +161,7 @@ class PartitionLog:
         next `flush`. Raises InvalidAppendError, and writes nothing, unless every batch is sound and
         continues the log: base offset equal to the end before it, epoch not lower.
         """
-        self.demand_sound()
+        self.poison.demand_sound()
         data = memoryview(batches)
         headers = self._checked_headers(data)
         total_is_too_much = len(data) > self.config.segment_bytes
@@ -180,9 +181,9 @@ class PartitionLog:
         try:
             segment.append(data, headers)
         except SegmentRollbackError as error:
-            self.poison(error)
+            self.poison.take(error)
             raise
-        with self._poison.on_failure():
+        with self.poison.on_failure():
             for header in headers:
                 if header.leader_epoch != NO_EPOCH:
                     self._assign_epoch(header.leader_epoch, header.base_offset)
@@ -190,7 +191,7 @@ class PartitionLog:
 
     def maybe_roll(self, batch: memoryview, *, now_ms: int | None = None) -> None:
         """Begin a new segment if the active one has no place for a batch, as `append` does."""
-        self.demand_sound()
+        self.poison.demand_sound()
         header = header_at(batch)
         assert header is not None
         self._maybe_roll(len(batch), [header], now_ms)
@@ -203,7 +204,7 @@ class PartitionLog:
             config=self.config,
             now_ms=now_ms,
         ):
-            with self._poison.on_failure(spares=TooManyOpenFilesError):
+            with self.poison.on_failure(spares=TooManyOpenFilesError):
                 first = headers[0]
                 is_legacy = isinstance(first, LegacyHeader)
                 # The first offset of an old message may be inside of it.
@@ -216,7 +217,7 @@ class PartitionLog:
 
     def _forget_epochs_from(self, offset: int) -> None:
         if self._epochs.truncate_from_end(offset):
-            with self._poison.on_failure():
+            with self.poison.on_failure():
                 self._epoch_file.write(self._epochs.entries)
 
     def _checked_headers(self, data: memoryview) -> list[BatchHeader]:
@@ -268,7 +269,7 @@ class PartitionLog:
         return None if records is None else LogRange(segment, records)
 
     def _demand_within(self, offset: int) -> None:
-        self.demand_sound()
+        self.poison.demand_sound()
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRangeError(
                 f"offset {offset} is not within {self.log_start_offset} to {self.log_end_offset}",
@@ -308,12 +309,12 @@ class PartitionLog:
         May run in another thread while the owner appends and reads. Only what this returns, or
         `recovery_point`, may count as stored.
         """
-        self.demand_sound()
+        self.poison.demand_sound()
         with self._files_lock:
             target = self.log_end_offset
             if target == self.recovery_point:
                 return target
-            with self._poison.on_failure(spares=TooManyOpenFilesError):
+            with self.poison.on_failure(spares=TooManyOpenFilesError):
                 self._segments.sync_from(self.recovery_point)
                 self._recovery_point_keeper.write(target, durably=False)
             self.recovery_point = target
@@ -321,8 +322,8 @@ class PartitionLog:
 
     def assign_epoch(self, epoch: int) -> None:
         """Record that `epoch` begins at the end of the log, as a new leader does."""
-        self.demand_sound()
-        with self._poison.on_failure():
+        self.poison.demand_sound()
+        with self.poison.on_failure():
             self._assign_epoch(epoch, self.log_end_offset)
 
     def truncate_to(self, offset: int, *, now_ms: int) -> int:
@@ -332,7 +333,7 @@ class PartitionLog:
         InvalidTruncationError below the start. The caller ensures that no committed record is
         removed.
         """
-        self.demand_sound()
+        self.poison.demand_sound()
         if offset >= self.log_end_offset:
             self._forget_epochs_from(offset)
             return self.log_end_offset
@@ -352,7 +353,7 @@ class PartitionLog:
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Remove all records, and continue the empty log at `offset`."""
-        self.demand_sound()
+        self.poison.demand_sound()
         self._note_truncation(0)
         with self._removing():
             # No record is left below the new start, so nothing may be missed there either.
@@ -378,7 +379,7 @@ class PartitionLog:
 
         `offset` lies between the log's start and its end.
         """
-        self.demand_sound()
+        self.poison.demand_sound()
         with self._removing():
             self.log_start_offset = offset
             segment_count = self._segments.delete_before(offset, now_ms=now_ms)
@@ -392,20 +393,20 @@ class PartitionLog:
 
     def roll(self, *, now_ms: int | None = None) -> None:
         """Begin a new segment at the end of the log, unless the active one is empty."""
-        self.demand_sound()
+        self.poison.demand_sound()
         if self._segments.active.size > 0:
             with self.changing_files():
                 self._segments.roll(now_ms=now_ms)
 
     def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
         """Put a cleaned segment in the place of segments that follow each other."""
-        self.demand_sound()
+        self.poison.demand_sound()
         with self._removing():
             self._segments.replace(new, old, now_ms=now_ms)
 
     def is_batch_boundary(self, offset: int) -> bool:
         """Return whether a batch begins at `offset`, or the log ends there."""
-        self.demand_sound()
+        self.poison.demand_sound()
         if offset in {self.log_end_offset, self.log_start_offset}:
             return True
         if not self.log_start_offset < offset < self.log_end_offset:
@@ -416,7 +417,7 @@ class PartitionLog:
     @contextmanager
     def changing_files(self) -> Generator[None]:
         """Keep flushes out while the block changes files; poison the log if it fails."""
-        with self._files_lock, self._poison.on_failure():
+        with self._files_lock, self.poison.on_failure():
             yield
 
     @contextmanager
@@ -432,7 +433,7 @@ class PartitionLog:
 
     def remove_marked(self, *, now_ms: int) -> int:
         """Remove marked files whose delay is over; return their number."""
-        self.demand_sound()
+        self.poison.demand_sound()
         return self._segments.remove_marked(now_ms=now_ms)
 
     def close(self) -> None:
@@ -444,11 +445,11 @@ class PartitionLog:
             return
         self.is_closed = True
         try:
-            if not self._poison.is_there:
+            if not self.poison.is_there:
                 self._close_cleanly()
         finally:
             self._close_files()
-            self._poison.close()
+            self.poison.close()
 
     def keep_recovery_point(self) -> None:
         """Store the recovery point durably, as after opening."""
@@ -473,14 +474,6 @@ class PartitionLog:
             self._recovery_point_keeper.write(self.log_end_offset, durably=True)
             self._producer_snapshots.write(self.log_end_offset, durably=True)
             self._segments.remove_marked(now_ms=None)
-
-    def demand_sound(self) -> None:
-        """Raise PoisonedError if a failure, or `close`, made the log unusable."""
-        self._poison.demand_sound()
-
-    def poison(self, error: StorageError) -> None:
-        """Make every later call fail because of `error`; the first reason stays."""
-        self._poison.take(error)
 
     def _take_end_from_segments(self) -> None:
         self.log_end_offset = self._segments.active.end_offset

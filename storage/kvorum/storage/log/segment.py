@@ -9,8 +9,7 @@ from pathlib import Path
 
 from kvorum.storage.errors import CorruptLogError, DiskError, TooManyOpenFilesError
 from kvorum.storage.files import FileSystem, disk_error, disk_errors, is_out_of_descriptors
-from kvorum.storage.log.batch_checks import continues
-from kvorum.storage.log.batch_header import HEADER_SIZE, BatchHeader, header_at
+from kvorum.storage.log.batch_header import HEADER_SIZE, BatchHeader, continues, header_at
 from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.index_file import IndexFile
 from kvorum.storage.log.log_config import LogConfig

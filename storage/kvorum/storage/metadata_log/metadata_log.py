@@ -97,7 +97,7 @@ class MetadataLog:
     def truncate_to_latest_snapshot(self, *, now_ms: int) -> bool:
         """Replace the log by its latest snapshot if that ends later; return whether it does."""
         log = self.local_log
-        log.demand_sound()
+        log.poison.demand_sound()
         latest = self.snapshots.latest()
         end = OffsetAndEpoch(log.log_end_offset, log.latest_epoch or 0)
         if latest is None or latest <= end:
@@ -116,7 +116,7 @@ class MetadataLog:
         None where the log starts behind it or it exists. Raises InvalidSnapshotIdError above the
         high watermark, for an epoch that the log did not have there, or within a batch.
         """
-        self.local_log.demand_sound()
+        self.local_log.poison.demand_sound()
         if snapshot_id.offset < self.local_log.log_start_offset:
             return None
         if snapshot_id.offset > high_watermark:
@@ -143,7 +143,7 @@ class MetadataLog:
         the log's start, and the log reaches it.
         """
         log = self.local_log
-        log.demand_sound()
+        log.poison.demand_sound()
         latest = self.snapshots.latest()
         if snapshot_id not in self.snapshots or latest is None:
             return False

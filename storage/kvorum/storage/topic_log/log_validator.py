@@ -18,6 +18,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import BatchTooLargeError, CorruptBatchError
@@ -83,9 +84,9 @@ class RecordRules(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Where a batch goes: the partition's name, its next offset, and its leader's epoch."""
+    """Where a batch goes: the partition, its next offset, and its leader's epoch."""
 
-    topic_partition: str
+    topic_partition: TopicPartition
     first_offset: int
     leader_epoch: int
 
@@ -159,7 +160,7 @@ def validate_batch(
 
 def inspect_batch(
     batch: RecordBatch,
-    topic_partition: str,
+    topic_partition: TopicPartition,
     rules: RecordRules,
     *,
     now_ms: int,
@@ -205,7 +206,7 @@ def small_content(
         return None
 
 
-def _check_batch(batch: RecordBatch, topic_partition: str) -> None:
+def _check_batch(batch: RecordBatch, topic_partition: TopicPartition) -> None:
     """Refuse what no producer may send."""
     first, last, count = batch.base_offset, batch.last_offset, batch.record_count
     if batch.last_offset_delta < 0:
@@ -272,7 +273,7 @@ def _is_right(summary: RecordSummary, batch: RecordBatch, rules: RecordRules, no
 def _check_records(
     records: Iterable[Record],
     batch: RecordBatch,
-    topic_partition: str,
+    topic_partition: TopicPartition,
     rules: RecordRules,
     now_ms: int,
 ) -> None:

@@ -37,7 +37,6 @@ from kvorum.storage.topic_log.log_validator import (
     inspect_batch,
     validate_batch,
 )
-from kvorum.storage.topic_log.replicated_batches import replicated_batches
 from kvorum.storage.topic_log.segment_retention import delete_old_segments
 from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
 from kvorum.storage.topic_partition import TopicPartition
@@ -123,7 +122,7 @@ class UnifiedLog:
         """
         self._check_sent(batch, origin)
         rules = self.config.rules
-        target = Target(str(self.topic_partition), self.local_log.log_end_offset, leader_epoch)
+        target = Target(self.topic_partition, self.local_log.log_end_offset, leader_epoch)
         validated = (
             validate_batch(batch, target, rules, now_ms=now_ms, origin=origin)
             if inspected is None
@@ -162,9 +161,14 @@ class UnifiedLog:
         """
         origin = AppendOrigin.CLIENT
         self._check_sent(batch, origin)
-        name, rules = str(self.topic_partition), self.config.rules
         return partial(
-            inspect_batch, batch, name, rules, now_ms=now_ms, origin=origin, content=content
+            inspect_batch,
+            batch,
+            self.topic_partition,
+            self.config.rules,
+            now_ms=now_ms,
+            origin=origin,
+            content=content,
         )
 
     def append_as_follower(
@@ -391,7 +395,7 @@ class UnifiedLog:
 
         A log that is closed or has failed keeps them until it is opened again.
         """
-        return 0 if self.local_log.is_poisoned else self.local_log.remove_marked(now_ms=now_ms)
+        return 0 if self.local_log.poison.is_there else self.local_log.remove_marked(now_ms=now_ms)
 
     def hosted(self, run_in_owner: RunInOwner) -> HostedLog:
         """Return the log for a cleaner's round in another thread; a truncation is reported once."""
@@ -402,3 +406,19 @@ class UnifiedLog:
             truncated_to=self.local_log.take_truncation(),
             last_records=last_records(self.producers.entries),
         )
+
+
+def replicated_batches(records: bytes | memoryview, *, leader_epoch: int) -> list[Entry]:
+    """Return the whole batches up to the first one of an epoch above `leader_epoch`.
+
+    The response may end within a batch. It may also have batches that the leader wrote in a later
+    epoch than that of the request: what precedes these may have been truncated meanwhile, so they
+    are left to the next fetch. Raises CorruptBatchError where a checksum is wrong.
+    """
+    batches: list[Entry] = []
+    for batch in read_entries(records, is_cut_allowed=True):
+        if batch.partition_leader_epoch > leader_epoch:
+            break
+        batch.verify()
+        batches.append(batch)
+    return batches

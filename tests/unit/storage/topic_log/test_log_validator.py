@@ -17,6 +17,7 @@ from kvorum.storage.topic_log.log_validator import (
     small_content,
     validate_batch,
 )
+from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import (
     BatchOptions,
@@ -31,7 +32,7 @@ from kvorum.wire.records.batch import HEADER_BYTES, LENGTH_FIELD_END
 
 TIME_MS = 1_700_000_000_000
 RULES = RecordRules(timestamp_before_max_ms=2**63 - 1, timestamp_after_max_ms=3_600_000)
-TARGET = Target("t-0", first_offset=7, leader_epoch=3)
+TARGET = Target(TopicPartition("t", 0), first_offset=7, leader_epoch=3)
 RECORDS = (RecordData(b"v1", b"k1", TIME_MS), RecordData(None, b"k2", TIME_MS + 5))
 
 
