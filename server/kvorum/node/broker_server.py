@@ -269,9 +269,10 @@ def _replica_selector(config: NodeConfig) -> RackAwareReplicaSelector | None:
 def _request_handler_helper(shared: SharedServer) -> RequestHandlerHelper:
     network = shared.config.network
     quotas = QuotaManagers(
-        MetricConfig(network.quota_window_count, network.quota_window_seconds * MS_PER_S),
-        lambda: shared.loader.published.client_quotas,
+        MetricConfig(network.quota_window_count, network.quota_window_seconds * MS_PER_S)
     )
+    quotas.update(shared.loader.published.client_quotas)
+    shared.loader.subscribe(lambda image: quotas.update(image.client_quotas))
     return RequestHandlerHelper(quotas, shared.clock)
 
 

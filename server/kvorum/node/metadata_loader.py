@@ -25,14 +25,14 @@ _log = logging.getLogger(__name__)
 class MetadataLoader:
     """Applies committed records to an image and publishes it to subscribers.
 
-    `image` contains everything committed, an open metadata transaction included; `published` is
-    the image that every part except the controller acts on.
+    `image` contains everything committed, an open metadata transaction included; `published`, the
+    latest one outside of a transaction, is what every part except the controller acts on.
     """
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self.measures = MetadataLoaderMetrics(self._clock.monotonic_ms())
-        self.image = MetadataImage()
+        self.image = self.published = MetadataImage()
         self.last_offset = -1
         self.last_epoch = 0
         self.last_timestamp_ms = 0
@@ -41,11 +41,6 @@ class MetadataLoader:
         self.features_offset = -1
         self._subscribers: list[Subscriber] = []
         self._waiting: set[asyncio.Future[None]] = set()
-
-    @property
-    def published(self) -> MetadataImage:
-        """The latest image outside of a metadata transaction."""
-        return self.image.published
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Call `subscriber` with every image published from now on."""
@@ -126,6 +121,7 @@ class MetadataLoader:
         self._publish()
 
     def _publish(self) -> None:
+        self.published = self.image.published
         if self.image.transaction is not None:
             return
         self.published_offset = self.last_offset

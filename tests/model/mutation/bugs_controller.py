@@ -231,7 +231,7 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                within="MetadataLoader.published",
+                within="MetadataLoader._publish",
                 old="self.image.published",
                 new="self.image",
             ),

@@ -98,20 +98,19 @@ def test_a_request_waits_no_longer_than_a_window() -> None:
 
 
 def test_quotas_follow_the_metadata_and_what_was_used_is_kept() -> None:
-    current = ClientQuotasImage()
-    managers = QuotaManagers(CONFIG, lambda: current)
+    managers = QuotaManagers(CONFIG)
     assert managers.produce.maybe_record_and_get_throttle_time_ms(ALICE, 1e9, 0.0) == 0
     entity: QuotaEntity = ((CLIENT_ID, "app"),)
-    current = image(PRODUCER_BYTE_RATE, {entity: 100.0})
+    managers.update(image(PRODUCER_BYTE_RATE, {entity: 100.0}))
     # What was sent without a quota is not held against the client.
     assert managers.produce.maybe_record_and_get_throttle_time_ms(ALICE, 900.0, 0.0) == 0
     assert not managers.fetch.quotas_enabled
-    current = image(PRODUCER_BYTE_RATE, {entity: 45.0})
+    managers.update(image(PRODUCER_BYTE_RATE, {entity: 45.0}))
     assert managers.produce.maybe_record_and_get_throttle_time_ms(ALICE, 0.0, 0.0) == 10_000
-    current = image(CONSUMER_BYTE_RATE, {entity: 45.0})
+    managers.update(image(CONSUMER_BYTE_RATE, {entity: 45.0}))
     assert managers.produce.maybe_record_and_get_throttle_time_ms(ALICE, 1e9, 0.0) == 0
     assert managers.fetch.max_value_in_quota_window(ALICE) == 450
-    current = image(REQUEST_PERCENTAGE, {entity: 50.0})
+    managers.update(image(REQUEST_PERCENTAGE, {entity: 50.0}))
     assert managers.request.quotas_enabled
 
 

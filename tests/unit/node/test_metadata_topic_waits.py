@@ -15,7 +15,6 @@ from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.broker.delayed_fetch import (
-    FetchEnvironment,
     FetchParams,
     FetchResult,
     PartitionFetch,
@@ -92,8 +91,7 @@ class Broker:
             return FetchResult(None, error.code)
         fetches = [PartitionFetch(self.topic, offset, MAX_BYTES, NO_EPOCH)]
         params = FetchParams(max_wait_ms, min_bytes, MAX_BYTES, IsolationLevel.READ_UNCOMMITTED)
-        environment = FetchEnvironment(self.purgatory, BrokerTopicStats())
-        (result,) = await fetch_messages(fetches, params, environment)
+        (result,) = await fetch_messages(fetches, params, self.purgatory, BrokerTopicStats())
         return result
 
 

@@ -11,9 +11,8 @@ from contextlib import suppress
 import pytest
 
 from kvorum.node.clock import Clock
-from kvorum.node.serving.error_counts import count_errors
-from kvorum.node.serving.request_metrics import RequestChannelMetrics, RequestTimes
-from kvorum.node.serving.request_progress import RequestProgress
+from kvorum.node.serving.request import RequestProgress
+from kvorum.node.serving.request_metrics import RequestChannelMetrics, RequestTimes, count_errors
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.api_versions import ApiVersionsRequest
 from kvorum.wire.messages.fetch import (

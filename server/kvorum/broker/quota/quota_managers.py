@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from kvorum.broker.quota.client_quota_manager import ClientQuotaManager
@@ -18,34 +17,18 @@ REQUEST_PERCENTAGE: Final = "request_percentage"
 class QuotaManagers:
     """Three quotas: of bytes produced, of bytes fetched, and of the time that requests take."""
 
-    def __init__(self, config: MetricConfig, quotas: Callable[[], ClientQuotasImage]) -> None:
-        self._image = quotas
-        self._followed = ClientQuotasImage()
-        self._produce = ClientQuotaManager(PRODUCER_BYTE_RATE, config)
-        self._fetch = ClientQuotaManager(CONSUMER_BYTE_RATE, config)
-        self._request = ClientRequestQuotaManager(REQUEST_PERCENTAGE, config)
-
-    @property
-    def produce(self) -> ClientQuotaManager:
+    def __init__(self, config: MetricConfig) -> None:
+        self.produce = ClientQuotaManager(PRODUCER_BYTE_RATE, config)
         """The quota of what clients produce."""
-        self._follow()
-        return self._produce
-
-    @property
-    def fetch(self) -> ClientQuotaManager:
+        self.fetch = ClientQuotaManager(CONSUMER_BYTE_RATE, config)
         """The quota of what clients fetch."""
-        self._follow()
-        return self._fetch
-
-    @property
-    def request(self) -> ClientRequestQuotaManager:
+        self.request = ClientRequestQuotaManager(REQUEST_PERCENTAGE, config)
         """The quota of the time that clients' requests take."""
-        self._follow()
-        return self._request
+        self._followed = ClientQuotasImage()
 
-    def _follow(self) -> None:
-        image = self._image()
+    def update(self, image: ClientQuotasImage) -> None:
+        """Use the quotas of an image; the owner calls this with each that is published."""
         if image is not self._followed:
             self._followed = image
-            for manager in (self._produce, self._fetch, self._request):
+            for manager in (self.produce, self.fetch, self.request):
                 manager.update_quotas(image)

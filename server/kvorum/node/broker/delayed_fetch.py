@@ -48,19 +48,13 @@ PreferredReadReplica: TypeAlias = Callable[[ReadablePartition, int], int | None]
 """Returns the follower to read a partition from, at an offset; None where this broker is asked."""
 
 
-def read_here(partition: ReadablePartition, offset: int) -> int | None:
-    """Prefer no replica to this one."""
-    del partition, offset
-    return None
-
-
 class FetchParams(NamedTuple):
     """What a client asks for altogether, in the terms of the request.
 
     `replica` is None for a consumer; a former client's consumers may read from the leader alone.
     `now_ms` is the time of the request. `is_throttled` says of a partition that its records are
     held back from the follower at the moment (KIP-73), `preferred_read_replica` where a consumer
-    had better read a partition from an offset on (KIP-392).
+    had better read a partition from an offset on (KIP-392); None where no client is served so.
     """
 
     max_wait_ms: int
@@ -70,8 +64,8 @@ class FetchParams(NamedTuple):
     replica: FetchingReplica | None = None
     is_leader_needed: bool = True
     now_ms: float = 0.0
-    is_throttled: Callable[[ReadablePartition], bool] = lambda _: False
-    preferred_read_replica: PreferredReadReplica = read_here
+    is_throttled: Callable[[ReadablePartition], bool] | None = None
+    preferred_read_replica: PreferredReadReplica | None = None
 
 
 class FetchResult(NamedTuple):
@@ -92,21 +86,19 @@ class FetchResult(NamedTuple):
         return is_diverging or is_read_elsewhere or self.error is not ErrorCode.NONE
 
 
-class FetchEnvironment(NamedTuple):
-    """Where fetches wait, and what counts them."""
-
-    purgatory: DelayedOperationPurgatory
-    stats: BrokerTopicStats
-
-
 async def fetch_messages(
-    fetches: Sequence[PartitionFetch], params: FetchParams, environment: FetchEnvironment
+    fetches: Sequence[PartitionFetch],
+    params: FetchParams,
+    purgatory: DelayedOperationPurgatory,
+    stats: BrokerTopicStats,
 ) -> list[FetchResult]:
-    """Return the results in the order of `fetches`, once there is enough or time is up."""
-    stats = environment.stats
+    """Return the results in the order of `fetches`, once there is enough or time is up.
+
+    Until then the fetch is in the `purgatory`; `stats` count it.
+    """
     for fetch in fetches:
         stats.on_fetch_request(fetch.partition.topic_partition.topic)
-    results = await _fetch_messages(fetches, params, environment.purgatory)
+    results = await _fetch_messages(fetches, params, purgatory)
     stats.failed_fetch_requests += sum(
         result.error is ErrorCode.CORRUPT_MESSAGE for result in results
     )
@@ -136,7 +128,7 @@ async def _fetch_messages(
             )
             if size is None:
                 return True
-            if not params.is_throttled(partition):
+            if params.is_throttled is None or not params.is_throttled(partition):
                 available += size
         return available >= wanted
 
@@ -166,7 +158,9 @@ def _read(
     if fetch.topic_id not in {ZERO_UUID, fetch.partition.topic_id}:
         # Another topic has the name by now.
         return FetchResult(None, ErrorCode.INCONSISTENT_TOPIC_ID)
-    preferred = params.preferred_read_replica(fetch.partition, fetch.offset)
+    find, preferred = params.preferred_read_replica, None
+    if find is not None:
+        preferred = find(fetch.partition, fetch.offset)
     try:
         if preferred is not None:
             snapshot = fetch.partition.fetch_offset_snapshot(fetch.current_leader_epoch)
@@ -184,7 +178,8 @@ def _read(
         # As in Kafka, whose segments read no negative number of bytes.
         return FetchResult(None, ErrorCode.UNKNOWN_SERVER_ERROR)
     is_too_much = len(read.records) > max_bytes and not may_exceed
-    if is_too_much or (read.records and params.is_throttled(fetch.partition)):
+    throttled = params.is_throttled
+    if is_too_much or (read.records and throttled is not None and throttled(fetch.partition)):
         read = read._replace(records=b"")
     return FetchResult(read)
 

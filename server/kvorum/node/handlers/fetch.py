@@ -40,7 +40,6 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.delayed_fetch import (
-    FetchEnvironment,
     FetchingReplica,
     FetchParams,
     FetchResult,
@@ -48,7 +47,6 @@ from kvorum.node.broker.delayed_fetch import (
     PreferredReadReplica,
     ReadablePartition,
     fetch_messages,
-    read_here,
 )
 from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.broker.metadata_topic import MetadataTopic
@@ -175,11 +173,12 @@ async def _records(
         replica=replica,
         is_leader_needed=request.version < FIRST_VERSION_FROM_FOLLOWERS,
         now_ms=broker.clock.monotonic_ms(),
-        is_throttled=throttle(replica, broker),
+        is_throttled=None if replica is None else throttle(replica, broker),
         preferred_read_replica=_preferred_read_replica(request, broker),
     )
-    environment = FetchEnvironment(broker.purgatories.fetch, broker.topic_stats)
-    results = iter(await fetch_messages(everything, params, environment))
+    results = iter(
+        await fetch_messages(everything, params, broker.purgatories.fetch, broker.topic_stats)
+    )
     read = [
         _of_topic(
             topic,
@@ -195,10 +194,11 @@ async def _records(
 
 def _preferred_read_replica(
     request: IncomingRequest[FetchRequest], broker: BrokerServices
-) -> PreferredReadReplica:
-    if _replica(request.body) is not None or request.version < FIRST_VERSION_FROM_FOLLOWERS:
-        return read_here
-    return preferred_read_replica(request, broker)
+) -> PreferredReadReplica | None:
+    selector, is_follower = broker.replica_selector, _replica(request.body) is not None
+    if selector is None or is_follower or request.version < FIRST_VERSION_FROM_FOLLOWERS:
+        return None
+    return preferred_read_replica(request, broker, selector)
 
 
 def _is_of_known_topic(refused: FetchResponseFetchableTopicResponse) -> bool:

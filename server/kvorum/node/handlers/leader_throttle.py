@@ -24,11 +24,9 @@ SIZE_BYTES: Final = 4
 
 
 def throttle(
-    replica: FetchingReplica | None, broker: BrokerServices
+    replica: FetchingReplica, broker: BrokerServices
 ) -> Callable[[ReadablePartition], bool]:
-    """Return what says of a partition whether its records are held back; never from a consumer."""
-    if replica is None:
-        return lambda _: False
+    """Return what says of a partition whether its records are held back from a follower."""
     quota, clock = broker.replication_quotas.leader, broker.clock
     return lambda partition: (
         isinstance(partition, Partition)

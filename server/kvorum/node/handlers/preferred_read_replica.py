@@ -9,19 +9,19 @@ from kvorum.broker.replica_selector import (
     ReplicaView,
 )
 from kvorum.metadata.cluster_image import ClusterImage
-from kvorum.node.broker.delayed_fetch import PreferredReadReplica, ReadablePartition, read_here
+from kvorum.node.broker.delayed_fetch import PreferredReadReplica, ReadablePartition
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.fetch import FetchRequest
 
 
 def preferred_read_replica(
-    request: IncomingRequest[FetchRequest], broker: BrokerServices
+    request: IncomingRequest[FetchRequest],
+    broker: BrokerServices,
+    selector: RackAwareReplicaSelector,
 ) -> PreferredReadReplica:
     """Return what finds the follower for the consumer that a request is from."""
-    body, selector = request.body, broker.replica_selector
-    if selector is None:
-        return read_here
+    body = request.body
     cluster, now_ms = broker.loader.published.cluster, broker.clock.monotonic_ms()
 
     def find(partition: ReadablePartition, offset: int) -> int | None:

@@ -1,17 +1,95 @@
-"""A request in the form that handlers receive."""
+"""A request in the form that handlers receive, and how far it is."""
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Generator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from types import coroutine
+from typing import Any, Generic, TypeVar
 
 from kvorum.metadata.principal import ANONYMOUS, Principal
 from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
-from kvorum.node.serving.request_progress import RequestProgress
+from kvorum.node.clock import Clock
+from kvorum.node.serving.request_metrics import RequestTimes
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
 Request_co = TypeVar("Request_co", bound=Message, covariant=True)
+Result = TypeVar("Result")
+
+
+class RequestProgress:
+    """The times of one request, from its frame to its response; in milliseconds.
+
+    `throttle_time_ms` is None until somebody has decided about the client's quotas.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_responded_ms",
+        "_resumed_ms",
+        "_started_ms",
+        "_worked_ms",
+        "throttle_time_ms",
+    )
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._started_ms = clock.monotonic_ms()
+        self._resumed_ms: float | None = self._started_ms
+        self._responded_ms = self._started_ms
+        self._worked_ms = 0.0
+        self.throttle_time_ms: int | None = None
+
+    @property
+    def local_time_ms(self) -> float:
+        """The time that the event loop has worked on the request; what it waited for is not in."""
+        if self._resumed_ms is None:
+            return self._worked_ms
+        return self._worked_ms + self._clock.monotonic_ms() - self._resumed_ms
+
+    def has_response(self, now_ms: float) -> None:
+        """Take note that there is a response, which is to be sent."""
+        self._responded_ms = now_ms
+
+    def times(self, now_ms: float, body_bytes: int) -> RequestTimes[float]:
+        """Return all times of a request whose response is sent now."""
+        remote_ms = self._responded_ms - self._started_ms - self._worked_ms
+        return RequestTimes(
+            total_time=now_ms - self._started_ms,
+            local_time=self._worked_ms,
+            remote_time=max(remote_ms, 0.0),
+            send_time=now_ms - self._responded_ms,
+            throttle_time=self.throttle_time_ms or 0,
+            request_bytes=body_bytes,
+        )
+
+    @coroutine
+    def measured(self, work: Coroutine[Any, Any, Result]) -> Generator[Any, Any, Result]:
+        """Do `work`, and count the time of its steps."""
+        thrown: BaseException | None = None
+        while True:
+            if self._resumed_ms is None:
+                self._resumed_ms = self._clock.monotonic_ms()
+            try:
+                awaited = work.send(None) if thrown is None else work.throw(thrown)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            finally:
+                # A frame that keeps the error that passes through it lives on with it.
+                thrown = None
+                self._pause()
+            try:
+                yield awaited
+            except BaseException as error:  # noqa: BLE001 - the work's own affair
+                thrown = error
+            finally:
+                # So does one that keeps the future with the error that is raised further in.
+                del awaited
+
+    def _pause(self) -> None:
+        self._worked_ms, self._resumed_ms = self.local_time_ms, None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,8 @@ from kvorum.node.serving.listener_api import (
     ServedApis,
     Services,
 )
-from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.request import IncomingRequest, RequestProgress
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
-from kvorum.node.serving.request_progress import RequestProgress
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.error_codes import ErrorCode

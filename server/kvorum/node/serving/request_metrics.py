@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
 
 from kvorum.node.metrics.sensors import Distribution, LatestRows
-from kvorum.node.serving.error_counts import count_errors
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
-from kvorum.wire.primitives import Message
+from kvorum.wire.json_form import element_class, fields_of
+from kvorum.wire.primitives import Message, Struct
 
 if TYPE_CHECKING:
     # A start does not need the message.
@@ -89,3 +90,41 @@ def _names(key: int, body: Message) -> tuple[str, ...]:
     fetch = cast("FetchRequest", body)
     is_follower = max(fetch.replica_id, fetch.replica_state.replica_id) >= 0
     return (FETCH_FOLLOWER if is_follower else FETCH_CONSUMER, name)
+
+
+ERROR_CODE: Final = "error_code"
+
+
+class _Places(NamedTuple):
+    """Where the codes of a class of structs are: in itself, and in attributes with structs."""
+
+    is_here: bool
+    inside: tuple[str, ...]
+
+
+def count_errors(value: Struct, counts: dict[int, int]) -> None:
+    """Add to `counts` how often each error code is in `value`, 0 for what went well included."""
+    places = _places(type(value))  # type: ignore[arg-type] # classes can be hashed
+    if places.is_here:
+        code: int = getattr(value, ERROR_CODE)
+        counts[code] = counts.get(code, 0) + 1
+    for attribute in places.inside:
+        found: Struct | list[Struct] | None = getattr(value, attribute)
+        if isinstance(found, list):
+            for one in found:
+                count_errors(one, counts)
+        elif found is not None:
+            count_errors(found, counts)
+
+
+@cache
+def _places(kind: type[Struct]) -> _Places:
+    is_here = False
+    inside: list[str] = []
+    for one in fields_of(kind):
+        if one.attribute == ERROR_CODE:
+            is_here = True
+        element = element_class(kind, one.kind)
+        if element is not None and any(_places(element)):  # type: ignore[arg-type] # as above
+            inside.append(one.attribute)
+    return _Places(is_here, tuple(inside))

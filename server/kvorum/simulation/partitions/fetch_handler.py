@@ -10,7 +10,6 @@ from typing import Final, TypeVar, cast
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import IsolationLevel
 from kvorum.node.broker.delayed_fetch import (
-    FetchEnvironment,
     FetchingReplica,
     FetchParams,
     FetchResult,
@@ -55,7 +54,7 @@ class FetchHandler:
         self._replicas = replicas
         self._around = around
         self._guard = guard
-        self._environment = FetchEnvironment(DelayedOperationPurgatory(), BrokerTopicStats())
+        self._purgatory, self._stats = DelayedOperationPurgatory(), BrokerTopicStats()
 
     def handle(self, request: FetchRequest, reply: Reply) -> None:
         """Answer a fetch: that of a follower after a while, as if it had waited for records."""
@@ -84,7 +83,8 @@ class FetchHandler:
                     refused.append(_refused(wish.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER))
                 else:
                     fetches.append(fetch)
-        results = _at_once(fetch_messages(fetches, self._params(request), self._environment))
+        params = self._params(request)
+        results = _at_once(fetch_messages(fetches, params, self._purgatory, self._stats))
         for fetch, result in zip(fetches, results, strict=True):
             answers[fetch.topic_id].append(_answer(fetch, result))
         return FetchResponse(
