@@ -16,8 +16,11 @@ from kvorum.broker.quota.client_quota_manager import (
     ClientQuotaManager,
     QuotaClient,
 )
-from kvorum.broker.quota.client_request_quota_manager import ClientRequestQuotaManager
-from kvorum.broker.quota.quota_managers import PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+from kvorum.broker.quota.quota_managers import (
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    ClientRequestQuotaManager,
+)
 from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.metadata.client_quotas_image import CLIENT_ID, USER, ClientQuotasImage, QuotaEntity
 

@@ -225,7 +225,7 @@ MUTANTS = (
         edits=(
             Edit(
                 within="PartitionLeader.on_fetch",
-                old="is_of_past_incarnation(self._cluster, fetch.broker_id, fetch.broker_epoch)",
+                old="self._is_of_past_incarnation(fetch)",
                 new="False",
             ),
         ),
@@ -266,7 +266,7 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                within="may_join_isr",
+                within="PartitionLeader._may_join",
                 old="not broker.is_active",
                 new="False",
             ),

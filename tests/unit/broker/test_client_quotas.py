@@ -11,11 +11,11 @@ from kvorum.broker.quota.client_quota_manager import (
     ClientQuotaManager,
     QuotaClient,
 )
-from kvorum.broker.quota.client_request_quota_manager import ClientRequestQuotaManager
 from kvorum.broker.quota.quota_managers import (
     CONSUMER_BYTE_RATE,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
+    ClientRequestQuotaManager,
     QuotaManagers,
 )
 from kvorum.broker.quota.sampled_stat import MetricConfig

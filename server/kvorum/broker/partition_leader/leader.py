@@ -8,13 +8,8 @@ an `IsrProposal`. The owner passes proposals to an `AlterPartitionManager`, and 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
-from kvorum.broker.partition_leader.eligibility import (
-    EPOCH_UNKNOWN,
-    is_of_past_incarnation,
-    may_join_isr,
-)
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.partition_leader.outcomes import Accepted, Answer, Reaction, reaction_to
 from kvorum.broker.partition_leader.partition_state import (
@@ -33,6 +28,8 @@ from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import RECOVERED, PartitionRegistration
 from kvorum.wire.error_codes import ErrorCode
+
+EPOCH_UNKNOWN: Final = -1
 
 
 class LocalBroker(Protocol):
@@ -184,7 +181,7 @@ class PartitionLeader:
         The caller must know that the follower's log agrees with the leader's up to the offset.
         """
         self.check_fetch(fetch)
-        if is_of_past_incarnation(self._cluster, fetch.broker_id, fetch.broker_epoch):
+        if self._is_of_past_incarnation(fetch):
             raise LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         before = self._followers[fetch.broker_id]
         self._followers[fetch.broker_id] = before.after_fetch(
@@ -326,4 +323,20 @@ class PartitionLeader:
         return self._broker.image().cluster
 
     def _may_join(self, follower: int) -> bool:
-        return may_join_isr(self._cluster, follower, self._followers[follower].broker_epoch)
+        """Return whether a follower may join the ISR (KIP-841, KIP-903).
+
+        The broker must be registered, unfenced and not shutting down, and the incarnation that has
+        fetched must be the registered one: an earlier one may have had records that are lost now.
+        """
+        broker = self._cluster.brokers.get(follower)
+        fetch_epoch = self._followers[follower].broker_epoch
+        if broker is None or not broker.is_active or fetch_epoch is None:
+            return False
+        return fetch_epoch in (EPOCH_UNKNOWN, broker.epoch)
+
+    def _is_of_past_incarnation(self, fetch: FollowerFetch) -> bool:
+        """Return whether a fetch comes from an incarnation that has been replaced."""
+        broker = self._cluster.brokers.get(fetch.broker_id)
+        if broker is None or broker.is_fenced or fetch.broker_epoch == EPOCH_UNKNOWN:
+            return False
+        return fetch.broker_epoch < broker.epoch
