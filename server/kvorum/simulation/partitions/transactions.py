@@ -40,7 +40,7 @@ GIVES_UP: Final = 0.02
 
 
 class Aborted(NamedTuple):
-    """An aborted transaction, as a fetch or a log tells of it."""
+    """An aborted transaction, as a fetch or a log returns it."""
 
     producer_id: int
     first_offset: int
@@ -53,7 +53,7 @@ class TransactionLedger:
         self._is_commit: dict[tuple[int, int], bool] = {}
 
     def decide(self, producer_id: int, epoch: int, *, is_commit: bool) -> None:
-        """Note how a transaction is to end, before anybody is told."""
+        """Note how a transaction is to end, before its marker is sent."""
         self._is_commit[producer_id, epoch] = is_commit
 
     def check(
