@@ -19,9 +19,9 @@ from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.cleaner.offset_map import OffsetMap
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.log.log_loader import LogCheckpoint, load_partition_log
-from kvorum.storage.log.partition_log import PartitionLog
+from kvorum.storage.log.log_loader import LogCheckpoint, load_local_log
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
 from kvorum.storage.log.producer_state import ProducerState
 from kvorum.storage.log.segment_list import no_jitter
@@ -239,10 +239,10 @@ class OurLog:
         self._deleted = 0
         self._checkpoint: int | None = None
         self._config = CleanupConfig()
-        self._log: PartitionLog | None = None
+        self._log: LocalLog | None = None
 
     @property
-    def log(self) -> PartitionLog:
+    def log(self) -> LocalLog:
         assert self._log is not None
         return self._log
 
@@ -317,7 +317,7 @@ class OurLog:
             min_compaction_lag_ms=int(settings["min.compaction.lag.ms"]),
             max_compaction_lag_ms=int(settings["max.compaction.lag.ms"]),
         )
-        self._log = load_partition_log(
+        self._log = load_local_log(
             directory,
             files=self._files,
             config=LogConfig(

@@ -29,7 +29,7 @@ from tests.support.waiting import wait_for
 
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.storage.cleaner.shared_log import at_once
-from kvorum.storage.log.partition_log import PartitionLog
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.topic_log.unified_log import FetchDataInfo, UnifiedLog
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
@@ -238,15 +238,15 @@ def test_a_finished_segment_is_made_durable_beside_the_event_loop(
 ) -> None:
     set_config(cluster, ResourceType.TOPIC, topic, "internal.segment.bytes", "700")
     flushed: list[str] = []
-    flush = PartitionLog.flush
+    flush = LocalLog.flush
 
-    def noted(log: PartitionLog) -> int:
+    def noted(log: LocalLog) -> int:
         # The metadata log of the process is flushed meanwhile, by a thread of its own.
         if log.directory.name == f"{topic}-0":
             flushed.append(threading.current_thread().name)
         return flush(log)
 
-    monkeypatch.setattr(PartitionLog, "flush", noted)
+    monkeypatch.setattr(LocalLog, "flush", noted)
 
     def is_flushed() -> bool:
         # As soon as the configuration is there, two of them do not fit a segment.

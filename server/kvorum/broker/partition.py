@@ -24,7 +24,7 @@ from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.file_records import FileRecords
-from kvorum.storage.log.partition_log import PartitionLog
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.storage.log.verification_state import (
     NO_TRANSACTION,
@@ -539,7 +539,7 @@ class Partition:
             watcher()
 
 
-def end_of_epoch(log: PartitionLog, requested: int) -> EpochEndOffset:
+def end_of_epoch(log: LocalLog, requested: int) -> EpochEndOffset:
     """Return a log's largest epoch not above `requested` and its end, (-1, -1) if unknown."""
     starts = log.epoch_starts
     if requested == NO_EPOCH or not starts or requested > starts[-1].epoch:

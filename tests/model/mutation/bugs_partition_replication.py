@@ -75,7 +75,7 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                within="PartitionLog.truncate_to",
+                within="LocalLog.truncate_to",
                 old="""
                     if offset >= self.log_end_offset:
                         self._forget_epochs_from(offset)

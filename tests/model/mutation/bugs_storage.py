@@ -54,7 +54,7 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                within="PartitionLog.increment_log_start_offset",
+                within="LocalLog.increment_log_start_offset",
                 old="self._segments.delete_before(offset, now_ms=now_ms)",
                 new="self._segments.delete_before(self.log_end_offset, now_ms=now_ms)",
             ),
@@ -152,7 +152,7 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                within="PartitionLog.flush",
+                within="LocalLog.flush",
                 old="""
                     with self.poison.on_failure(spares=TooManyOpenFilesError):
                         self._segments.sync_from(self.recovery_point)
@@ -172,7 +172,7 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                within="PartitionLog._append_group",
+                within="LocalLog._append_group",
                 old="self.log_end_offset = segment.end_offset",
                 new="""
                     self.log_end_offset = segment.end_offset
@@ -201,7 +201,7 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                within="PartitionLog.truncate_fully_and_start_at",
+                within="LocalLog.truncate_fully_and_start_at",
                 old="self._segments.replace_all(offset, now_ms=now_ms)",
                 new="",
             ),
@@ -214,7 +214,7 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                within="PartitionLog.truncate_to",
+                within="LocalLog.truncate_to",
                 old="self._forget_epochs_from(self.log_end_offset)",
                 new="",
             ),

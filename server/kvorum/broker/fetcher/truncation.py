@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kvorum.broker.partition import NO_EPOCH, EpochEndOffset, end_of_epoch
-from kvorum.storage.log.partition_log import PartitionLog
+from kvorum.storage.log.local_log import LocalLog
 
 
-def truncation_offset(leader: EpochEndOffset, log: PartitionLog, *, fallback: int) -> int:
+def truncation_offset(leader: EpochEndOffset, log: LocalLog, *, fallback: int) -> int:
     """Return the offset to truncate to, where the leader says that the logs diverge.
 
     `leader` is the largest epoch of the leader that is not above this log's last one, and where

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from kvorum.storage.errors import CleaningAbortedError
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.log.partition_log import PartitionLog
 from kvorum.storage.log.segment import Segment
 
 RunInOwner: TypeAlias = Callable[[Callable[[], None]], None]
@@ -26,7 +26,7 @@ class SharedLog:
     Truncating, deleting segments and closing are such changes; appending is not.
     """
 
-    def __init__(self, log: PartitionLog, run_in_owner: RunInOwner = at_once) -> None:
+    def __init__(self, log: LocalLog, run_in_owner: RunInOwner = at_once) -> None:
         self.directory: Path = log.directory
         self.config: LogConfig = log.config
         self._log = log

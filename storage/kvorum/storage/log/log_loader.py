@@ -21,8 +21,8 @@ from kvorum.storage.files import FileSystem, disk_errors, list_if_there
 from kvorum.storage.log.batch_header import NO_EPOCH, BatchHeader, continues
 from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.log.interrupted_swap import finish_interrupted_swap
+from kvorum.storage.log.local_log import LocalLog, LocalLogParts, RecoveryPointKeeper
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.log.partition_log import PartitionLog, PartitionLogParts, RecoveryPointKeeper
 from kvorum.storage.log.producer_snapshot import ProducerSnapshots
 from kvorum.storage.log.recovery import TornTail
 from kvorum.storage.log.segment import Segment
@@ -59,7 +59,7 @@ class LogCheckpoint:
 class LoadedLog:
     """An open log, and the repairs that opening it needed."""
 
-    log: PartitionLog
+    log: LocalLog
     torn_tail: TornTail | None
     recovered_segments: tuple[Path, ...]
     recovered_from: int | None
@@ -67,7 +67,7 @@ class LoadedLog:
     removed_files: tuple[str, ...]
 
 
-def load_partition_log(
+def load_local_log(
     directory: Path,
     *,
     files: FileSystem,
@@ -87,7 +87,7 @@ def load_partition_log(
     loader = _Loader(directory, files, config, checkpoint)
     try:
         loader.check(names)
-        log = PartitionLog(
+        log = LocalLog(
             loader.put_right(recovery_point_keeper, producer_snapshots, find_leftovers(names)),
             files=files,
             config=config,
@@ -231,7 +231,7 @@ class _Loader:
         recovery_point_keeper: RecoveryPointKeeper,
         producer_snapshots: ProducerSnapshots,
         leftovers: list[str],
-    ) -> PartitionLogParts:
+    ) -> LocalLogParts:
         """Make all the changes of an opening; without a crash before it there are none."""
         with disk_errors(self._directory, "creating"):
             self._files.make_directory(self._directory)
@@ -254,7 +254,7 @@ class _Loader:
             config=self._config,
             producer_snapshots=producer_snapshots,
         )
-        return PartitionLogParts(
+        return LocalLogParts(
             directory=self._directory,
             segments=segments,
             epochs=self._epochs,

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from kvorum.storage.files import FileSystem, disk_errors, list_if_there
 from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
+from kvorum.storage.log.local_log import LocalLogParts
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.log.partition_log import PartitionLogParts
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
 from kvorum.storage.log.recovery import CheckedSegments, TornTail, check_segments
 from kvorum.storage.log.segment_list import SegmentList, create_segment, find_leftovers
@@ -49,7 +49,7 @@ class RecoveryReport(NamedTuple):
 class OpenedLog(NamedTuple):
     """The parts that make up an open log."""
 
-    parts: PartitionLogParts
+    parts: LocalLogParts
     snapshots: SnapshotStore
     report: RecoveryReport
 
@@ -153,7 +153,7 @@ def _put_right(checked: CheckedDirectory, *, files: FileSystem, config: LogConfi
         rewrote_epochs=rewrote_epochs,
         removed_files=checked.to_remove,
     )
-    parts = PartitionLogParts(
+    parts = LocalLogParts(
         directory=directory,
         segments=segments,
         epochs=checked.segments.epochs,

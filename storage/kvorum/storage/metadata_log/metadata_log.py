@@ -1,6 +1,6 @@
 """The metadata log: a partition log with snapshots, fully validated at each start.
 
-`PartitionLog` is the part that every log has, with its rules for threads and failures. This module
+`LocalLog` is the part that every log has, with its rules for threads and failures. This module
 adds the snapshots that replace the records below the log's start, Kafka's rules for them, and the
 flushed offset beside the segments. Snapshots may be read and written in other threads as well.
 """
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from kvorum.storage.errors import InvalidSnapshotIdError
 from kvorum.storage.files import FileSystem
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.log.partition_log import PartitionLog
 from kvorum.storage.metadata_log.log_opening import OpenedLog, RecoveryReport, open_directory
 from kvorum.storage.metadata_log.snapshots import RawSnapshotWriter
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
@@ -31,7 +31,7 @@ class MetadataLog:
     def __init__(self, opened: OpenedLog, *, files: FileSystem, config: LogConfig) -> None:
         self.snapshots = opened.snapshots
         self.recovery: RecoveryReport = opened.report
-        self.local_log = PartitionLog(opened.parts, files=files, config=config)
+        self.local_log = LocalLog(opened.parts, files=files, config=config)
         """The log below: its records, offsets and files."""
 
     @classmethod

@@ -17,7 +17,7 @@ _ShouldGo: TypeAlias = Callable[[Segment, Segment | None], bool]
 
 
 class ShrinkableLog(Protocol):
-    """What is asked of a log; `PartitionLog` is one."""
+    """What is asked of a log; `LocalLog` is one."""
 
     @property
     def segments(self) -> tuple[Segment, ...]:

@@ -3,7 +3,7 @@
 A leader's appends are validated, given offsets and times, and checked against what is known of
 their producer. Readers see what is below the high watermark, or below the last stable offset.
 
-One thread owns the log; `flush` alone may run in another one (see `PartitionLog`).
+One thread owns the log; `flush` alone may run in another one (see `LocalLog`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kvorum.storage.cleaner.shared_log import RunInOwner, SharedLog
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.file_records import FileRecords
-from kvorum.storage.log.partition_log import PartitionLog
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles
 from kvorum.storage.log.producer_state import (
     BatchMetadata,
@@ -73,7 +73,7 @@ class UnifiedLog:
     def __init__(
         self,
         topic_partition: TopicPartition,
-        log: PartitionLog,
+        log: LocalLog,
         producers: ProducerState,
         snapshots: ProducerSnapshotFiles,
         config: TopicLogConfig,
@@ -205,7 +205,7 @@ class UnifiedLog:
             log.flush()
 
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
-        """Remove the batch that holds `offset` and all behind it, as `PartitionLog` does.
+        """Remove the batch that holds `offset` and all behind it, as `LocalLog` does.
 
         Below the log's start nothing is left, and the log goes on at `offset`.
         """
@@ -289,7 +289,7 @@ class UnifiedLog:
         """Return records from the batch that holds `offset` on, as a range of their file.
 
         At most `max_bytes`, by which the last batch may be cut off, but all of the first batch, and
-        nothing from `end_offset` on. Records are not looked at; see `PartitionLog.read_range`.
+        nothing from `end_offset` on. Records are not looked at; see `LocalLog.read_range`.
         """
         found = self.local_log.read_range(offset, max_bytes, end_offset=end_offset)
         if found is None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 
 from kvorum.storage.files import FileSystem
-from kvorum.storage.log.log_loader import LogCheckpoint, load_partition_log
-from kvorum.storage.log.partition_log import RecoveryPointKeeper
+from kvorum.storage.log.local_log import RecoveryPointKeeper
+from kvorum.storage.log.log_loader import LogCheckpoint, load_local_log
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, encode_producer_snapshot
 from kvorum.storage.log.producer_state import ProducerState
 from kvorum.storage.small_files.partition_metadata import (
@@ -58,7 +58,7 @@ def load_unified_log(
         lambda: log.local_log.log_start_offset,
     )
     has_metadata = check_partition_metadata(directory, files, topic_id=place.topic_id)
-    loaded = load_partition_log(
+    loaded = load_local_log(
         directory,
         files=files,
         config=config.segments,

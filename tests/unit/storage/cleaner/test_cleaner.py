@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from tests.support.faulty_files import FaultyFiles
 from tests.unit.peak_memory import peak_memory_below
-from tests.unit.storage.partition_logs import CONFIG, loaded
+from tests.unit.storage.local_logs import CONFIG, loaded
 
 from kvorum.storage.cleaner.batch_filter import BatchFilter, last_records
 from kvorum.storage.cleaner.cleaned_transactions import CleanedTransactions

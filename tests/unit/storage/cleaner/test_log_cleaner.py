@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 from tests.support.faulty_files import FaultyFiles, MemoryFile
-from tests.unit.storage.partition_logs import CONFIG, NEW, Keeper
+from tests.unit.storage.local_logs import CONFIG, NEW, Keeper
 
 from kvorum.storage.cleaner.batch_filter import LastRecord
 from kvorum.storage.cleaner.cleanable_part import cleanable_part
@@ -18,8 +18,8 @@ from kvorum.storage.cleaner.log_cleaner_manager import HostedLog, LogCleanerMana
 from kvorum.storage.cleaner.offset_map import OffsetMap
 from kvorum.storage.cleaner.shared_log import SharedLog
 from kvorum.storage.errors import CorruptFileError, CorruptLogError, DiskError
-from kvorum.storage.log.log_loader import LogCheckpoint, load_partition_log
-from kvorum.storage.log.partition_log import PartitionLog
+from kvorum.storage.log.local_log import LocalLog
+from kvorum.storage.log.log_loader import LogCheckpoint, load_local_log
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
 from kvorum.storage.small_files.offset_checkpoint_file import OffsetCheckpointFile
 from kvorum.storage.topic_log.segment_retention import delete_old_segments
@@ -38,7 +38,7 @@ NOW: Final = 1_000_000
 class Hosted:
     """A log as its owner has it."""
 
-    log: PartitionLog
+    log: LocalLog
     config: CleanupConfig
     last_stable_offset: int
     last_records: dict[int, LastRecord] = field(default_factory=dict[int, LastRecord])
@@ -63,7 +63,7 @@ def hosted(
     checkpoint: LogCheckpoint = NEW,
 ) -> Hosted:
     directory = DATA / f"{partition.topic}-{partition.partition}"
-    log = load_partition_log(
+    log = load_local_log(
         directory,
         files=files,
         config=GAPS,

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 from tests.support.batch_maker import make_batch
 from tests.support.faulty_files import FaultyFiles
-from tests.unit.storage.partition_logs import CONFIG, HERE, clean, crashed, loaded
+from tests.unit.storage.local_logs import CONFIG, HERE, clean, crashed, loaded
 
 from kvorum.storage.errors import CorruptLogError, InvalidAppendError
 from kvorum.storage.log.batch_header import read_header
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.log_loader import LoadedLog, LogCheckpoint
-from kvorum.storage.log.partition_log import PartitionLog
 
 GAPS = replace(CONFIG, may_have_gaps=True)
 SEEDS = range(12)
@@ -34,7 +34,7 @@ def opened(files: FaultyFiles, checkpoint: LogCheckpoint | None = None) -> Loade
     return loaded(files, checkpoint or LogCheckpoint(), GAPS)
 
 
-def filled(files: FaultyFiles, batches: list[bytes]) -> PartitionLog:
+def filled(files: FaultyFiles, batches: list[bytes]) -> LocalLog:
     log = opened(files).log
     for batch in batches:
         log.append(batch)
@@ -45,7 +45,7 @@ def end_of(batches: list[bytes]) -> int:
     return read_header(batches[-1]).next_offset if batches else 0
 
 
-def check_reads(log: PartitionLog, batches: list[bytes]) -> None:
+def check_reads(log: LocalLog, batches: list[bytes]) -> None:
     """Check that a read from any offset begins with the first batch that ends there or behind."""
     for offset in range(log.log_start_offset, log.log_end_offset):
         rest = [batch for batch in batches if read_header(batch).next_offset > offset]

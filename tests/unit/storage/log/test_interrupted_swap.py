@@ -9,14 +9,14 @@ from typing import Final
 
 import pytest
 from tests.support.faulty_files import FaultyFiles, MemoryFile, PowerCutError
-from tests.unit.storage.partition_logs import CONFIG, HERE, clean, content, loaded
+from tests.unit.storage.local_logs import CONFIG, HERE, clean, content, loaded
 
 from kvorum.storage.cleaner.cleaner import Cleaner, Pass
 from kvorum.storage.cleaner.offset_map import OffsetMap
 from kvorum.storage.errors import CleaningAbortedError, CorruptLogError
 from kvorum.storage.log.interrupted_swap import finish_interrupted_swap
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.log_loader import LogCheckpoint
-from kvorum.storage.log.partition_log import PartitionLog
 from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
 
 GAPS: Final = replace(CONFIG, segment_bytes=400, may_have_gaps=True)
@@ -34,7 +34,7 @@ def batches() -> list[bytes]:
     ]
 
 
-def filled(files: FaultyFiles) -> PartitionLog:
+def filled(files: FaultyFiles) -> LocalLog:
     log = loaded(files, LogCheckpoint(), GAPS).log
     for batch in batches():
         log.append(batch)
@@ -42,12 +42,12 @@ def filled(files: FaultyFiles) -> PartitionLog:
     return log
 
 
-def clean_all(log: PartitionLog, files: FaultyFiles) -> None:
+def clean_all(log: LocalLog, files: FaultyFiles) -> None:
     cleaner = Cleaner(OffsetMap(size_bytes=2400, load_factor=0.9), files=files)
     cleaner.clean(log, work(log))
 
 
-def work(log: PartitionLog) -> Pass:
+def work(log: LocalLog) -> Pass:
     return Pass(
         first_dirty_offset=0,
         first_uncleanable_offset=log.segments[-1].base_offset,
@@ -57,7 +57,7 @@ def work(log: PartitionLog) -> Pass:
     )
 
 
-def latest(log: PartitionLog) -> dict[bytes | None, bytes | None]:
+def latest(log: LocalLog) -> dict[bytes | None, bytes | None]:
     (*found,) = (one for batch in content(log) for one in next(read_batches(batch)).records())
     return {record.key: record.value for record in found}
 

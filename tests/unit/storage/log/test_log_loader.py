@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.batch_maker import make_batch, make_batches
 from tests.support.faulty_files import Fault, FaultyFiles, MemoryFile
-from tests.unit.storage.partition_logs import (
+from tests.unit.storage.local_logs import (
     BASES,
     BATCHES,
     CHANGES,

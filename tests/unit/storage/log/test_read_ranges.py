@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.faulty_files import FaultyFiles
-from tests.unit.storage.partition_logs import BASES, BATCHES, HERE, filled
+from tests.unit.storage.local_logs import BASES, BATCHES, HERE, filled
 
 from kvorum.storage.directory.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.directory.log_directory_files import LogDirectoryFiles

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.support.batch_maker import make_batch
 from tests.support.faulty_files import FaultyFiles
-from tests.unit.storage.partition_logs import CONFIG, NEW, loaded
+from tests.unit.storage.local_logs import CONFIG, NEW, loaded
 
 WEEK = replace(CONFIG, segment_bytes=10_000, segment_ms=1_000)
 

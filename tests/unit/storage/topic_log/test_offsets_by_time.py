@@ -7,16 +7,16 @@ from random import Random
 import pytest
 from tests.support.batch_maker import make_batch
 from tests.support.faulty_files import FaultyFiles
-from tests.unit.storage.partition_logs import loaded
+from tests.unit.storage.local_logs import loaded
 
-from kvorum.storage.log.partition_log import PartitionLog
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.topic_log import timestamp_and_offset
 from kvorum.storage.topic_log.timestamp_and_offset import first_record_since
 from kvorum.wire.errors import BatchTooLargeError
 from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch, read_batches
 
 
-def log_of(timestamps: list[int]) -> PartitionLog:
+def log_of(timestamps: list[int]) -> LocalLog:
     """Return a log of several segments with one record for each timestamp."""
     log = loaded(FaultyFiles()).log
     for offset, timestamp in enumerate(timestamps):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.batch_maker import make_batch
 from tests.support.faulty_files import Fault, FaultyFiles
-from tests.unit.storage.partition_logs import (
+from tests.unit.storage.local_logs import (
     BASES,
     BATCHES,
     Keeper,

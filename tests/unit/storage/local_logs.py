@@ -9,9 +9,9 @@ from tests.support.batch_maker import make_batches
 from tests.support.faulty_files import FaultyFiles
 
 from kvorum.storage.log.batch_header import split_batches
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.log.log_loader import LoadedLog, LogCheckpoint, load_partition_log
-from kvorum.storage.log.partition_log import PartitionLog
+from kvorum.storage.log.log_loader import LoadedLog, LogCheckpoint, load_local_log
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
 
 HERE = Path("/data/topic-0")
@@ -42,7 +42,7 @@ class Keeper:
 def loaded(
     files: FaultyFiles, checkpoint: LogCheckpoint = NEW, config: LogConfig = CONFIG
 ) -> LoadedLog:
-    return load_partition_log(
+    return load_local_log(
         HERE,
         files=files,
         config=config,
@@ -53,7 +53,7 @@ def loaded(
     )
 
 
-def filled(files: FaultyFiles) -> PartitionLog:
+def filled(files: FaultyFiles) -> LocalLog:
     log = loaded(files).log
     for batch in BATCHES:
         log.append(batch)
@@ -70,7 +70,7 @@ def crashed(recovery_point: int, log_start_offset: int = 0) -> LogCheckpoint:
     return LogCheckpoint(recovery_point=recovery_point, log_start_offset=log_start_offset)
 
 
-def content(log: PartitionLog) -> list[bytes]:
+def content(log: LocalLog) -> list[bytes]:
     found: list[bytes] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:

@@ -80,7 +80,7 @@ class RecoveryPointKeeper(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionLogParts:
+class LocalLogParts:
     """The parts of a log, checked and repaired by the code that opened its directory."""
 
     directory: Path
@@ -92,10 +92,10 @@ class PartitionLogParts:
     producer_snapshots: ProducerSnapshots
 
 
-class PartitionLog:
-    """The log of one partition; `log_loader.load_partition_log` and `MetadataLog.open` make one."""
+class LocalLog:
+    """The log of one partition; `log_loader.load_local_log` and `MetadataLog.open` make one."""
 
-    def __init__(self, parts: PartitionLogParts, *, files: FileSystem, config: LogConfig) -> None:
+    def __init__(self, parts: LocalLogParts, *, files: FileSystem, config: LogConfig) -> None:
         self.directory = parts.directory
         self.config = config
         self._segments = parts.segments
