@@ -81,7 +81,9 @@ class GroupHandler:
             and self._is_present_coordinator()
         ):
             group = self._around.groups[request.group_id]
-            group.on_assigned(request.generation_id, request.member_id, answer.assignment)
+            # A static member keeps its partitions under another member id (KIP-345).
+            owner = request.group_instance_id or request.member_id
+            group.on_assigned(request.generation_id, owner, answer.assignment)
             self._around.ledger.counts["assignments"] += 1
 
     def fetch(self, request: OffsetFetchRequest, reply: Reply) -> None:

@@ -30,10 +30,10 @@ class GroupLedger:
         if offset > self.sent:
             raise PropertyViolatedError(promises.OFFSETS_KNOWN, told)
 
-    def on_assigned(self, generation: int, member_id: str, partitions: bytes) -> None:
+    def on_assigned(self, generation: int, member: str, partitions: bytes) -> None:
         """Check what a member has got in a generation, a byte for each partition."""
         for partition in partitions:
-            owner = self._owners.setdefault((generation, partition), member_id)
-            if owner != member_id:
-                told = f"generation {generation}, partition {partition}: {owner} and {member_id}"
+            owner = self._owners.setdefault((generation, partition), member)
+            if owner != member:
+                told = f"generation {generation}, partition {partition}: {owner} and {member}"
                 raise PropertyViolatedError(promises.ONE_OWNER, told)

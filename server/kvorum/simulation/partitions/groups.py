@@ -42,6 +42,9 @@ GOES: Final = 0.06
 """The share of its steps with which a member that has its partitions goes."""
 LEAVES: Final = 0.5
 """The share of those that leave in order; the group waits for the end of another's session."""
+SLEEPS: Final = 0.02
+"""The share of its steps at which a member falls asleep."""
+SLEEP_MS_MAX: Final = 1_000
 SESSION_TIMEOUT_MS: Final = 400
 REBALANCE_TIMEOUT_MS: Final = 600
 JOIN_TIMEOUT_MS: Final = 1_500
@@ -148,10 +151,15 @@ class Committer(GroupClient):
 
 
 class Member(GroupClient):
-    """A consumer of a group: it joins, gets its partitions, shows that it is there, and goes."""
+    """A consumer of a group: it joins, gets its partitions, shows that it is there, and goes.
 
-    def __init__(self, around: Surroundings, group_id: str) -> None:
+    It falls asleep at any moment of that. A static one comes back by its `instance_id` (KIP-345).
+    """
+
+    def __init__(self, around: Surroundings, group_id: str, instance_id: str | None) -> None:
         super().__init__(around, group_id)
+        self._instance_id = instance_id
+        self._asleep_until_ms = 0.0
         self._member_id = ""
         self._generation = NOT_IN_GROUP
         self._assignments: list[SyncGroupRequestAssignment] = []
@@ -167,10 +175,12 @@ class Member(GroupClient):
 
     def step(self) -> None:
         """Do what comes next; leave, or forget who one was, now and then."""
-        coordinator, random = self.leader(), self.around.random
-        if self._is_waiting or coordinator is None:
+        coordinator, random, now_ms = self.leader(), self.around.random, self.around.now_ms
+        if self._is_waiting or coordinator is None or now_ms < self._asleep_until_ms:
             return
-        if self.is_stable and self.around.now_ms < QUIET_FROM_MS and random.random() < GOES:
+        if now_ms < QUIET_FROM_MS and random.random() < SLEEPS:
+            self._asleep_until_ms = now_ms + random.uniform(0, SLEEP_MS_MAX)
+        elif self.is_stable and now_ms < QUIET_FROM_MS and random.random() < GOES:
             if random.random() < LEAVES:
                 self._ask(coordinator, self._leave(), lambda _: None)
             self._forget()
@@ -179,7 +189,9 @@ class Member(GroupClient):
         elif not self.is_stable:
             self._ask(coordinator, self._sync(), self._on_synced, timeout_ms=JOIN_TIMEOUT_MS)
         else:
-            heartbeat = HeartbeatRequest(self._group_id, self._generation, self._member_id)
+            heartbeat = HeartbeatRequest(
+                self._group_id, self._generation, self._member_id, self._instance_id
+            )
             self._ask(coordinator, heartbeat, self._on_heartbeat)
 
     def _forget(self) -> None:
@@ -190,7 +202,7 @@ class Member(GroupClient):
         self._generation, self.is_stable = NOT_IN_GROUP, False
 
     def _leave(self) -> Message:
-        members = [LeaveGroupRequestMemberIdentity(self._member_id)]
+        members = [LeaveGroupRequestMemberIdentity(self._member_id, self._instance_id)]
         return LeaveGroupRequest(group_id=self._group_id, members=members)
 
     def _join(self) -> Message:
@@ -199,6 +211,7 @@ class Member(GroupClient):
             session_timeout_ms=SESSION_TIMEOUT_MS,
             rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
             member_id=self._member_id,
+            group_instance_id=self._instance_id,
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol("range", b"")],
         )
@@ -208,6 +221,7 @@ class Member(GroupClient):
             group_id=self._group_id,
             generation_id=self._generation,
             member_id=self._member_id,
+            group_instance_id=self._instance_id,
             protocol_type="consumer",
             protocol_name="range",
             assignments=self._assignments,

@@ -124,7 +124,10 @@ class PartitionsWorld:
             for consumer in (Consumer(around, index), CommittedConsumer(around, index, ledger))
         ]
         self._committers = [Committer(around, f"group {number}") for number in range(2)]
-        self._members = [Member(around, "readers") for _ in range(random.randint(1, 3))]
+        self._members = [
+            Member(around, "readers", random.choice((None, f"instance {number}")))
+            for number in range(random.randint(1, 3))
+        ]
         self._deleters = [Deleter(around, index) for index in range(settings.partitions)]
 
     def run(self) -> None:
