@@ -135,7 +135,8 @@ class LogManager:
             topic_id = self._hosted_id(directory, topic_partition, path, hosted)
             if topic_id is None:
                 continue
-            if self._is_single(directory, topic_partition, assigned(topic_partition)):
+            place = self._place(directory, topic_partition, topic_id, path)
+            if self._is_current(directory, place, assigned(topic_partition), now_ms):
                 self._load_unless_damaged(directory, topic_partition, topic_id, now_ms)
 
     def _load_unless_damaged(
@@ -226,31 +227,32 @@ class LogManager:
             del self._preferred[topic_partition]
         directory.abandon()
 
-    def _is_single(
-        self, directory: LogDirectory, topic_partition: TopicPartition, assigned: bytes | None
+    def _is_current(
+        self, directory: LogDirectory, place: LogPlace, assigned: bytes | None, now_ms: int
     ) -> bool:
         """Return whether the partition's current log is the one in this directory.
 
         A broker that ended while a future log replaced the current one has left two of them, as
         has a directory that comes back after its replicas were made anew elsewhere. The one where
-        the metadata has the replica counts; the other is set aside. (Kafka refuses to start.)
+        the metadata has the replica counts; the other is set aside. Where the metadata has it in
+        neither, the log that ends later counts, by the epoch of its last record and then by its
+        end: within an epoch, followers have the same records up to where their logs end. (Kafka
+        refuses to start.)
         """
+        topic_partition = place.topic_partition
         other = self.directory_of(topic_partition)
         if other is None:
             return True
-        path = directory.path / str(topic_partition)
-        if assigned not in {directory.id, other.id}:
-            raise CorruptFileError(
-                f"the partition has a directory in {other.path} too",
-                file=path,
-                advice="Move the directory with the shorter log out of the log directories",
-            )
         is_here = assigned == directory.id
+        if assigned not in {directory.id, other.id}:
+            log = self._open(directory, place, now_ms)
+            is_here = _last_epoch_and_end(log) > _last_epoch_and_end(other.logs[topic_partition])
+            log.local_log.abandon()
         wrong = other if is_here else directory
         if is_here:
             other.logs.pop(topic_partition).local_log.abandon()
         aside = wrong.rename_stray(topic_partition, self._unique())
-        _log.warning("%s is not where the metadata has the replica; it is kept", aside)
+        _log.warning("%s has another log of its partition, which counts; it is kept", aside)
         return is_here
 
     def get_log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
@@ -473,3 +475,8 @@ class LogManager:
 
     def _unique(self) -> bytes:
         return self._random.randbytes(UNIQUE_BYTES)
+
+
+def _last_epoch_and_end(log: UnifiedLog) -> tuple[int, int]:
+    epoch = log.local_log.latest_epoch
+    return -1 if epoch is None else epoch, log.local_log.log_end_offset

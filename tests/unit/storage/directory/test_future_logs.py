@@ -170,6 +170,36 @@ def test_a_deleted_partition_takes_its_future_log_with_it() -> None:
     assert manager.delete_logs(now_ms=NOW_MS + 50) == 2
 
 
+@pytest.mark.parametrize("longer", [HERE, THERE])
+@pytest.mark.parametrize("later_epoch", [HERE, THERE, None])
+def test_of_two_logs_that_the_metadata_has_nowhere_the_one_that_ends_later_counts(
+    longer: Path, later_epoch: Path | None
+) -> None:
+    """Both are of one partition where a directory has come back after its replica was made anew."""
+    files = {root: FaultyFiles() for root in IDS}
+    for root, identity in IDS.items():
+        files[root].make_directory(root)
+        manager = managed([LogDirectory(root, identity, files[root], was_clean=False)])
+        log = manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=identity, now_ms=NOW_MS)
+        for number in range(9 if root == longer else 5):
+            log.append_as_leader(
+                sent(b"%d" % number), leader_epoch=int(root == later_epoch), now_ms=NOW_MS
+            )
+        manager.shutdown(broker_epoch=3)
+    directories = [
+        LogDirectory(root, identity, files[root], was_clean=True) for root, identity in IDS.items()
+    ]
+    manager = managed(directories, {PARTITION: TOPIC_ID}.get, lambda _: bytes(16))
+    right = later_epoch or longer
+    (wrong,) = {HERE, THERE} - {right}
+    kept = manager.get_log(PARTITION)
+    assert kept is not None
+    assert len(values_in(kept)) == (9 if right == longer else 5)
+    assert files[right].list_directories(right) == ["topic-0"]
+    (stray,) = files[wrong].list_directories(wrong)
+    assert stray.endswith("-stray")
+
+
 def test_the_future_log_of_another_topic_is_set_aside() -> None:
     files = FaultyFiles()
     manager = started(files)

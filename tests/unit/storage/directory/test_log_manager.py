@@ -248,16 +248,6 @@ def test_a_new_log_goes_where_there_are_the_fewest() -> None:
     assert named in manager.directories[1].logs.values()
 
 
-def test_two_directories_of_one_partition_are_refused() -> None:
-    files = FaultyFiles()
-    for root in (Path("/a"), Path("/b")):
-        manager = started(files, root)
-        created(manager)
-        manager.shutdown(broker_epoch=3)
-    with pytest.raises(CorruptFileError, match="too"):
-        started(files, Path("/a"), Path("/b"))
-
-
 def test_a_directory_that_is_no_partition_is_refused() -> None:
     files = FaultyFiles()
     files.make_directory(ROOT / "lost+found")
