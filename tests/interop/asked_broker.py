@@ -16,7 +16,7 @@ from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.wire.apis import response_class
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import decode_response_frame
+from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.json_form import Json, to_json
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kvorum.wire.primitives import Message
@@ -24,6 +24,7 @@ from kvorum.wire.uuid_text import uuid_to_text
 
 SILENCE_S: Final = 5.0
 """How long a real broker is silent that never answers, as it does with some requests."""
+SILENT: Final = "nothing came in time"
 _RANDOM_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -58,19 +59,30 @@ class AskedBroker:
 
         The topic's id and whatever else is random are replaced in it.
         """
-        key = request.API_KEY
-        assert key is not None
+        frame = encode_request_frame(
+            request, version=version, correlation_id=1, client_id=client_id
+        )
+        assert request.API_KEY is not None
+        said = self.said_to_frame(frame, request.API_KEY, version, patience_s, own=own)
+        return NO_ANSWER if said == SILENT else said
+
+    def said_to_frame(
+        self, frame: bytes, key: int, version: int, patience_s: float, *, own: frozenset[str]
+    ) -> Json:
+        """Return the answer to a frame, that its connection was closed, or that nothing came."""
         try:
-            with RawClient(self.address, client_id=client_id) as client:
+            with RawClient(self.address) as client:
                 client.socket.settimeout(patience_s)
-                client.send(request, version)
-                frame = client.read_frame()
+                client.send_frame(frame)
+                answered = client.read_frame()
+        except TimeoutError:
+            return SILENT
         except OSError:
             return NO_ANSWER
-        if frame is None:
+        if answered is None:
             return NO_ANSWER
         _, response = decode_response_frame(
-            frame, response_class=response_class(key), version=version
+            answered, response_class=response_class(key), version=version
         )
         return self._common(to_json(response, version), own)
 

@@ -8,11 +8,13 @@ versions with KVORUM_BAD_INPUT=all.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from random import Random
 from typing import Any, Final
 
 import pytest
-from tests.interop.asked_broker import SILENCE_S, AskedBroker
+from tests.interop.asked_broker import SILENCE_S, SILENT, AskedBroker
 from tests.interop.differential.failures import is_failure, is_met_otherwise
 from tests.interop.differential.limits import Path, changed_bodies
 from tests.interop.differential.messages import message_of
@@ -23,10 +25,14 @@ from tests.support.waiting import PATIENCE_S
 
 from kvorum.node.handlers.registry import broker_apis
 from kvorum.wire.apis import API_SPECS, request_class
-from kvorum.wire.errors import EncodeError
+from kvorum.wire.errors import DecodeError, EncodeError
+from kvorum.wire.headers import decode_request_header, encode_request_frame
+from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest
 from kvorum.wire.primitives import Message
 
 IS_WHOLE: Final = os.environ.get("KVORUM_BAD_INPUT") == "all"
+STEPS: Final = int(os.environ.get("KVORUM_DAMAGED_REQUESTS", "4000"))
+SEED: Final = int(os.environ.get("KVORUM_DAMAGED_REQUESTS_SEED", "1"))
 TOPIC: Final = "limits"
 KEYS: Final = {spec.name: key for key, spec in API_SPECS.items()}
 OF_TRANSACTIONS: Final = 1
@@ -68,6 +74,12 @@ class Broker(AskedBroker):
 
     def __init__(self, address: str) -> None:
         super().__init__(address, TOPIC)
+
+    def frame(self, name: str, version: int) -> bytes:
+        """Return a good request as it is sent."""
+        body = bodies(TOPIC, self.topic_id)[name]
+        request = message_of(request_class(KEYS[name]), body, version)
+        return encode_request_frame(request, version=version, correlation_id=1, client_id="raw")
 
     def requests(self, name: str, version: int) -> Iterator[tuple[str, Message]]:
         """Yield requests with one field at a limit, and what it is."""
@@ -136,3 +148,70 @@ def test_no_value_of_a_field_is_met_otherwise_than_by_kafka(
                 differing.append(f"v{version} {what}\n  ours {found}\n  real {expected}")
     assert not differing, f"{len(differing)} of {compared}\n" + "\n".join(differing[:20])
     assert compared
+
+
+DAMAGED: Final = tuple(
+    name for name in NAMES if name not in {"DescribeLogDirs", "AlterReplicaLogDirs"}
+)
+"""Requests whose answers do not tell of a broker's directories."""
+HEADER_BYTES: Final = 13
+"""At least so many bytes come before the body: key, version, correlation id and client id."""
+
+
+def _damage(random: Random, length: int) -> Callable[[bytes], bytes]:
+    """Return what is done to a frame: a byte changed, added or lost, its end lost or prolonged."""
+    place, kind = random.randint(HEADER_BYTES, length), random.randrange(5)
+    byte = bytes([random.choice((0, 1, 0x7F, 0x80, 0xFF, random.randrange(256)))])
+
+    def damaged(frame: bytes) -> bytes:
+        before, after = frame[:place], frame[place:]
+        match kind:
+            case 0:
+                return before + byte + after[1:]
+            case 1:
+                return before + byte + after
+            case 2:
+                return before + after[1:]
+            case 3:
+                return before
+            case _:
+                return frame + byte
+
+    return damaged
+
+
+def _is_taken_by_kafka_alone(frame: bytes, name: str, version: int) -> bool:
+    """Return whether ours differ on purpose (docs/differences.md) about a damaged request."""
+    _, start = decode_request_header(frame)
+    try:
+        request, _ = request_class(KEYS[name]).decode_from(frame, start, version)
+    except DecodeError as error:
+        # Tagged fields that are not in order, or twice there.
+        return "comes after tag" in str(error)
+    return isinstance(request, FindCoordinatorRequest) and request.key_type == OF_TRANSACTIONS
+
+
+@pytest.mark.slow
+def test_a_damaged_request_is_met_as_by_kafka(brokers: tuple[Broker, Broker]) -> None:
+    """The topic's id is left out: what a changed byte of it makes differs from broker to broker."""
+    ours, real = brokers
+    random, differing, codes = Random(SEED), list[str](), Counter[str]()
+    own = OWN | {"topicId"}
+    for number in range(STEPS):
+        name = random.choice(DAMAGED)
+        served = broker_apis()[KEYS[name]]
+        version = random.randint(served.min_version, served.max_version)
+        frames = [broker.frame(name, version) for broker in brokers]
+        damage = _damage(random, len(frames[0]))
+        to_ours, to_real = (damage(frame) for frame in frames)
+        expected = real.said_to_frame(to_real, KEYS[name], version, SILENCE_S, own=own)
+        found = ours.said_to_frame(to_ours, KEYS[name], version, SILENCE_S, own=own)
+        codes[expected if isinstance(expected, str) else "answer"] += 1
+        is_failed = expected == SILENT or (expected != NO_ANSWER and is_failure(expected))
+        if found == expected or is_failed or _is_taken_by_kafka_alone(to_ours, name, version):
+            continue
+        differing.append(
+            f"{number}: {name} v{version} {to_ours.hex()}\n  ours {found}\n  real {expected}"
+        )
+    assert not differing, f"{len(differing)} of {codes}\n" + "\n".join(differing[:20])
+    assert min(codes["answer"], codes[NO_ANSWER]) > STEPS // 5, codes
