@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from tests.interop.differential.limits import LONGEST_STRING, changed_bodies
 from tests.interop.group_script import SUBSCRIPTION
@@ -192,9 +192,10 @@ def placed(value: Json, names: Mapping[str, str]) -> Json:
     """Return a body with the names of a broker in place of what stands for them."""
     match value:
         case dict():
-            return {name: placed(each, names) for name, each in value.items()}
+            fields = cast("dict[str, Json]", value)
+            return {name: placed(each, names) for name, each in fields.items()}
         case list():
-            return [placed(each, names) for each in value]
+            return [placed(each, names) for each in cast("Iterable[Json]", value)]
         case str():
             return names.get(value, value)
         case _:
