@@ -51,13 +51,13 @@ RETENTION: Final = {
     "log.retention.check.interval.ms": "2000",
     "log.segment.delete.delay.ms": "1000",
 }
-# What a process does has no part in what is measured in this one.
+# The work of those processes has no part in what is measured in this one.
 _processes: Final = multiprocessing.get_context("fork")
 
 
 @dataclass
 class Latencies:
-    """How long one kind of request took, in milliseconds."""
+    """The times that one kind of request took, in milliseconds."""
 
     kind: str
     ms: list[float] = field(default_factory=list[float])

@@ -23,7 +23,7 @@ from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import uuid_to_text
 
 SILENCE_S: Final = 5.0
-"""How long a real broker is silent that never answers, as it does with some requests."""
+"""The time after which a real broker counts as silent, as it is to some requests."""
 SILENT: Final = "nothing came in time"
 _RANDOM_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -55,7 +55,7 @@ class AskedBroker:
         client_id: str | None = "raw",
         own: frozenset[str],
     ) -> Json:
-        """Return the answer without the fields `own`, or that there is none.
+        """Return the answer without the fields `own`, or what says that no answer came.
 
         The topic's id and whatever else is random are replaced in it.
         """

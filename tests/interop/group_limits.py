@@ -14,7 +14,7 @@ from kvorum.wire.json_form import Json
 
 TOPIC: Final = "limits"
 MEMBER: Final = "$member"
-"""What stands for the id of the member that the group has."""
+"""A placeholder for the id of the member that the group has."""
 GROUP: Final = "$group"
 TOPIC_ID: Final = "$topic"
 INSTANCE: Final = "inst"
@@ -29,7 +29,7 @@ MANY_OFFSETS: Final = 20_000
 
 
 class Begin(Enum):
-    """What there is in the group before the request."""
+    """The state of the group before the request."""
 
     NOBODY = 0
     JOINED = 1
@@ -38,7 +38,7 @@ class Begin(Enum):
     STATIC = 3
     """As `STABLE`, with a member that is an instance."""
     EMPTY = 4
-    """A committed offset, and nobody."""
+    """A committed offset, and no member."""
 
 
 class Story(NamedTuple):
@@ -176,7 +176,7 @@ def cases(story: Story, kind: Any, version: int) -> Iterator[Case]:
                 yield Case(f"instance of {length}", {**story.body, "groupInstanceId": "x" * length})
             protocol = {**_PROTOCOL, "metadata": LARGE}
             yield Case("large metadata", {**story.body, "protocols": [protocol]})
-        # Where there are offsets already, Kafka may name one twice after this (differences.md).
+        # Kafka may name an offset twice after this, if there was one (differences.md).
         case (("OffsetCommit" | "TxnOffsetCommit"), Begin.STABLE):
             topic = story.body["topics"][0]
             many = {**topic, "partitions": [_OFFSET] * MANY_OFFSETS}

@@ -101,7 +101,7 @@ class GroupBroker(AskedBroker):
         return self.said(request, version, patience_s, client_id=case.client_id, own=OWN)
 
     def with_a_long_id(self, group: str) -> list[Json]:
-        """Return the answers to a leader beside whom a member joins with the longest instance."""
+        """Return the answers to a leader while a member joins with the longest instance id."""
         with RawClient(self.address) as leader, RawClient(self.address) as other:
             member_id = _join(leader, group, None)
             sync = SyncGroupRequest(

@@ -17,7 +17,7 @@ PERCENT_PER_MS_AND_SECOND: Final = 100.0 / 1000.0
 
 
 class ClientRequestQuotaManager(ClientQuotaManager):
-    """Counts percent of one thread's time (KIP-124); nobody waits for longer than one window."""
+    """Counts percent of one thread's time (KIP-124); no client waits for longer than one window."""
 
     def maybe_record_request_time(
         self, client: QuotaClient, thread_time_ms: float, now_ms: float

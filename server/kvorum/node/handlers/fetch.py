@@ -100,7 +100,7 @@ async def answer(request: IncomingRequest[FetchRequest], broker: BrokerServices)
     responses = await _records(context.topics, request, broker)
     endpoints = _name_leaders(responses, request, broker)
     if _replica(body) is not None:
-        # What a follower fetches counts for no client. As in Kafka, it gets no endpoints.
+        # A follower's fetch counts for no client. As in Kafka, it gets no endpoints.
         request.progress.throttle_time_ms = 0
         response = context.response(responses, now_ms=broker.clock.monotonic_ms())
         record_throttled(response, request.version, broker)

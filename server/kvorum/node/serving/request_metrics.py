@@ -96,7 +96,7 @@ ERROR_CODE: Final = "error_code"
 
 
 class _Places(NamedTuple):
-    """Where the codes of a class of structs are: in itself, and in attributes with structs."""
+    """The places of the codes of a class of structs: in itself, and in attributes with structs."""
 
     is_here: bool
     inside: tuple[str, ...]

@@ -47,7 +47,7 @@ class Aborted(NamedTuple):
 
 
 class TransactionLedger:
-    """How each transaction of a partition was decided to end."""
+    """The decision about each transaction of a partition: commit or abort."""
 
     def __init__(self) -> None:
         self._is_commit: dict[tuple[int, int], bool] = {}

@@ -16,7 +16,7 @@ from kvorum.storage.log.segment_list import segments_between
 
 
 class MeasurableLog(Protocol):
-    """What is asked of a log; `LocalLog` is one."""
+    """A log as far as it is measured; `LocalLog` is one."""
 
     @property
     def segments(self) -> tuple[Segment, ...]:

@@ -36,7 +36,7 @@ from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 
 
 class CleanableLog(Protocol):
-    """What the cleaner needs of a log; `LocalLog` is one."""
+    """A log as the cleaner needs it; `LocalLog` is one."""
 
     directory: Path
     config: LogConfig

@@ -242,7 +242,7 @@ class _Loader:
         start_offset = max(self._checkpoint.log_start_offset, self._segments[0].base_offset)
         end_offset = self._segments[-1].end_offset
         self._store_epochs(start_offset, end_offset)
-        # A power cut may have left the state of producers behind the records that it lost.
+        # A power cut may have left a state of producers that is later than the last record.
         producer_snapshots.tidy(
             keep=frozenset(segment.base_offset for segment in self._segments),
             end_offset=end_offset,

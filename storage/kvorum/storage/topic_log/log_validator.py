@@ -84,7 +84,7 @@ class RecordRules(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Where a batch goes: the partition, its next offset, and its leader's epoch."""
+    """The place of a new batch: the partition, its next offset, and its leader's epoch."""
 
     topic_partition: TopicPartition
     first_offset: int

@@ -17,7 +17,7 @@ _ShouldGo: TypeAlias = Callable[[Segment, Segment | None], bool]
 
 
 class ShrinkableLog(Protocol):
-    """What is asked of a log; `LocalLog` is one."""
+    """A log as far as retention needs it; `LocalLog` is one."""
 
     @property
     def segments(self) -> tuple[Segment, ...]:

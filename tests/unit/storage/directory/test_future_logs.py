@@ -175,7 +175,7 @@ def test_a_deleted_partition_takes_its_future_log_with_it() -> None:
 def test_of_two_logs_that_the_metadata_has_nowhere_the_one_that_ends_later_counts(
     longer: Path, later_epoch: Path | None
 ) -> None:
-    """Both are of one partition where a directory has come back after its replica was made anew."""
+    """Both are of one partition if a directory has come back after its replica was made again."""
     files = {root: FaultyFiles() for root in IDS}
     for root, identity in IDS.items():
         files[root].make_directory(root)

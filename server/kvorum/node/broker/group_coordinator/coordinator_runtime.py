@@ -82,7 +82,7 @@ class CoordinatorRuntime:
         return coordinator_partition(group_id, self._partition_count)
 
     def context_for(self, group_id: str) -> CoordinatorContext:
-        """Return the coordinator of a group; raises RequestError where this broker is none."""
+        """Return the coordinator of a group; raises RequestError on another broker."""
         return self.context(self.partition_for(group_id))
 
     def context(self, partition: int) -> CoordinatorContext:
