@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
+from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.find_coordinator import (
@@ -35,6 +37,24 @@ def used_at(client: RawClient) -> ErrorCode:
     asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP)])
     (found,) = client.ask(asked, OffsetFetchResponse, 8).groups
     return ErrorCode(found.error_code)
+
+
+def test_the_coordinator_is_named_while_other_topics_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Metadata may change faster than logs are made, so that not all of them ever are."""
+    monkeypatch.setattr(
+        BrokerMetadataPublisher,
+        "is_current",
+        property(lambda _: False, lambda *_: None),
+        raising=False,
+    )
+    with (
+        Cluster(overrides=MANY_PARTITIONS) as cluster,
+        RawClient(cluster.bootstrap_servers) as client,
+    ):
+        wait_for(lambda: found_at(client) is ErrorCode.NONE, "the coordinator is named")
+        assert used_at(client) is ErrorCode.NONE
 
 
 def test_a_broker_that_is_named_as_coordinator_is_one() -> None:

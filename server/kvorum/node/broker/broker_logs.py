@@ -202,6 +202,7 @@ class BrokerLogs:
                     log.remove_marked(now_ms=self._runtime.wall_ms())
                 except StorageError as error:
                     _log.error(LogEvent("Deleted files were not removed", error=str(error)))
+                await other_work(self._runtime)
 
     def _logs(self) -> Iterator[UnifiedLog]:
         """Yield the logs that are there, each unless it has been closed meanwhile."""

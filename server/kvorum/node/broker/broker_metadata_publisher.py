@@ -65,9 +65,8 @@ class BrokerMetadataPublisher:
             await self._changed.wait()
             self._changed.clear()
             await self._apply(self._broker.image())
-            if not self._changed.is_set:
-                self.is_current = True
-                self._replicas.turns.beat()
+            self.is_current = not self._changed.is_set
+            self._replicas.turns.beat()
 
     async def _apply(self, image: MetadataImage) -> None:
         """Follow the changes from the last image seen to this one."""

@@ -92,12 +92,14 @@ async def _find(
         return _transactional(key, request, broker)
     if not access.allows_on_group(AclOperation.DESCRIBE, key):
         raise RequestError.with_default_message(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    node = _leader(broker.groups.runtime.partition_for(key), request, broker)
+    groups, publisher = broker.groups.runtime, broker.publisher
+    partition = groups.partition_for(key)
+    node = _leader(partition, request, broker)
     if node.node_id == broker.config.node_id:
         # The logs of a new topic take a moment. Until then a group's requests are refused here
         # (NOT_COORDINATOR), after which some clients wait for seconds.
-        while not broker.publisher.is_current:
-            await run(broker.publisher.next_turn())
+        while not (groups.coordinates(partition) or publisher.is_current):
+            await run(publisher.next_turn())
     return node
 
 

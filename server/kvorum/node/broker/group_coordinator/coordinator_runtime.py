@@ -93,6 +93,10 @@ class CoordinatorRuntime:
             raise RequestError.with_default_message(ErrorCode.NOT_COORDINATOR)
         return found
 
+    def coordinates(self, partition: int) -> bool:
+        """Return whether this broker has a partition's coordinator, which may be loading."""
+        return partition in self._contexts
+
     def contexts(self) -> Iterator[CoordinatorContext]:
         """Yield every coordinator of this broker."""
         return iter(tuple(self._contexts.values()))
