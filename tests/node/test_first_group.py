@@ -39,16 +39,21 @@ def used_at(client: RawClient) -> ErrorCode:
     return ErrorCode(found.error_code)
 
 
+class NeverCurrent:
+    """An attribute that is False, whatever it is set to."""
+
+    def __get__(self, publisher: object, owner: object) -> bool:
+        return False
+
+    def __set__(self, publisher: object, value: bool) -> None:
+        pass
+
+
 def test_the_coordinator_is_named_while_other_topics_are_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Metadata may change faster than logs are made, so that not all of them ever are."""
-    monkeypatch.setattr(
-        BrokerMetadataPublisher,
-        "is_current",
-        property(lambda _: False, lambda *_: None),
-        raising=False,
-    )
+    monkeypatch.setattr(BrokerMetadataPublisher, "is_current", NeverCurrent(), raising=False)
     with (
         Cluster(overrides=MANY_PARTITIONS) as cluster,
         RawClient(cluster.bootstrap_servers) as client,
