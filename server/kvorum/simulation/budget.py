@@ -36,8 +36,10 @@ def may_reach(quorum: SimulatedQuorum, targets: TargetVoters) -> bool:
 
 
 def _known_sets(quorum: SimulatedQuorum) -> set[VoterSet]:
-    """Return the voter sets that are in force for any node."""
-    return {one.voters for one in quorum.nodes.values() if one.voters.voters}
+    """Return the voter sets that are in force for any node, or will be after a removal."""
+    known = {one.voters for one in quorum.nodes.values() if one.voters.voters}
+    without = {voters.without(removed) for voters in known for removed in quorum.removals}
+    return known | {voters for voters in without if voters.voters}
 
 
 def _is_safe(

@@ -30,6 +30,10 @@ _TIMEOUT_MS = 30_000
 _Answer = TypeVar("_Answer", AddRaftVoterResponse, RemoveRaftVoterResponse)
 
 
+def _do_nothing() -> None:
+    pass
+
+
 class Operator:
     """An operator that asks the leader, as a person would, and only notes the outcome."""
 
@@ -152,10 +156,24 @@ class Operator:
             voter_id=target.id,
             voter_directory_id=target.directory_id or bytes(16),
         )
-        self._ask(asked, request, RemoveRaftVoterResponse, version=0)
+        removals = self._quorum.removals
+        removals.add(target.id)
+        self._ask(
+            asked,
+            request,
+            RemoveRaftVoterResponse,
+            version=0,
+            then=lambda: removals.discard(target.id),
+        )
 
     def _ask(
-        self, asked: SimulatedNode, request: Message, kind: type[_Answer], *, version: int
+        self,
+        asked: SimulatedNode,
+        request: Message,
+        kind: type[_Answer],
+        *,
+        version: int,
+        then: Callable[[], None] = _do_nothing,
     ) -> None:
         around = self._around
         quorum = self._quorum
@@ -171,5 +189,6 @@ class Operator:
             else:
                 text = str(reply)
             around.trace.say(f"operator hears from {asked.node_id}: {text}")
+            then()
 
         quorum.carry_request(OPERATOR_ID, asked.host, frame, take)

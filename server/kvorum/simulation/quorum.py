@@ -23,6 +23,8 @@ class SimulatedQuorum:
         self.around = around
         self.is_safety_phase = True
         """Whether faults may still strike."""
+        self.removals: set[int] = set()
+        """The voters whose removal an operator has asked for, and not heard of yet."""
         self.nodes: Mapping[int, SimulatedNode] = self._make_nodes()
         self._by_host = {node.host: node for node in self.nodes.values()}
 
