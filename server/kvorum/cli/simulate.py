@@ -19,12 +19,12 @@ from pathlib import Path
 from threading import Thread
 from typing import Literal, TypeVar
 
-from kvorum.simulation.partitions.world import run_partitions_seed
+from kvorum.simulation.partitions.world import PartitionsResult, run_partitions_seed
 from kvorum.simulation.report import Report, failure_lines
 from kvorum.simulation.result import SeedResult
 from kvorum.simulation.run import run_seed, shrink_seed
 
-Result = TypeVar("Result")
+Result = TypeVar("Result", SeedResult, PartitionsResult)
 NAME = "simulate"
 HELP = "run quorums and brokers in simulated worlds under faults, seed by seed"
 QUORUM, BROKERS = "quorum", "brokers"
@@ -117,7 +117,8 @@ def _run_all(report: Report, seeds: range, arguments: argparse.Namespace) -> dic
     """Run all seeds, report failures at once, and return the hash of each trace."""
     digests: dict[int, str] = {}
     told_at = time.monotonic()
-    for result in _results(seeds, arguments):
+    work = partial(run_seed, duration_ms=arguments.duration * 1000)
+    for result in _results(work, seeds, arguments):
         report.add(result)
         digests[result.seed] = result.digest
         if result.failure is not None:
@@ -128,13 +129,18 @@ def _run_all(report: Report, seeds: range, arguments: argparse.Namespace) -> dic
     return digests
 
 
-def _results(seeds: range, arguments: argparse.Namespace) -> Iterator[SeedResult]:
+def _results(
+    work: Callable[..., Result],
+    seeds: range,
+    arguments: argparse.Namespace,
+    *,
+    mode: Literal["w", "a"] = "w",
+) -> Iterator[Result]:
     """Yield the result of each seed, in the order of completion."""
     trace = arguments.trace if _is_alone(seeds, arguments.jobs) else None
-    work = partial(run_seed, duration_ms=arguments.duration * 1000, is_traced=trace is not None)
-    for result in _each(work, seeds, arguments.jobs):
-        if trace is not None and (len(seeds) == 1 or result.failure is not None):
-            _write(trace, result.trace)
+    for result in _each(partial(work, is_traced=trace is not None), seeds, arguments.jobs):
+        if trace is not None and (len(seeds) == 1 or result.broken is not None):
+            _write(trace, result.trace, mode=mode)
         yield result
 
 
@@ -185,17 +191,14 @@ def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
     counts: Counter[str] = Counter()
     digests: dict[int, str] = {}
     failed = 0
-    trace = arguments.trace if _is_alone(seeds, arguments.jobs) else None
-    work = partial(run_partitions_seed, is_traced=trace is not None)
-    for result in _each(work, seeds, arguments.jobs):
+    # The quorum's trace may be there already.
+    mode: Literal["w", "a"] = "w" if arguments.only else "a"
+    for result in _results(run_partitions_seed, seeds, arguments, mode=mode):
         counts += result.counts
         digests[result.seed] = result.digest
         if result.broken is not None:
             failed += 1
             print(f"seed {result.seed} failed: {result.told}", flush=True)
-        if trace is not None and (len(seeds) == 1 or result.broken is not None):
-            # The quorum's trace may be there already.
-            _write(trace, result.trace, mode="w" if arguments.only else "a")
     print(f"{len(seeds)} seeds of brokers, {failed} failed")
     for name, count in sorted(counts.items()):
         print(f"  {count:>12,} {name}")

@@ -70,9 +70,12 @@ class Injector:
         self._strikes[fault.kind](fault, Random(fault.seed))  # noqa: S311 - to be repeatable is its use
 
     def heal(self) -> None:
-        """Undo every fault, and start the nodes that do not run and may."""
-        quorum = self._quorum
-        self._around.step_crashes.forget()
+        """Let no fault strike any more, undo every one, and start the nodes that may run."""
+        quorum, around = self._quorum, self._around
+        quorum.is_safety_phase = False
+        around.trace.say("all faults stop")
+        around.network.calm()
+        around.step_crashes.forget()
         for node in quorum.without_brokers():
             node.forget_faults()
             node.resume()
@@ -83,6 +86,7 @@ class Injector:
                 node.crash(is_power_cut=False)
             if node.process is None:
                 node.start()
+        around.properties.liveness.begin(around.now_ms, quorum.running())
 
     def _target(self, fault: Fault) -> SimulatedNode:
         """Return the node that a fault strikes: often the leader."""

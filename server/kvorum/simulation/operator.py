@@ -30,10 +30,6 @@ _TIMEOUT_MS = 30_000
 _Answer = TypeVar("_Answer", AddRaftVoterResponse, RemoveRaftVoterResponse)
 
 
-def _do_nothing() -> None:
-    pass
-
-
 class Operator:
     """An operator that asks the leader, as a person would, and only notes the outcome."""
 
@@ -156,24 +152,11 @@ class Operator:
             voter_id=target.id,
             voter_directory_id=target.directory_id or bytes(16),
         )
-        removals = self._quorum.removals
-        removals.add(target.id)
-        self._ask(
-            asked,
-            request,
-            RemoveRaftVoterResponse,
-            version=0,
-            then=lambda: removals.discard(target.id),
-        )
+        self._quorum.removals.add(target.id)
+        self._ask(asked, request, RemoveRaftVoterResponse, version=0)
 
     def _ask(
-        self,
-        asked: SimulatedNode,
-        request: Message,
-        kind: type[_Answer],
-        *,
-        version: int,
-        then: Callable[[], None] = _do_nothing,
+        self, asked: SimulatedNode, request: Message, kind: type[_Answer], *, version: int
     ) -> None:
         around = self._around
         quorum = self._quorum
@@ -189,6 +172,7 @@ class Operator:
             else:
                 text = str(reply)
             around.trace.say(f"operator hears from {asked.node_id}: {text}")
-            then()
+            if isinstance(request, RemoveRaftVoterRequest):
+                quorum.removals.discard(request.voter_id)
 
         quorum.carry_request(OPERATOR_ID, asked.host, frame, take)

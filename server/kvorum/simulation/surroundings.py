@@ -32,8 +32,34 @@ class Surroundings:
     properties: Properties
     faults: FaultCounter
     step_crashes: StepCrashes
-    on_record: Callable[[int, bytes], None] = _ignore
+    on_record: Callable[[int, bytes], None]
     """Called with the offset and the value of each record that a node applies."""
+
+    @classmethod
+    def of(
+        cls,
+        seed: int,
+        options: Options,
+        cluster_id: str,
+        *,
+        events: Events,
+        is_trace_kept: bool,
+        on_record: Callable[[int, bytes], None] = _ignore,
+    ) -> Surroundings:
+        """Return the shared parts of a new world, each with a generator named after it."""
+        faults = FaultCounter()
+        return cls(
+            seed=seed,
+            options=options,
+            cluster_id=cluster_id,
+            events=events,
+            faults=faults,
+            step_crashes=StepCrashes(),
+            trace=Trace(lambda: events.now_ms, is_kept=is_trace_kept),
+            network=Network(events, random_for(seed, "network"), note=faults.count),
+            properties=Properties(random_for(seed, "properties"), now_ms=lambda: events.now_ms),
+            on_record=on_record,
+        )
 
     @property
     def now_ms(self) -> float:

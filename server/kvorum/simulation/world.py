@@ -10,15 +10,13 @@ from collections.abc import Mapping
 
 from kvorum.simulation.clients import Client
 from kvorum.simulation.events import Events
-from kvorum.simulation.fault_kinds import FaultCounter, FaultKind
+from kvorum.simulation.fault_kinds import FaultKind
 from kvorum.simulation.faults import Fault, draw_plan
 from kvorum.simulation.injection import Injector
-from kvorum.simulation.network import Network
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.options import Options, draw_options
 from kvorum.simulation.properties.watch import Properties
 from kvorum.simulation.quorum import SimulatedQuorum
-from kvorum.simulation.step_crashes import StepCrashes
 from kvorum.simulation.strangers import Stranger
 from kvorum.simulation.surroundings import Surroundings, random_for
 from kvorum.simulation.trace import Trace
@@ -39,17 +37,12 @@ class World:
         plan: tuple[Fault, ...] | None = None,
         is_trace_kept: bool = False,
     ) -> None:
-        events, faults = Events(), FaultCounter()
-        self._around = around = Surroundings(
-            seed=seed,
-            options=draw_options(random_for(seed, "options"), duration_ms=duration_ms),
-            cluster_id=uuid_to_text(random_for(seed, "cluster").randbytes(16)),
-            events=events,
-            faults=faults,
-            step_crashes=StepCrashes(),
-            trace=Trace(lambda: events.now_ms, is_kept=is_trace_kept),
-            network=Network(events, random_for(seed, "network"), note=faults.count),
-            properties=Properties(random_for(seed, "properties"), now_ms=lambda: events.now_ms),
+        self._around = around = Surroundings.of(
+            seed,
+            draw_options(random_for(seed, "options"), duration_ms=duration_ms),
+            uuid_to_text(random_for(seed, "cluster").randbytes(16)),
+            events=Events(),
+            is_trace_kept=is_trace_kept,
         )
         self.quorum = SimulatedQuorum(around)
         self.plan = draw_plan(around.random_for("plan"), around.options) if plan is None else plan
@@ -102,7 +95,7 @@ class World:
         self.trace.say(f"seed {self._around.seed}: {options.told()}")
         self._begin()
         self.run_until(options.safety_ms)
-        self._heal()
+        self._injector.heal()
         end_ms = options.safety_ms + options.liveness_ms
         while self.now_ms < end_ms:
             self.properties.liveness.look(self.now_ms, self.quorum.running())
@@ -132,14 +125,6 @@ class World:
 
     def _plan_fault(self, fault: Fault) -> None:
         self._around.events.at(fault.at_ms, lambda: self._injector.strike(fault))
-
-    def _heal(self) -> None:
-        """Stop all faults, and start every node that may run."""
-        self.quorum.is_safety_phase = False
-        self.trace.say("all faults stop")
-        self._around.network.calm()
-        self._injector.heal()
-        self.properties.liveness.begin(self.now_ms, self.quorum.running())
 
     def _check_states(self) -> None:
         """Check every state machine once more as a whole."""

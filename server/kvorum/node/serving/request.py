@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 class RequestProgress:
     """The times of one request, from its frame to its response; in milliseconds.
 
-    `throttle_time_ms` is None until somebody has decided about the client's quotas.
+    `throttle_time_ms` is None until a handler has decided about the client's quotas.
     """
 
     __slots__ = (

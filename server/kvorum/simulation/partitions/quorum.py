@@ -20,10 +20,8 @@ from kvorum.raft.config import RaftConfig
 from kvorum.simulation.application import FIRST_IMAGE
 from kvorum.simulation.controller import Controller, Task
 from kvorum.simulation.events import Events
-from kvorum.simulation.fault_kinds import FaultCounter
 from kvorum.simulation.faults import Fault, draw_plan
 from kvorum.simulation.injection import Injector
-from kvorum.simulation.network import Network
 from kvorum.simulation.node import Part, SimulatedNode
 from kvorum.simulation.options import Options, QuorumKind, draw_options
 from kvorum.simulation.partitions.network import Reply
@@ -33,11 +31,8 @@ from kvorum.simulation.partitions.settings import (
     PEACE_FROM_MS,
     SESSION_MS,
 )
-from kvorum.simulation.properties.watch import Properties
 from kvorum.simulation.quorum import SimulatedQuorum
-from kvorum.simulation.step_crashes import StepCrashes
 from kvorum.simulation.surroundings import Surroundings, random_for
-from kvorum.simulation.trace import Trace
 from kvorum.simulation.versions import Release
 from kvorum.wire.primitives import Message
 
@@ -65,20 +60,15 @@ class ControllerQuorum:
         is_trace_kept: bool,
     ) -> None:
         options = _draw_options(random_for(seed, "options"), broker_count)
-        faults = FaultCounter()
-        self._around = around = Surroundings(
-            seed=seed,
-            options=options,
-            cluster_id=CLUSTER_ID,
+        self._around = around = Surroundings.of(
+            seed,
+            options,
+            CLUSTER_ID,
             events=events,
-            faults=faults,
-            step_crashes=StepCrashes(),
-            trace=Trace(lambda: events.now_ms, is_kept=is_trace_kept),
-            network=Network(events, random_for(seed, "network"), note=faults.count),
-            properties=Properties(random_for(seed, "properties"), now_ms=lambda: events.now_ms),
+            is_trace_kept=is_trace_kept,
             on_record=self._on_record,
         )
-        self.faults, self.trace = faults.counts, around.trace
+        self.faults, self.trace = around.faults.counts, around.trace
         self._random = around.random_for("controllers")
         self._quorum = SimulatedQuorum(around)
         self._injector = Injector(self._quorum)
@@ -104,11 +94,7 @@ class ControllerQuorum:
 
     def heal(self) -> None:
         """Stop all faults, and start every controller that may run."""
-        self._quorum.is_safety_phase = False
-        self._around.network.calm()
         self._injector.heal()
-        liveness = self._around.properties.liveness
-        liveness.begin(self._around.now_ms, self._quorum.running())
 
     def look(self) -> None:
         """Check that a healed quorum goes on; to be called about every tenth of a second."""

@@ -205,7 +205,7 @@ class UnifiedLog:
             log.flush()
 
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
-        """Remove the batch that holds `offset` and all behind it, as `LocalLog` does.
+        """Remove the batch that holds `offset` and all later ones, as `LocalLog` does.
 
         Below the log's start nothing is left, and the log goes on at `offset`.
         """
@@ -335,7 +335,7 @@ class UnifiedLog:
     def load_producers(self, *, now_ms: int, recovered_from: int | None = None) -> None:
         """Begin with the newest stored state of the producers, and take in the batches behind it.
 
-        After a clean shutdown there are none, and the log is not read. The segments from
+        After a clean shutdown no batch is later, and the log is not read. The segments from
         `recovered_from` on were open when a process ended: of their aborted transactions more or
         less may be on the disk than of their records, so these are indexed again.
         """
