@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,6 +65,67 @@ def test_wrong_bytes(
     damaged = bytes(data[: len(data) - cut]) if cut > 0 else bytes(data) + bytes(-cut)
     count = len(records) + more
     assert summarize(damaged, count=count, base_timestamp=BASE) == read_one_by_one(damaged, count)
+
+
+def written(records: list[RecordData], step: int = 1) -> bytes:
+    numbers = [step * index for index in range(len(records))]
+    return bytes(write_numbered(zip(numbers, records, strict=True), BASE).data)
+
+
+@pytest.mark.parametrize("value_size", [None, 0, 55, 63, 64, 8192])
+@pytest.mark.parametrize("key_size", [None, 63, 64])
+@pytest.mark.parametrize("time_step", [-1, 0, 1, 100])
+@pytest.mark.parametrize("step", [1, 2])
+def test_records_that_are_alike(
+    key_size: int | None, value_size: int | None, time_step: int, step: int
+) -> None:
+    key, value = (None if size is None else bytes(size) for size in (key_size, value_size))
+    records = [RecordData(value, key, BASE + time_step * index // 3) for index in range(90)]
+    data = written(records, step)
+    summary = summarize(data, count=90, base_timestamp=BASE)
+    assert summary is not None
+    assert summary == read_one_by_one(data, 90)
+
+
+@pytest.mark.parametrize("number", [0x00, 0x01, 0x7F, 0x80, 0xFF])
+@pytest.mark.parametrize("sizes", [(0, 5), (1, 70), (64, 0)])
+@pytest.mark.parametrize("changed_records", [range(60), [0], [30]])
+@pytest.mark.parametrize("first_time", [BASE, BASE + 100])
+def test_any_byte_changed_of_records_that_are_alike(
+    sizes: tuple[int, int], number: int, changed_records: Sequence[int], first_time: int
+) -> None:
+    key, value = (bytes(index % 3 for index in range(size)) for size in sizes)
+    data = written([RecordData(value, key, first_time + index // 2) for index in range(60)])
+    size = len(data) // 60
+    for place in range(size):
+        changed = bytearray(data)
+        for record in changed_records:
+            changed[record * size + place] = number
+        summary = summarize(bytes(changed), count=60, base_timestamp=BASE)
+        assert summary == read_one_by_one(bytes(changed), 60), place
+
+
+@pytest.mark.parametrize("count", [100, 8193])
+@pytest.mark.parametrize("place", [0, 99, -1])
+@pytest.mark.parametrize(
+    "other",
+    [
+        RecordData(bytes(5), None, BASE - 3),
+        RecordData(bytes(4), b"kk", BASE),
+        RecordData(bytes(5), b"k", BASE + 64),
+        RecordData(bytes(4), b"k", BASE, (("", None),)),
+        RecordData(None, bytes(6), BASE),
+    ],
+)
+def test_a_record_that_differs_among_many_that_are_alike(
+    count: int, place: int, other: RecordData
+) -> None:
+    records = [RecordData(bytes(5), b"k", BASE)] * count
+    records[place] = other
+    data = written(records)
+    summary = summarize(data, count=count, base_timestamp=BASE)
+    assert summary is not None
+    assert summary == read_one_by_one(data, count)
 
 
 @pytest.mark.parametrize("base", [INT64_MAX - NEAR_LIMIT + 1, -INT64_MAX - 1])
