@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
@@ -92,10 +92,15 @@ def id_of(topic: str, ids: Mapping[str, bytes]) -> bytes:
 
 @dataclass
 class Script:
-    """Makes up requests; `now_ms` is about the time of day at which they are sent."""
+    """Makes up requests; `now_ms` is about the time of day at which they are sent.
+
+    `leader_epoch` is that of the topics' leaders by now.
+    """
 
     random: Random
     now_ms: int
+    topics: Sequence[str] = tuple(TOPICS)
+    leader_epoch: int = 0
     next_sequences: dict[tuple[str, int, int], int] = field(
         default_factory=dict[tuple[str, int, int], int]
     )
@@ -119,7 +124,7 @@ class Script:
     def _topic(self) -> str:
         if self.random.random() < 0.02:
             return NAMELESS
-        return self.random.choice(("absent", *TOPICS, *TOPICS))
+        return self.random.choice(("absent", *self.topics, *self.topics))
 
     def _partition(self) -> int:
         return self._near(LIMITS_32, self.random.choice((0, 0, 0, 0, 0, 0, 7)))
@@ -127,6 +132,13 @@ class Script:
     def _near(self, limits: tuple[int, ...], usual: int) -> int:
         """Return the usual value, or now and then one of those at the limits of its field."""
         return self.random.choice(limits) if self.random.random() < 0.02 else usual
+
+    def _epoch(self, *choices: int) -> int:
+        """Return a choice; one that is not negative counts from an epoch that there has been."""
+        chosen = self.random.choice(choices)
+        if chosen < 0 or self.leader_epoch == 0:
+            return chosen
+        return chosen + self.random.randint(0, self.leader_epoch)
 
     def produce(self) -> Step:
         topic, partition = self._topic(), self._partition()
@@ -200,9 +212,9 @@ class Script:
         size = random.choice((0, 1, 100, 500, 5000, 1 << 20))
         wish.partition_max_bytes = self._near(LIMITS_32, size)
         if version >= FIRST_FETCH_WITH_EPOCH:
-            wish.current_leader_epoch = random.choice((-2, -1, -1, 0, 1, 5))
+            wish.current_leader_epoch = self._epoch(-2, -1, -1, 0, 1, 5)
         if version >= FIRST_FETCH_WITH_LAST_EPOCH:
-            wish.last_fetched_epoch = random.choice((-2, -1, -1, 0, 0, 1, 5))
+            wish.last_fetched_epoch = self._epoch(-2, -1, -1, 0, 0, 1, 5)
         body = FetchRequest(
             max_wait_ms=0,
             min_bytes=self._near(LIMITS_32, random.choice((0, 1))),
@@ -220,7 +232,7 @@ class Script:
         )
         timestamp = self._near(LIMITS_64, timestamp)
         version = random.randint(1, 11)
-        epoch = random.choice((-2, -1, -1, -1, 0, 4)) if version >= FIRST_LIST_WITH_EPOCH else -1
+        epoch = self._epoch(-2, -1, -1, -1, 0, 4) if version >= FIRST_LIST_WITH_EPOCH else -1
         wish = ListOffsetsRequestListOffsetsPartition(self._partition(), epoch, timestamp)
         wishes = [wish] if random.random() < 0.95 else [wish, wish]
         topic = ListOffsetsRequestListOffsetsTopic(self._topic(), wishes)
@@ -230,12 +242,11 @@ class Script:
         return Step(ListOffsetsRequest(replica_id, isolation, [topic]), version)
 
     def offset_for_leader_epoch(self) -> Step:
-        random = self.random
         wish = OffsetForLeaderEpochRequestOffsetForLeaderPartition(
-            self._partition(), random.choice((-2, -1, -1, 0, 1)), random.choice((-1, 0, 0, 1, 5))
+            self._partition(), self._epoch(-2, -1, -1, 0, 1), self._epoch(-1, 0, 0, 1, 5)
         )
         topic = OffsetForLeaderEpochRequestOffsetForLeaderTopic(self._topic(), [wish])
-        return Step(OffsetForLeaderEpochRequest(topics=[topic]), random.randint(3, 4))
+        return Step(OffsetForLeaderEpochRequest(topics=[topic]), self.random.randint(3, 4))
 
     def delete_records(self) -> Step:
         random = self.random

@@ -320,3 +320,18 @@ def test_offsets_do_not_go_back_where_another_leads(cluster: Cluster, topic: str
             otherwise=lambda: list_offset(client, topic, LATEST),
         )
         assert list_offset(client, topic, MAX_TIMESTAMP) == (ErrorCode.NONE, 0)
+
+
+def test_a_follower_lists_the_offsets_of_its_own_log_for_a_debugging_replica(
+    cluster: Cluster, topic: str
+) -> None:
+    create_topic(cluster, topic, [*BROKERS])
+    assert append(cluster, topic, b"one") == 0
+    assert_same_logs(cluster, topic, BROKERS)
+    (follower, *_) = {*BROKERS} - {state_of(cluster, topic).leader}
+    with RawClient(address_of(cluster, follower)) as client:
+        refused = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
+        assert list_offset(client, topic, LATEST) == refused
+        assert list_offset(client, topic, LATEST, replica_id=101) == refused
+        assert list_offset(client, topic, LATEST, replica_id=-2) == (ErrorCode.NONE, 1)
+        assert list_offset(client, topic, EARLIEST, replica_id=-2) == (ErrorCode.NONE, 0)

@@ -6,6 +6,7 @@
 3. Any other one stands for the first record with that timestamp or a later one.
 4. A consumer sees the log up to the high watermark, or to the last stable offset. While a new
    leader does not know the high watermark of its epoch, there is no answer yet (KIP-207).
+5. The replica id -2 asks any replica for what its own log has.
 
 ==========  ======================================================================================
 version     brings
@@ -72,6 +73,8 @@ _log = logging.getLogger(__name__)
 
 CONSUMER_ID: Final = -1
 """The replica id in the request of a consumer; others may read to the end of the log."""
+DEBUGGING_ID: Final = -2
+"""The replica id of what looks at the log of any replica."""
 FIRST_VERSION_WITH_EPOCH = 4
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE: Final = 5
 FIRST_VERSIONS: Mapping[int, int] = MappingProxyType(
@@ -209,7 +212,7 @@ async def _partition(
     request: IncomingRequest[ListOffsetsRequest],
     broker: BrokerServices,
 ) -> ListOffsetsResponseListOffsetsPartitionResponse:
-    """Answer for a partition that this broker leads."""
+    """Answer for a partition that this broker leads, or has a replica of."""
     body = request.body
     answered = ListOffsetsResponseListOffsetsPartitionResponse(
         partition_index=asked.partition_index
@@ -222,14 +225,14 @@ async def _partition(
         hosting = broker.hosting
         partition = hosting.partition(topic, asked.partition_index)
         partition.check_current_leader_epoch(asked.current_leader_epoch)
-        partition.demand_leader()
+        _demand_leader(partition, body)
         is_consumer = body.replica_id == CONSUMER_ID
         end_offset = partition.readable_end(
             IsolationLevel(body.isolation_level) if is_consumer else None
         )
         found = await _place(partition, asked.timestamp, end_offset, broker.inspector)
         # Another may have become the leader meanwhile.
-        partition.demand_leader()
+        _demand_leader(partition, body)
         if (
             is_consumer
             and not partition.is_offset_available
@@ -252,6 +255,12 @@ async def _partition(
         if request.version >= FIRST_VERSION_WITH_EPOCH:
             answered.leader_epoch = found.leader_epoch
     return answered
+
+
+def _demand_leader(partition: Partition, body: ListOffsetsRequest) -> None:
+    """Raise LeaderRefusesError unless this broker leads; a debugging replica asks any broker."""
+    if body.replica_id != DEBUGGING_ID:
+        partition.demand_leader()
 
 
 async def _place(
