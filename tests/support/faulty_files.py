@@ -66,6 +66,30 @@ class NameChange:
         if self.old_path is not None:
             names.pop(self.old_path, None)
 
+    def within(self, moved: DirectoryMove) -> NameChange:
+        """Return the change as it is once its folder may have moved."""
+        if self.path.parent != moved.source:
+            return self
+        old = None if self.old_path is None else moved.path / self.old_path.name
+        return NameChange(moved.path / self.path.name, self.file, old)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryMove:
+    """A folder's new name `path`, for all that is in it."""
+
+    path: Path
+    source: Path
+
+    def apply(self, names: dict[Path, MemoryFile]) -> None:
+        for path in [each for each in names if each.parent == self.source]:
+            names[self.path / path.name] = names.pop(path)
+
+    def within(self, moved: DirectoryMove) -> DirectoryMove:
+        """Return itself: folders lie side by side."""
+        assert self.path.parent != moved.source
+        return self
+
 
 @dataclass(slots=True)
 class FaultyOpenFile:
@@ -150,7 +174,9 @@ class FaultyFiles:
     written_before_failure: int = 0
     calls_until_power_cut: int | None = None
     # Changes of names since the last sync of their folder, in order.
-    unsynced: list[NameChange] = field(default_factory=list[NameChange])
+    unsynced: list[NameChange | DirectoryMove] = field(
+        default_factory=list[NameChange | DirectoryMove]
+    )
     durable: dict[Path, MemoryFile] = field(default_factory=dict[Path, MemoryFile])
     locked: set[Path] = field(default_factory=set[Path])
     meanwhile: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
@@ -183,7 +209,7 @@ class FaultyFiles:
                     self.written_before_failure = fault.written
                     raise OSError(fault.error, "injected failure")
 
-    def _change(self, change: NameChange) -> None:
+    def _change(self, change: NameChange | DirectoryMove) -> None:
         change.apply(self.names)
         self.unsynced.append(change)
 
@@ -224,9 +250,7 @@ class FaultyFiles:
         self.count("rename", source)
         if source in self.directories:
             self.directories ^= {source, target}
-            for path in [each for each in self.names if each.parent == source]:
-                moved = NameChange(target / path.name, self.names[path], old_path=path)
-                self._change(moved)
+            self._change(DirectoryMove(target, source))
             return
         self._change(NameChange(target, self.names[source], old_path=source))
 
@@ -248,10 +272,12 @@ class FaultyFiles:
 
     def sync_directory(self, directory: Path) -> None:
         self.count("sync_directory", directory)
-        kept: list[NameChange] = []
+        kept: list[NameChange | DirectoryMove] = []
         for change in self.unsynced:
             if change.path.parent == directory:
                 change.apply(self.durable)
+                if isinstance(change, DirectoryMove):
+                    kept = [one.within(change) for one in kept]
             else:
                 kept.append(change)
         self.unsynced = kept
