@@ -125,7 +125,7 @@ class BrokerLogs:
                 )
             ),
             run(self._delete_old_segments()),
-            run(self._remove_marked_files()),
+            run(self._remove_files()),
         ]
         self.cleaner.startup()
 
@@ -191,18 +191,24 @@ class BrokerLogs:
                     log.delete_old_segments(now_ms=self._runtime.wall_ms())
                 except StorageError as error:
                     _log.error(LogEvent("Old segments were not deleted", error=str(error)))
-                await other_work(self._runtime)
+                await self._remove_files_of(log)
 
-    async def _remove_marked_files(self) -> None:
+    async def _remove_files(self) -> None:
         """Remove the files of deleted segments, and of those that were compacted."""
         while True:
             await sleep(self._runtime, self._deletion_check_ms)
             for log in self._logs():
-                try:
-                    log.remove_marked(now_ms=self._runtime.wall_ms())
-                except StorageError as error:
-                    _log.error(LogEvent("Deleted files were not removed", error=str(error)))
-                await other_work(self._runtime)
+                await self._remove_files_of(log)
+
+    async def _remove_files_of(self, log: UnifiedLog) -> None:
+        now_ms = self._runtime.wall_ms()
+        if not log.local_log.has_files_to_remove(now_ms=now_ms):
+            await other_work(self._runtime)
+            return
+        try:
+            await self.disk.in_thread(partial(log.local_log.remove_files, now_ms=now_ms))
+        except StorageError as error:
+            _log.error(LogEvent("Deleted files were not removed", error=str(error)))
 
     def _logs(self) -> Iterator[UnifiedLog]:
         """Yield the logs that are there, each unless it has been closed meanwhile."""

@@ -165,7 +165,7 @@ class LogDirectory:
         self._stored_starts = {
             topic_partition: log.local_log.log_start_offset
             for topic_partition, log in self._all_logs().items()
-            if log.local_log.log_start_offset > log.local_log.first_segment_offset
+            if log.local_log.log_start_offset > log.local_log.first_stored_offset
         }
         self._log_starts.write(self._stored_starts)
 

@@ -4,10 +4,11 @@ Segments with their indexes, leader epochs, and a recovery point: the offset bel
 would survive a power cut. The caller passes the stores of the recovery point and of the
 producer state.
 
-**Threads.** One thread owns the log and calls everything; `flush` alone may run in another thread
-at the same time. A flush makes durable what was appended when it was called; appends and reads go
-on meanwhile. Operations that remove or shorten files (truncations, deletions, closing) wait for a
-running flush.
+**Threads.** One thread owns the log and calls everything; `flush` and `remove_files` alone may run
+in other threads at the same time. A flush makes durable what was appended when it was called;
+appends and reads go on meanwhile. For the owner, deleted records are gone at once, and
+`remove_files` follows with their files. Operations that shorten or replace files (truncations,
+closing) wait for both.
 
 **Failures.** An append that the disk refuses leaves the log as it was. If even that fails, or
 if a sync fails, the log is poisoned: the disk's content is unknown, and every later call raises
@@ -118,6 +119,8 @@ class LocalLog:
         self._truncated_to: int | None = None
         # Held by a running flush and by operations that remove or shorten files.
         self._files_lock = threading.Lock()
+        self._epoch_file_lock = threading.Lock()
+        self._has_stored_epochs = True
 
     def update_config(self, config: LogConfig) -> None:
         """Use other settings from the next append on."""
@@ -125,9 +128,9 @@ class LocalLog:
         self._segments.update_config(config)
 
     @property
-    def first_segment_offset(self) -> int:
-        """The base offset of the oldest segment."""
-        return self._segments.all[0].base_offset
+    def first_stored_offset(self) -> int:
+        """The base offset of the oldest segment that a restart would find."""
+        return self._segments.first_stored_offset
 
     @property
     def has_unflushed_segments(self) -> bool:
@@ -213,12 +216,17 @@ class LocalLog:
 
     def _assign_epoch(self, epoch: int, start_offset: int) -> None:
         if self._epochs.assign(epoch, start_offset):
-            self._epoch_file.write(self._epochs.entries)
+            self._store_epochs()
 
     def _forget_epochs_from(self, offset: int) -> None:
         if self._epochs.truncate_from_end(offset):
             with self.poison.on_failure():
-                self._epoch_file.write(self._epochs.entries)
+                self._store_epochs()
+
+    def _store_epochs(self) -> None:
+        with self._epoch_file_lock:
+            self._has_stored_epochs = True
+            self._epoch_file.write(self._epochs.entries)
 
     def _checked_headers(self, data: memoryview) -> list[BatchHeader]:
         try:
@@ -315,6 +323,8 @@ class LocalLog:
             if target == self.recovery_point:
                 return target
             with self.poison.on_failure(spares=TooManyOpenFilesError):
+                # What is not synced may not be found below the recovery point.
+                self._segments.mark_leaving()
                 self._segments.sync_from(self.recovery_point)
                 self._recovery_point_keeper.write(target, durably=False)
             self.recovery_point = target
@@ -358,11 +368,13 @@ class LocalLog:
         with self._removing():
             # No record is left below the new start, so nothing may be missed there either.
             self._lower_recovery_point(0)
+            # A segment may begin where one of those began.
+            self._segments.mark_leaving()
             self._segments.replace_all(offset, now_ms=now_ms)
             self.log_start_offset = offset
             self._take_end_from_segments()
             if self._epochs.clear():
-                self._epoch_file.write(self._epochs.entries)
+                self._store_epochs()
             self._tidy_producer_snapshots()
 
     def _note_truncation(self, offset: int) -> None:
@@ -375,16 +387,17 @@ class LocalLog:
         return offset
 
     def increment_log_start_offset(self, offset: int, *, now_ms: int) -> int:
-        """Delete the records below `offset`; return the number of whole segments removed.
+        """Delete the records below `offset`; return the number of whole segments that go.
 
-        `offset` lies between the log's start and its end.
+        `offset` lies between the log's start and its end. Nothing blocks: after a crash before the
+        next `remove_files` or `flush` the whole segments may be there again.
         """
         self.poison.demand_sound()
-        with self._removing():
-            self.log_start_offset = offset
-            segment_count = self._segments.delete_before(offset, now_ms=now_ms)
-            if self._epochs.truncate_from_start(offset):
-                self._epoch_file.write(self._epochs.entries)
+        self.removal_count += 1
+        self.log_start_offset = offset
+        segment_count = self._segments.delete_before(offset, now_ms=now_ms)
+        if self._epochs.truncate_from_start(offset):
+            self._has_stored_epochs = False
         return segment_count
 
     def time_rolls(self, draw_jitter_ms: Callable[[], int], *, now_ms: int) -> None:
@@ -395,7 +408,7 @@ class LocalLog:
         """Begin a new segment at the end of the log, unless the active one is empty."""
         self.poison.demand_sound()
         if self._segments.active.size > 0:
-            with self.changing_files():
+            with self.poison.on_failure():
                 self._segments.roll(now_ms=now_ms)
 
     def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
@@ -431,10 +444,30 @@ class LocalLog:
         """Remove files of the directory, marked as deleted, once the delay has passed."""
         self._segments.delete_later(paths, now_ms=now_ms)
 
-    def remove_marked(self, *, now_ms: int) -> int:
-        """Remove marked files whose delay is over; return their number."""
-        self.poison.demand_sound()
-        return self._segments.remove_marked(now_ms=now_ms)
+    def has_files_to_remove(self, *, now_ms: int) -> bool:
+        """Return whether `remove_files` would find something to do."""
+        return not self._has_stored_epochs or self._segments.has_files_to_remove(now_ms=now_ms)
+
+    def remove_files(self, *, now_ms: int) -> int:
+        """Mark the files of deleted segments, and remove those whose delay is over.
+
+        Returns how many were removed; of a log that is closed or has failed none are, until it is
+        opened again. May run in another thread while the owner appends and reads.
+        """
+        with self._files_lock:
+            if self.is_closed or self.poison.is_there:
+                return 0
+            with self.poison.on_failure():
+                self._finish_deletions()
+            due = self._segments.take_marked(now_ms=now_ms)
+        # To give much room back takes long; others need not wait for it.
+        self._segments.remove(due)
+        return len(due)
+
+    def _finish_deletions(self) -> None:
+        self._segments.mark_leaving()
+        if not self._has_stored_epochs:
+            self._store_epochs()
 
     def close(self) -> None:
         """Make everything durable, leave the directory as Kafka does, and close the files.
@@ -473,7 +506,8 @@ class LocalLog:
             self._segments.sync_at_close(self.recovery_point)
             self._recovery_point_keeper.write(self.log_end_offset, durably=True)
             self._producer_snapshots.write(self.log_end_offset, durably=True)
-            self._segments.remove_marked(now_ms=None)
+            self._finish_deletions()
+            self._segments.remove(self._segments.take_marked(now_ms=None))
 
     def _take_end_from_segments(self) -> None:
         self.log_end_offset = self._segments.active.end_offset

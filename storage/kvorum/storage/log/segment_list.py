@@ -7,6 +7,7 @@ open file is not disturbed, and an operator has time to undo a mistake.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -48,6 +49,8 @@ class SegmentList:
         self._config = config
         self._producer_snapshots = producer_snapshots
         self._draw_jitter_ms = no_jitter
+        # Taken out of the log; their files have their names yet.
+        self._leaving: deque[tuple[int, Segment]] = deque()
         self._deletions: list[tuple[int, Path]] = []
         # Whether a segment began whose name a power cut may take away.
         self._has_new_names = False
@@ -61,6 +64,12 @@ class SegmentList:
     def all(self) -> tuple[Segment, ...]:
         """All segments, oldest first."""
         return self._segments
+
+    @property
+    def first_stored_offset(self) -> int:
+        """The base offset of the oldest segment that a restart would find."""
+        leaving = list(self._leaving)
+        return (leaving[0][1] if leaving else self._segments[0]).base_offset
 
     @property
     def size_bytes(self) -> int:
@@ -178,14 +187,23 @@ class SegmentList:
         self._begin((self._create(base_offset, now_ms),))
 
     def delete_before(self, start_offset: int, *, now_ms: int) -> int:
-        """Remove segments that lie wholly below `start_offset`; return how many."""
+        """Take segments out that lie wholly below `start_offset`; return how many.
+
+        Nothing blocks: `mark_leaving` does what is to be done about their files.
+        """
         count = 0
         while len(self._segments) > 1 and self._segments[1].base_offset <= start_offset:
-            oldest = self._segments[0]
+            self._leaving.append((now_ms, self._segments[0]))
             self._segments = self._segments[1:]
-            self._delete(oldest, now_ms)
             count += 1
         return count
+
+    def mark_leaving(self) -> None:
+        """Mark the files of segments that were taken out as deleted; may run beside appends."""
+        while self._leaving:
+            now_ms, oldest = self._leaving[0]
+            self._delete(oldest, now_ms)
+            self._leaving.popleft()
 
     def replace(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
         """Put a cleaned segment, which is durable, in the place of segments that follow each other.
@@ -206,28 +224,35 @@ class SegmentList:
     def _delete(self, segment: Segment, now_ms: int) -> None:
         """Mark one segment's files as deleted, durably, so that no gap can come back."""
         marked = segment.mark_deleted()
+        self.delete_later(marked, now_ms=now_ms)
         self._producer_snapshots.remove(segment.base_offset)
         with disk_errors(segment.path, "deleting"):
             self._files.sync_directory(self._directory)
-        self.delete_later(marked, now_ms=now_ms)
 
     def delete_later(self, paths: list[Path], *, now_ms: int) -> None:
         """Remove files, which carry the deleted suffix, once the delay has passed."""
         due_ms = now_ms + self._config.delete_delay_ms
         self._deletions += [(due_ms, path) for path in paths]
 
-    def remove_marked(self, *, now_ms: int | None) -> int:
-        """Remove the marked files whose delay is over (None: all); return how many."""
+    def has_files_to_remove(self, *, now_ms: int) -> bool:
+        """Return whether segments were taken out, or the delay of marked files is over."""
+        return bool(self._leaving) or any(due_ms <= now_ms for due_ms, _ in self._deletions)
+
+    def take_marked(self, *, now_ms: int | None) -> list[Path]:
+        """Return the marked files whose delay is over (None: all), which the caller removes."""
         due = [path for due_ms, path in self._deletions if now_ms is None or due_ms <= now_ms]
         self._deletions = [entry for entry in self._deletions if entry[1] not in due]
-        for path in due:
+        return due
+
+    def remove(self, paths: Sequence[Path]) -> None:
+        """Remove files; may run beside everything else."""
+        for path in paths:
             with disk_errors(path, "removing"):
                 self._files.remove(path)
-        return len(due)
 
     def close(self) -> None:
         """Close all files."""
-        for segment in self._segments:
+        for segment in (*self._segments, *(segment for _, segment in self._leaving)):
             segment.close()
 
 

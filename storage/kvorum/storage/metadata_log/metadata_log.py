@@ -150,6 +150,7 @@ class MetadataLog:
         if not log.log_start_offset < snapshot_id.offset <= min(latest.offset, log.log_end_offset):
             return False
         segment_count = log.increment_log_start_offset(snapshot_id.offset, now_ms=now_ms)
+        log.remove_files(now_ms=now_ms)
         with log.changing_files():
             marked = self.snapshots.mark_deleted_before(snapshot_id)
             log.delete_later(marked, now_ms=now_ms)

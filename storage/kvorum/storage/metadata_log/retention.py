@@ -19,7 +19,7 @@ def clean(log: MetadataLog, *, now_ms: int) -> bool:
     """
     did_clean = _clean_by_size(log, now_ms=now_ms)
     did_clean = _clean_by_age(log, now_ms=now_ms) or did_clean
-    log.local_log.remove_marked(now_ms=now_ms)
+    log.local_log.remove_files(now_ms=now_ms)
     return did_clean
 
 

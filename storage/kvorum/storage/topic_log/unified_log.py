@@ -3,7 +3,7 @@
 A leader's appends are validated, given offsets and times, and checked against what is known of
 their producer. Readers see what is below the high watermark, or below the last stable offset.
 
-One thread owns the log; `flush` alone may run in another one (see `LocalLog`).
+One thread owns the log (see `LocalLog` for what may run in another one).
 """
 
 from __future__ import annotations
@@ -383,19 +383,12 @@ class UnifiedLog:
             self.local_log.increment_log_start_offset(offset, now_ms=now_ms)
 
     def delete_old_segments(self, *, now_ms: int) -> int:
-        """Remove the segments that need not be kept; return their number."""
+        """Take the segments out that need not be kept; return their number."""
         count = delete_old_segments(
             self.local_log, self.config.cleanup, high_watermark=self.high_watermark, now_ms=now_ms
         )
         self.update_high_watermark(self.high_watermark)
         return count
-
-    def remove_marked(self, *, now_ms: int) -> int:
-        """Remove files of removed segments whose delay is over; return their number.
-
-        A log that is closed or has failed keeps them until it is opened again.
-        """
-        return 0 if self.local_log.poison.is_there else self.local_log.remove_marked(now_ms=now_ms)
 
     def hosted(self, run_in_owner: RunInOwner) -> HostedLog:
         """Return the log for a cleaner's round in another thread; a truncation is reported once."""

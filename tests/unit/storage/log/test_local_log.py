@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from random import Random
+
 import pytest
 from tests.support.batch_maker import make_batch
-from tests.support.faulty_files import Fault, FaultyFiles
+from tests.support.faulty_files import Fault, FaultyFiles, PowerCutError
 from tests.unit.storage.local_logs import (
     BASES,
     BATCHES,
@@ -88,6 +91,58 @@ def test_giving_up_old_records_removes_whole_segments_and_older_epochs(start: in
     assert (again.log_start_offset, again.log_end_offset) == (start, 20)
     # As in Kafka, an epoch without records is forgotten.
     assert again.epoch_starts == (log.epoch_starts if start < 20 else ())
+
+
+@pytest.mark.parametrize("start", [3, 6, 13, 20])
+def test_giving_up_old_records_waits_for_no_disk(start: int) -> None:
+    files = FaultyFiles()
+    log = filled(files)
+    files.calls.clear()
+    count = log.increment_log_start_offset(start, now_ms=0)
+    assert (files.calls, log.first_stored_offset) == ([], 0)
+    assert log.has_files_to_remove(now_ms=0)
+    log.remove_files(now_ms=0)
+    synced = [name for operation, name in files.calls if operation == "sync_directory"]
+    # One for each segment, the oldest first, and one for the file of the epochs.
+    assert synced == [segment(0).parent.name] * (count + 1)
+    assert log.first_stored_offset == BASES[count]
+    assert not log.has_files_to_remove(now_ms=0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_flush_removes_the_files_of_deleted_segments_before_what_follows_counts_as_durable(
+    seed: int,
+) -> None:
+    files = FaultyFiles()
+    log = filled(files)
+    log.increment_log_start_offset(13, now_ms=0)
+    log.flush()
+    again = loaded(files.after_power_cut(Random(seed)), crashed(20)).log
+    assert content(again) == BATCHES[12:]
+
+
+@pytest.mark.parametrize("call", range(30))
+def test_a_power_cut_during_the_removal_of_files_leaves_no_gap(call: int) -> None:
+    files = FaultyFiles()
+    log = filled(files)
+    log.flush()
+    log.increment_log_start_offset(19, now_ms=0)
+    files.calls_until_power_cut = call
+    with suppress(PowerCutError):
+        log.remove_files(now_ms=0)
+    again = loaded(files.after_power_cut(Random(call)), crashed(20)).log
+    assert content(again) == BATCHES[again.log_start_offset :]
+
+
+def test_a_log_that_begins_where_a_deleted_segment_began_is_a_new_one() -> None:
+    files = FaultyFiles()
+    log = filled(files)
+    log.increment_log_start_offset(13, now_ms=0)
+    log.truncate_fully_and_start_at(6, now_ms=0)
+    log.append(make_batch(6, epoch=4))
+    assert content(log) == [make_batch(6, epoch=4)]
+    log.close()
+    assert content(loaded(files.after_process_crash(), clean(7, 6)).log) == [make_batch(6, epoch=4)]
 
 
 def test_a_sync_that_fails_poisons_the_log() -> None:

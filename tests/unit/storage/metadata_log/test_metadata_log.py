@@ -259,8 +259,8 @@ def test_truncated_files_are_marked_and_go_after_the_delay(tmp_path: Path) -> No
     log.truncate_to(0, now_ms=1_000)
     marked = list(tmp_path.glob("*.deleted"))
     assert marked
-    assert log.remove_marked(now_ms=60_999) == 0
-    assert log.remove_marked(now_ms=61_000) == len(marked)
+    assert log.remove_files(now_ms=60_999) == 0
+    assert log.remove_files(now_ms=61_000) == len(marked)
     assert list(tmp_path.glob("*.deleted")) == []
 
 

@@ -1,0 +1,131 @@
+"""What of the work on logs may keep the event loop waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+from tests.support.faulty_files import FaultyFiles
+from tests.unit.storage.local_logs import CHANGES
+from tests.unit.storage.topic_logs import CONFIG, NOW_MS, PARTITION, TOPIC_ID, append, sent
+
+from kvorum.metadata.image import MetadataImage
+from kvorum.node.broker.broker_logs import BrokerLogs
+from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.config.settings import LogSettings
+from kvorum.node.coroutines import Task
+from kvorum.simulation.clock import NodeClock
+from kvorum.simulation.events import Events
+from kvorum.simulation.runtime import SimulatedRuntime
+from kvorum.storage.cleaner.cleanup_config import CleanupConfig
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.topic_log.unified_log import UnifiedLog
+
+HERE = Path("/data")
+NEVER_MS = 1_000_000
+SETTINGS = LogSettings(
+    high_watermark_checkpoint_ms=NEVER_MS,
+    recovery_point_checkpoint_ms=NEVER_MS,
+    retention_check_ms=NEVER_MS,
+    delete_delay_ms=0,
+    producer_id_expiration_ms=NEVER_MS,
+    recovery_thread_count=1,
+    fetch_bytes_max=NEVER_MS,
+    fetch_session_slots=0,
+    cleaner=None,
+)
+LAST_SEGMENTS = replace(
+    CONFIG,
+    segments=replace(CONFIG.segments, is_flushed_on_roll=False),
+    cleanup=CleanupConfig(retention_ms=-1, retention_bytes=700),
+)
+
+
+@dataclass(slots=True)
+class WatchedFiles(FaultyFiles):
+    """Files that note which of their changes the event loop waits for."""
+
+    is_in_thread: bool = False
+    in_loop: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    def count(self, operation: str, path: Path) -> None:
+        if operation in CHANGES and not self.is_in_thread:
+            self.in_loop.append((operation, path.name))
+        FaultyFiles.count(self, operation, path)
+
+
+class Broker:
+    """The logs of a broker on a simulated runtime, in which one partition has records."""
+
+    def __init__(self, settings: LogSettings = SETTINGS) -> None:
+        self.files = WatchedFiles()
+        self._events = Events()
+        runtime = SimulatedRuntime(self._events, NodeClock(self._events), Random(1), turns=self)
+        broker = ThisBroker(
+            id=1,
+            epoch=lambda: 1,
+            image=MetadataImage,
+            runtime=runtime,
+            on_failure=self._fail,
+        )
+        manager = LogManager(
+            LogManagerSettings(), config_of=lambda _topic: LAST_SEGMENTS, random=Random(1)
+        )
+        self.logs = BrokerLogs(broker, manager, settings, deletion_check_ms=10)
+        directory = LogDirectory(HERE, bytes(16), self.files, was_clean=True)
+        Task(self.logs.startup([directory], has_offline_log_dirs=False), lambda _: None)
+        self.run_for(5)
+        self.log = self._filled(manager)
+        self.files.in_loop.clear()
+
+    def _filled(self, manager: LogManager) -> UnifiedLog:
+        log = manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=None, now_ms=NOW_MS)
+        for _ in range(40):
+            append(log, sent(b"value"))
+        log.update_high_watermark(40)
+        assert len(log.local_log.segments) > 3
+        return log
+
+    def turn(self, callback: Callable[[], None]) -> None:
+        callback()
+
+    def do_work(self, work: Callable[[], object]) -> None:
+        self.files.is_in_thread = True
+        try:
+            work()
+        finally:
+            self.files.is_in_thread = False
+
+    def run_for(self, duration_ms: float) -> None:
+        end_ms = self._events.now_ms + duration_ms
+        while (callback := self._events.take_next(end_ms)) is not None:
+            callback()
+
+    def _fail(self, error: Exception) -> None:
+        raise error
+
+
+def logs_in(files: FaultyFiles) -> list[str]:
+    return [path.name for path in files.names if ".log" in path.name]
+
+
+def test_files_that_retention_deletes_go_in_a_thread() -> None:
+    broker = Broker(replace(SETTINGS, retention_check_ms=10))
+    count = len(logs_in(broker.files))
+    broker.logs.begin_schedule()
+    broker.run_for(100)
+    assert broker.log.local_log.size_bytes <= 700 + CONFIG.segments.segment_bytes
+    assert len(logs_in(broker.files)) == len(broker.log.local_log.segments) < count
+    assert broker.files.in_loop == []
+
+
+def test_files_of_records_that_a_client_deletes_go_in_a_thread() -> None:
+    broker = Broker()
+    broker.logs.begin_schedule()
+    broker.log.delete_records(39, now_ms=NOW_MS)
+    broker.run_for(100)
+    assert len(logs_in(broker.files)) == 1
+    assert broker.files.in_loop == []
