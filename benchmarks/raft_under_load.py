@@ -1,8 +1,8 @@
 """The quorum inside of combined nodes, without records and under a full load of them.
 
 A producer and a consumer do as much as they can. Meanwhile the leader of the quorum is asked to
-describe it, which needs no disk and so shows how long its event loop is busy with others; a broker
-sends heartbeats; and topics are created. An election may not take place.
+describe it, which needs no disk; a broker sends heartbeats; and topics are created. An election may
+not take place. How late the leader's event loop itself is comes from its process (`watched_loop`).
 
 The slow disks are those of `tests/support/troubled_disks.py`.
 """
@@ -25,12 +25,12 @@ from typing import Any, Final
 from benchmarks.controller_client import ControllerClient
 from benchmarks.data.brokers import WAIT_S
 from benchmarks.quorum_processes import CLUSTER_ID
+from benchmarks.watched_loop import read_latenesses_ms, watched_command
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.support.node import Node
 from tests.support.quorum.quorum import Quorum
-from tests.support.troubled_disks import server_command
 
 from kvorum.wire.uuid_text import uuid_to_text
 
@@ -63,7 +63,7 @@ class Latencies:
     ms: list[float] = field(default_factory=list[float])
 
     def __str__(self) -> str:
-        p99 = statistics.quantiles(self.ms, n=100)[98]
+        p99 = statistics.quantiles(self.ms, n=100, method="inclusive")[98]
         return (
             f"  {self.kind:<24} median {statistics.median(self.ms):7.1f} ms, "
             f"p99 {p99:7.1f} ms, max {max(self.ms):7.1f} ms of {len(self.ms)}"
@@ -75,7 +75,9 @@ class Observer:
 
     def __init__(self, quorum: Quorum) -> None:
         self._quorum = quorum
-        self._leader = quorum.leader().controller
+        leader = quorum.leader()
+        self._leader = leader.controller
+        self._properties = leader.properties
         self._client = ControllerClient("observer")
         self._client.play_broker([self._leader])
 
@@ -97,14 +99,17 @@ class Observer:
             threading.Thread(target=_ask_for_a_while, args=(ask, every_s, latencies.ms))
             for (_, every_s, ask), latencies in zip(requests, found, strict=True)
         ]
+        began = time.monotonic()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        ended = time.monotonic()
         after = self._quorum.described()
         if before is None or after is None or before.leader_epoch != after.leader_epoch:
             raise RuntimeError(f"an election took place: {self._quorum.last_words()}")
-        return found
+        late = read_latenesses_ms(self._properties, began, ended)
+        return [Latencies("the event loop is late", late), *found]
 
     def _describe(self, client: ControllerClient) -> Callable[[], object]:
         return lambda: client.describe(self._leader)
@@ -166,8 +171,7 @@ def _combined_nodes(count: int, *, is_slow: bool) -> Generator[Quorum]:
         with quorum:
             for one in members:
                 one.format(("--initial-controllers", voters), cluster_id=CLUSTER_ID)
-                if is_slow:
-                    one.process.command = server_command(one.properties)
+                one.process.command = watched_command(one.properties, is_slow=is_slow)
             quorum.start()
             for one in members:
                 one.process.come_up()
