@@ -104,8 +104,9 @@ class Broker:
             return None
         return Replica(self.id, place, partition.log)
 
-    def receive(self, request: Message, reply: Reply) -> None:
+    def receive(self, request: Message, reply: Reply, version: int | None = None) -> None:
         """Handle a request of another broker or a client."""
         session = self._session
         if self.is_up and session is not None:
-            self.process.guard(lambda: session.handle(request, reply))()
+            asked = type(request).MAX_VERSION if version is None else version
+            self.process.guard(lambda: session.handle(request, reply, asked))()

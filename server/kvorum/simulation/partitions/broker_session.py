@@ -216,7 +216,8 @@ class BrokerSession:
 
     def _leader_endpoint(self, leader_id: int, _: int) -> SimulatedLeader:
         link = self._id, leader_id
-        return SimulatedLeader(link, self._around, self._process, self._broker.runtime)
+        runtime, partition = self._broker.runtime, self.replicas.partition
+        return SimulatedLeader(link, self._around, self._process, runtime, partition)
 
     def begin(self) -> None:
         """Do everything that a broker does again and again."""
@@ -235,13 +236,13 @@ class BrokerSession:
         """Ask for a controlled shutdown."""
         self._lifecycle.begin_shutdown(self._around.now_ms)
 
-    def handle(self, request: Message, reply: Reply) -> None:
+    def handle(self, request: Message, reply: Reply, version: int) -> None:
         """Answer a request of another broker or a client; the connection breaks without logs."""
         if not self.is_serving:
             reply(None)
             return
         handler = RequestHandler(self.replicas, self._groups, self._around, self._process.guard)
-        handler.handle(request, reply)
+        handler.handle(request, reply, version)
 
     # --- the controller ---------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
+from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.simulation.partitions.network import CLIENTS
 from kvorum.simulation.partitions.settings import QUIET_FROM_MS, TOPIC_ID
 from kvorum.simulation.partitions.stored_batches import StoredBatch
@@ -15,6 +16,7 @@ from kvorum.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsRequestDeleteRecordsPartition,
     DeleteRecordsRequestDeleteRecordsTopic,
+    DeleteRecordsResponse,
 )
 from kvorum.wire.messages.fetch import (
     FetchRequest,
@@ -31,11 +33,14 @@ from kvorum.wire.messages.produce import (
 )
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import BatchOptions, RecordBatch, RecordData, build_batch, read_batches
+from kvorum.wire.records.batch import INT32_MAX
 
 PRODUCE_TIMEOUT_MS: Final = 200
 REQUEST_TIMEOUT_MS: Final = 260
 READ_BYTES: Final = 5_000
 READS_FROM_LEADER: Final = 0.7
+FETCH_VERSIONS: Final = (4, 10, 11, 12, 18)
+"""The versions that consumers speak; those before 11 know of no reads from followers."""
 LEADER_ONLY: Final = 1
 _LOST_SEQUENCES: Final = frozenset(
     {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID}
@@ -49,6 +54,7 @@ class Client:
         self.around = around
         self.index = index
         self._topic_id = topic_id
+        self._remembered: int | None = None
 
     def leader(self) -> int | None:
         """Return who leads, as some broker believes; None where nobody knows of a leader."""
@@ -60,11 +66,23 @@ class Client:
         partition = None if topic is None else topic.partitions.get(self.index)
         return partition.leader if partition is not None and partition.has_leader else None
 
+    def remembered_leader(self) -> int | None:
+        """Return the leader of when it was last looked for: a client learns late of another one."""
+        if self._remembered is None:
+            self._remembered = self.leader()
+        return self._remembered
+
+    def forget_leader(self) -> None:
+        """Look for the leader again the next time."""
+        self._remembered = None
+
 
 class Producer(Client):
     """Sends one batch after the other, with acks=all again and again until it is acknowledged.
 
     `producer_id` is -1 for a producer that is not idempotent: its retries may be written twice.
+    One that has written for long, and whose first records were deleted long ago, goes on with a
+    `first_sequence`.
     """
 
     def __init__(
@@ -75,6 +93,7 @@ class Producer(Client):
         acks: int,
         producer_id: int,
         is_transactional: bool = False,
+        first_sequence: int = 0,
     ) -> None:
         super().__init__(around, index)
         self.producer_id = producer_id
@@ -83,7 +102,7 @@ class Producer(Client):
         self.is_waiting = False
         """Whether there is an answer to wait for."""
         self._acks, self._is_transactional = acks, is_transactional
-        self._sequence, self._written = 0, 0
+        self._sequence, self._written = first_sequence, 0
         self._batch: RecordBatch | None = None
         self._attempt = 0
 
@@ -159,7 +178,7 @@ class Producer(Client):
         if one.error_code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
             if one.error_code == ErrorCode.NONE:
                 self.around.ledger.acknowledge(self.index, one.base_offset, batch.crc)
-            self._sequence += batch.last_offset_delta + 1
+            self._sequence = (self._sequence + batch.last_offset_delta + 1) & INT32_MAX
             self._batch = None
             self.on_appended()
         elif one.error_code in _LOST_SEQUENCES and self.around.ledger.is_exempt(self.index):
@@ -191,14 +210,20 @@ class Consumer(Client):
         super().__init__(around, index)
         self._offset = 0
         self._is_waiting = False
+        self._version = around.random.choice(FETCH_VERSIONS)
+
+    def _source(self) -> int | None:
+        """Return the broker to read from: mostly the leader, for some any replica (KIP-392)."""
+        random = self.around.random
+        if self._version < FIRST_VERSION_FROM_FOLLOWERS:
+            return self.remembered_leader()
+        if random.random() < READS_FROM_LEADER:
+            return self.leader()
+        return random.choice(sorted(self.around.servers))
 
     def step(self) -> None:
         """Read on, or from another place."""
-        random, servers = self.around.random, self.around.servers
-        # Most read from the leader, and some from any replica (KIP-392).
-        broker = (
-            self.leader() if random.random() < READS_FROM_LEADER else random.choice(sorted(servers))
-        )
+        broker = self._source()
         if self._is_waiting or broker is None:
             return
         self._is_waiting = True
@@ -215,15 +240,21 @@ class Consumer(Client):
         def read(answer: Message | None) -> None:
             self._on_answer(answer, f"from {told[0]} of broker {told[1]}")
 
-        self.around.ask(CLIENTS, broker, request, read, timeout_ms=REQUEST_TIMEOUT_MS)
+        self.around.ask(
+            *(CLIENTS, broker, request, read), timeout_ms=REQUEST_TIMEOUT_MS, version=self._version
+        )
 
     def _on_answer(self, answer: Message | None, told: str) -> None:
         self._is_waiting = False
         if not isinstance(answer, FetchResponse):
+            self.forget_leader()
             return
         (data,) = answer.responses[0].partitions
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._offset = 0 if self._offset else self.around.random.randint(0, 500)
+            return
+        if data.error_code != ErrorCode.NONE:
+            self.forget_leader()
             return
         read = list(read_batches(memoryview(data.records or b""), is_cut_allowed=True))
         batches = [StoredBatch.of(batch) for batch in read]
@@ -239,10 +270,11 @@ class Consumer(Client):
 
 
 class Deleter(Client):
-    """Deletes the oldest records now and then (DeleteRecords), whole batches of them.
+    """Deletes the oldest records now and then (DeleteRecords).
 
     As in Kafka, a follower whose log ends within the batch that the leader's log begins with, and
-    has other records there, cannot go on.
+    has other records there, cannot go on: only where nobody can have others is a part of a batch
+    deleted.
     """
 
     def __init__(self, around: Surroundings, index: int) -> None:
@@ -251,15 +283,32 @@ class Deleter(Client):
 
     def step(self) -> None:
         """Move the log's start up a little."""
-        leader = self.leader()
+        leader = self.remembered_leader()
         if leader is None:
             return
-        self._offset += self.around.random.choice((5, 20, 100))
-        offset = self.around.ledger.batch_start(self.index, self._offset)
+        wanted = self._offset + self.around.random.choice((5, 20, 100))
+        offset = self.around.ledger.batch_start(self.index, wanted)
         if offset is None or offset < 0:
             return
+        self._offset = wanted
+        if self._is_everywhere():
+            offset = wanted
         wish = DeleteRecordsRequestDeleteRecordsPartition(self.index, offset)
         topic = DeleteRecordsRequestDeleteRecordsTopic("", [wish])
         request = DeleteRecordsRequest(topics=[topic])
         self.around.ledger.on_delete(self.index, offset)
-        self.around.ask(CLIENTS, leader, request, lambda _: None, timeout_ms=REQUEST_TIMEOUT_MS)
+        self.around.ask(CLIENTS, leader, request, self._on_answer, timeout_ms=REQUEST_TIMEOUT_MS)
+
+    def _is_everywhere(self) -> bool:
+        """Return whether every replica has what is committed, for good."""
+        topic = self.around.quorum.committed_image.topics.by_id[TOPIC_ID]
+        partition = topic.partitions[self.index]
+        is_in_sync = set(partition.isr) == set(partition.replicas)
+        return is_in_sync and not self.around.settings.is_unclean_enabled
+
+    def _on_answer(self, answer: Message | None) -> None:
+        is_deleted = isinstance(answer, DeleteRecordsResponse) and all(
+            one.error_code == ErrorCode.NONE for one in answer.topics[0].partitions
+        )
+        if not is_deleted:
+            self.forget_leader()

@@ -18,8 +18,11 @@ from kvorum.node.broker.delayed_fetch import (
 )
 from kvorum.node.broker.delayed_operation import DelayedOperationPurgatory
 from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
+from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
@@ -56,23 +59,24 @@ class FetchHandler:
         self._guard = guard
         self._purgatory, self._stats = DelayedOperationPurgatory(), BrokerTopicStats()
 
-    def handle(self, request: FetchRequest, reply: Reply) -> None:
+    def handle(self, request: FetchRequest, reply: Reply, version: int) -> None:
         """Answer a fetch: that of a follower after a while, as if it had waited for records."""
         if request.replica_state.replica_id < 0:
-            self._respond(request, reply)
+            self._respond(request, reply, version)
             return
         delay_ms = self._around.random.uniform(0, _FETCH_WAIT_MS_MAX)
-        self._around.events.after(delay_ms, self._guard(partial(self._respond, request, reply)))
+        respond = partial(self._respond, request, reply, version)
+        self._around.events.after(delay_ms, self._guard(respond))
 
-    def _respond(self, request: FetchRequest, reply: Reply) -> None:
-        response = self._response(request)
+    def _respond(self, request: FetchRequest, reply: Reply, version: int) -> None:
+        response = self._response(request, version)
         delay_ms = _time_in_socket_ms(self._around.random)
         if not delay_ms:
             reply(_sent(response))
             return
         self._around.events.after(delay_ms, self._guard(lambda: reply(_sent(response))))
 
-    def _response(self, request: FetchRequest) -> FetchResponse:
+    def _response(self, request: FetchRequest, version: int) -> FetchResponse:
         answers: dict[bytes, list[FetchResponsePartitionData]] = {}
         fetches: list[PartitionFetch] = []
         for topic in request.topics:
@@ -83,9 +87,11 @@ class FetchHandler:
                     refused.append(_refused(wish.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER))
                 else:
                     fetches.append(fetch)
-        params = self._params(request)
+        params = self._params(request, version)
         results = _at_once(fetch_messages(fetches, params, self._purgatory, self._stats))
         for fetch, result in zip(fetches, results, strict=True):
+            if result.read is not None:
+                self._check_served(fetch, params)
             answers[fetch.topic_id].append(_answer(fetch, result))
         return FetchResponse(
             responses=[
@@ -108,7 +114,20 @@ class FetchHandler:
             topic_id,
         )
 
-    def _params(self, request: FetchRequest) -> FetchParams:
+    def _check_served(self, fetch: PartitionFetch, params: FetchParams) -> None:
+        """Check that who was served had to be; raises PropertyViolatedError."""
+        replica, partition = params.replica, fetch.partition
+        told = f"broker {self._replicas.broker_id} served {replica or 'a client'}: {fetch[1:]}"
+        if params.is_leader_needed and not partition.is_leader:
+            raise PropertyViolatedError(promises.FORMER_CLIENTS_ASK_LEADERS, told)
+        brokers = self._around.servers[self._replicas.broker_id].image.cluster.brokers
+        known = None if replica is None else brokers.get(replica.broker_id)
+        if replica is None or known is None or known.is_fenced:
+            return
+        if replica.broker_epoch < known.epoch:
+            raise PropertyViolatedError(promises.ENDED_PROCESS_IS_REFUSED, told)
+
+    def _params(self, request: FetchRequest, version: int) -> FetchParams:
         state = request.replica_state
         is_follower = state.replica_id >= 0
         return FetchParams(
@@ -117,7 +136,7 @@ class FetchHandler:
             max_bytes=request.max_bytes,
             isolation=IsolationLevel(request.isolation_level),
             replica=FetchingReplica(state.replica_id, state.replica_epoch) if is_follower else None,
-            is_leader_needed=False,
+            is_leader_needed=not is_follower and version < FIRST_VERSION_FROM_FOLLOWERS,
             now_ms=self._around.now_ms,
         )
 

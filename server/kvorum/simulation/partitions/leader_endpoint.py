@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
+from kvorum.broker.partition import NO_EPOCH, Partition
 from kvorum.node.coroutines import Wait, other_work
 from kvorum.node.event_loop import Runtime
 from kvorum.node.outbound.client_connection import ConnectionLostError
+from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.network import Reply, answer
 from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.surroundings import Surroundings
-from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.fetch import (
+    FetchRequest,
+    FetchRequestFetchPartition,
+    FetchResponse,
+)
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.primitives import Message
 
@@ -28,12 +38,19 @@ class SimulatedLeader:
         around: Surroundings,
         process: Process,
         runtime: Runtime,
+        partition: Callable[[bytes, int], Partition | None],
     ) -> None:
-        """`link` has the ids of the follower and of the leader."""
+        """`link` has the ids of the follower and of the leader.
+
+        `partition` returns a replica of the follower.
+        """
         self._link = link
         self._around = around
         self._process = process
         self._runtime = runtime
+        self._partition = partition
+        # The leader epochs of partitions that the leader has told to be over.
+        self._fenced: set[tuple[bytes, int, int]] = set()
 
     @property
     def fetch_version(self) -> int:
@@ -47,7 +64,10 @@ class SimulatedLeader:
     def fetch(self, request: FetchRequest, version: int) -> Wait[FetchResponse]:
         """Return the wait for the response to a fetch."""
         del version
-        return self._ask(request, FetchResponse)
+        for topic in request.topics:
+            for wish in topic.partitions:
+                self._check(topic.topic_id, wish)
+        return self._ask(request, FetchResponse, partial(self._note_fenced, request))
 
     def list_offsets(self, request: ListOffsetsRequest) -> Wait[ListOffsetsResponse]:
         """Return the wait for offsets of the leader."""
@@ -60,9 +80,46 @@ class SimulatedLeader:
         """Return the wait for the end, which comes at once."""
         return other_work(self._runtime)
 
-    def _ask(self, request: Message, kind: type[Response]) -> Wait[Response]:
+    def _check(self, topic_id: bytes, wish: FetchRequestFetchPartition) -> None:
+        """Check what a follower asks for one partition; raises PropertyViolatedError."""
+        told = f"broker {self._link[0]} of {self._link[1]}: {wish}"
+        if (topic_id, wish.partition, wish.current_leader_epoch) in self._fenced:
+            raise PropertyViolatedError(promises.FENCED_STAY_AWAY, told)
+        replica = self._partition(topic_id, wish.partition)
+        if replica is None:
+            return
+        log = replica.log.local_log
+        last_epoch = NO_EPOCH if log.latest_epoch is None else log.latest_epoch
+        if (wish.fetch_offset, wish.last_fetched_epoch) != (log.log_end_offset, last_epoch):
+            where = f"; the log ends at {log.log_end_offset} in epoch {last_epoch}"
+            raise PropertyViolatedError(promises.FETCHED_FROM_END, told + where)
+
+    def _note_fenced(self, request: FetchRequest, answered: Message | None) -> None:
+        if not isinstance(answered, FetchResponse):
+            return
+        epochs = {
+            (topic.topic_id, wish.partition): wish.current_leader_epoch
+            for topic in request.topics
+            for wish in topic.partitions
+        }
+        for topic in answered.responses:
+            for data in topic.partitions:
+                if data.error_code == ErrorCode.FENCED_LEADER_EPOCH:
+                    place = topic.topic_id, data.partition_index
+                    self._fenced.add((*place, epochs[place]))
+
+    def _ask(
+        self,
+        request: Message,
+        kind: type[Response],
+        on_answer: Reply = lambda _: None,
+    ) -> Wait[Response]:
         def ask(reply: Reply) -> None:
-            reply = self._process.guard_reply(reply)
-            self._around.ask(*self._link, request, reply, timeout_ms=TIMEOUT_MS)
+            def told(answered: Message | None) -> None:
+                on_answer(answered)
+                reply(answered)
+
+            guarded = self._process.guard_reply(told)
+            self._around.ask(*self._link, request, guarded, timeout_ms=TIMEOUT_MS)
 
         return answer(kind, ask, ConnectionLostError("the connection broke"))

@@ -22,6 +22,7 @@ from kvorum.simulation.partitions.stored_batches import StoredBatch, stored_batc
 from kvorum.simulation.properties.catalogue import Property
 from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.storage.topic_log.unified_log import UnifiedLog
+from kvorum.wire.records.batch import INT32_MAX
 
 NONE_YET = -1
 _DELETED: Final = StoredBatch(-1, -1, -1, 0, -1, -1, -1)
@@ -33,8 +34,9 @@ class _Known:
 
     `committed` has for each offset the batch that clients could read there, `written` the batches
     by base offset and leader epoch, `acknowledged` the checksums by base offset. Clients have asked
-    to delete what is below `deleted`. `unclean_epoch` is the last one that an unclean election
-    began, and `unclean_since` the first such one behind what was last forgotten.
+    to delete what is below `deleted`, and leaders have done so up to `leader_start`.
+    `unclean_epoch` is the last one that an unclean election began, and `unclean_since` the first
+    such one behind what was last forgotten.
     """
 
     committed: list[StoredBatch] = field(default_factory=list[StoredBatch])
@@ -44,6 +46,7 @@ class _Known:
     acknowledged: dict[int, int] = field(default_factory=dict[int, int])
     high_watermarks: dict[int, int] = field(default_factory=dict[int, int])
     deleted: int = 0
+    leader_start: int = 0
     last_epoch: int = NONE_YET
     unclean_epoch: int = NONE_YET
     unclean_since: int = NONE_YET
@@ -99,6 +102,17 @@ class Ledger:
         known.deleted = max(known.deleted, offset)
         self.counts["deletes"] += 1
 
+    def on_bounds(self, replica: Replica, *, is_leader: bool) -> None:
+        """Check where a replica starts, and that its high watermark is within its log."""
+        known, log = self._known[replica.index], replica.log
+        start = log.local_log.log_start_offset
+        if not start <= log.high_watermark <= log.local_log.log_end_offset:
+            self._fail(promises.WATERMARK_IN_LOG, replica)
+        if is_leader:
+            known.leader_start = max(known.leader_start, start)
+        elif start > known.leader_start and known.unclean_epoch == NONE_YET:
+            self._fail(promises.STARTS_FOLLOW, replica, f"; leaders {known.leader_start}")
+
     def _check_start(self, known: _Known, replica: Replica) -> None:
         if (
             replica.log.local_log.log_start_offset > known.deleted
@@ -134,12 +148,17 @@ class Ledger:
             if batch.last_offset >= known.deleted
         )
 
-    def on_append(self, replica: Replica, before_end: int) -> None:
-        """Check what was written behind `before_end` against the other replicas."""
+    def on_append(self, replica: Replica, before_end: int, *, leader_epoch: int) -> None:
+        """Check what was written behind `before_end` against the other replicas.
+
+        `leader_epoch` is the last one that the replica's broker knows of.
+        """
         known, log = self._known[replica.index], replica.log
         start = max(before_end, log.local_log.log_start_offset)
         for batch in stored_batches(log, start, log.local_log.log_end_offset):
             place = batch.base_offset, batch.leader_epoch
+            if batch.leader_epoch > leader_epoch:
+                self._fail(promises.KNOWN_EPOCHS, replica)
             if known.written.setdefault(place, batch) != batch:
                 self._fail(promises.ONE_BATCH, replica)
 
@@ -159,8 +178,6 @@ class Ledger:
         before = known.high_watermarks.get(leader_epoch, 0)
         if reached < before:
             self._fail(promises.WATERMARK_RISES, replica)
-        if reached > log.local_log.log_end_offset:
-            self._fail(promises.WATERMARK_IN_LOG, replica)
         known.high_watermarks[leader_epoch] = reached
         self._compare(known, replica, start=before, may_add=True)
         if leader_epoch == known.last_epoch and reached > before:
@@ -272,7 +289,7 @@ class Ledger:
                     f"{batch} after {following[producer] - 1}; {told}",
                 )
             count = batch.last_offset - batch.base_offset + 1
-            following[producer] = batch.base_sequence + count
+            following[producer] = (batch.base_sequence + count) & INT32_MAX
 
     def _fail(self, broken: Property, replica: Replica, told: str = "") -> None:
         committed = len(self._known[replica.index].committed)

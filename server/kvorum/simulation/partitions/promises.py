@@ -30,6 +30,14 @@ OFFSETS_KNOWN: Final = Property("P51", "an offset is one that was committed")
 ONE_OWNER: Final = Property("P52", "in a generation a partition has one owner")
 SOUND_DISK: Final = Property("P53", "a sound disk ends no broker")
 READS_COMMITTED: Final = Property("P54", "read_committed gives committed transactions alone")
+FETCHED_FROM_END: Final = Property("P60", "a follower fetches from its end, and names its epoch")
+FENCED_STAY_AWAY: Final = Property("P61", "nobody fetches on in a leader epoch known to be over")
+ENDED_PROCESS_IS_REFUSED: Final = Property("P62", "a fetch of an ended process is refused")
+FORMER_CLIENTS_ASK_LEADERS: Final = Property(
+    "P63", "clients that know of no followers read from leaders alone"
+)
+KNOWN_EPOCHS: Final = Property("P64", "a log has no epoch that its broker does not know")
+STARTS_FOLLOW: Final = Property("P65", "a follower's log starts no further up than a leader's")
 
 WRITES_END: Final = Property("L10", "in peace every write is acknowledged")
 ALL_IN_SYNC_AGAIN: Final = Property("L11", "in peace everybody is in sync again")
@@ -61,6 +69,12 @@ SAFETY: Final = (
     ONE_OWNER,
     SOUND_DISK,
     READS_COMMITTED,
+    FETCHED_FROM_END,
+    FENCED_STAY_AWAY,
+    ENDED_PROCESS_IS_REFUSED,
+    FORMER_CLIENTS_ASK_LEADERS,
+    KNOWN_EPOCHS,
+    STARTS_FOLLOW,
 )
 LIVENESS: Final = (
     WRITES_END,

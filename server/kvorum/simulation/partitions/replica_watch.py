@@ -16,6 +16,7 @@ class _State(NamedTuple):
     """The state of a replica at a moment."""
 
     log: UnifiedLog
+    start_offset: int
     end_offset: int
     high_watermark: int
     latest_epoch: int
@@ -26,6 +27,7 @@ class _State(NamedTuple):
         log = partition.log
         return (
             log.local_log.log_end_offset == self.end_offset
+            and log.local_log.log_start_offset == self.start_offset
             and log.high_watermark == self.high_watermark
             and partition.leader_epoch == self.leader_epoch
             and log is self.log
@@ -69,6 +71,7 @@ class ReplicaWatch:
         self, partition: Partition, replica: Replica, known: _State | None, state: _State
     ) -> None:
         ledger = self._ledger
+        ledger.on_bounds(replica, is_leader=partition.is_leader)
         if known is None:
             # A log that comes from the disk has not changed.
             known = state._replace(leader_epoch=NO_EPOCH)
@@ -82,7 +85,7 @@ class ReplicaWatch:
                 replica, below=known.high_watermark, latest_epoch=known.latest_epoch
             )
         elif state.end_offset > known.end_offset:
-            ledger.on_append(replica, known.end_offset)
+            ledger.on_append(replica, known.end_offset, leader_epoch=state.leader_epoch)
         if partition.is_leader:
             ledger.on_high_watermark(replica, leader_epoch=state.leader_epoch)
         elif state.high_watermark > known.high_watermark:
@@ -91,6 +94,5 @@ class ReplicaWatch:
 
 def _state(partition: Partition, log: UnifiedLog) -> _State:
     epoch = NO_EPOCH if log.local_log.latest_epoch is None else log.local_log.latest_epoch
-    return _State(
-        log, log.local_log.log_end_offset, log.high_watermark, epoch, partition.leader_epoch
-    )
+    start, end = log.local_log.log_start_offset, log.local_log.log_end_offset
+    return _State(log, start, end, log.high_watermark, epoch, partition.leader_epoch)

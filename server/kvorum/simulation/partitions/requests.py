@@ -53,11 +53,11 @@ class RequestHandler:
         self._groups = GroupHandler(groups, replicas, around)
         self._writes = ProduceHandler(replicas, around, guard)
 
-    def handle(self, request: Message, reply: Reply) -> None:
+    def handle(self, request: Message, reply: Reply, version: int) -> None:
         """Answer one request, now or later."""
         match request:
             case FetchRequest():
-                self._fetches.handle(request, reply)
+                self._fetches.handle(request, reply, version)
             case ProduceRequest():
                 self._writes.handle(request, reply)
             case WriteTxnMarkersRequest():
@@ -104,8 +104,12 @@ class RequestHandler:
         answers: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = []
         for wish in (wish for topic in request.topics for wish in topic.partitions):
             answer = DeleteRecordsResponseDeleteRecordsPartitionResult(0, wish.partition_index)
+            partition = self._replicas.partition(TOPIC_ID, wish.partition_index)
+            if partition is None:
+                answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                answers.append(answer)
+                continue
             try:
-                partition = self._led(TOPIC_ID, wish.partition_index)
                 partition.delete_records(wish.offset, now_ms=self._around.wall_ms())
             except LeaderRefusesError as refusal:
                 answer.error_code = refusal.code

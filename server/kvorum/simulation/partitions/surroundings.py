@@ -31,8 +31,8 @@ class Server(Protocol):
         """The metadata that the broker knows."""
         ...
 
-    def receive(self, request: Message, reply: Reply) -> None:
-        """Handle a request; there may be no answer."""
+    def receive(self, request: Message, reply: Reply, version: int | None = None) -> None:
+        """Handle a request of a version, by default the latest; there may be no answer."""
         ...
 
 
@@ -64,11 +64,18 @@ class Surroundings:
         return WALL_START_MS + int(self.events.now_ms)
 
     def ask(
-        self, source: int, target: int, request: Message, on_answer: Reply, *, timeout_ms: float
+        self,
+        source: int,
+        target: int,
+        request: Message,
+        on_answer: Reply,
+        *,
+        timeout_ms: float,
+        version: int | None = None,
     ) -> None:
-        """Send a request to a broker."""
+        """Send a request of a version, by default the latest, to a broker."""
 
         def serve(reply: Reply) -> None:
-            self.servers[target].receive(request, reply)
+            self.servers[target].receive(request, reply, version)
 
         self.network.ask((source, target), serve, on_answer, timeout_ms=timeout_ms)

@@ -44,6 +44,7 @@ from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.primitives import Message
+from kvorum.wire.records.batch import INT32_MAX
 
 _CONTROLLER_TASKS = (
     (maybe_fence_stale_broker, 20),
@@ -108,7 +109,13 @@ class PartitionsWorld:
             producer
             for index in range(settings.partitions)
             for producer in (
-                Producer(around, index, acks=ALL_IN_SYNC, producer_id=100 + index),
+                Producer(
+                    around,
+                    index,
+                    acks=ALL_IN_SYNC,
+                    producer_id=100 + index,
+                    first_sequence=random.choice((0, INT32_MAX - 20)),
+                ),
                 Producer(around, index, acks=ALL_IN_SYNC, producer_id=-1),
                 Producer(around, index, acks=random.choice((0, LEADER_ONLY)), producer_id=-1),
             )
