@@ -148,9 +148,11 @@ class Side:
         )
 
     def elect(self, *names: str) -> None:
-        """Let the follower lead; meanwhile no broker goes back behind what it has answered."""
+        """Let the follower lead, as soon as a record is committed of which it may not know that.
+
+        Meanwhile no broker goes back behind what is committed.
+        """
         any_broker = self.clients[self.leader]
-        committed = {name: list_offset(any_broker, name, LATEST)[1] for name in names}
         order = [self.follower, self.leader]
         partition = AlterPartitionReassignmentsRequestReassignablePartition(0, order)
         wish = AlterPartitionReassignmentsRequest(
@@ -161,6 +163,9 @@ class Side:
             ],
         )
         assert any_broker.ask(wish, AlterPartitionReassignmentsResponse, 0).error_code == 0
+        committed = {
+            name: produce(any_broker, name, batch(b"last")).base_offset + 1 for name in names
+        }
         partitions = [ElectLeadersRequestTopicPartitions(name, [0]) for name in names]
         election = ElectLeadersRequest(0, partitions, 10_000)
         assert any_broker.ask(election, ElectLeadersResponse, 2).error_code == ErrorCode.NONE
