@@ -48,9 +48,13 @@ TOPICS: Final[Mapping[str, Mapping[str, str]]] = {
     "unpacked": {"compression.type": "uncompressed"},
     "compacted": {"cleanup.policy": "compact"},
     "small": {"max.message.bytes": "300"},
+    "large": {"max.message.bytes": "20000000"},
     "timely": {"message.timestamp.before.max.ms": "5000000"},
 }
 HOUR_MS: Final = 3_600_000
+LARGE_BYTES: Final = 6 * 1024 * 1024
+"""The size of a value that is large only once it is unpacked."""
+PACKED: Final = (Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD)
 EVERYTHING_FROM: Final = (-1, -2, -3, -4, -5, -6, -7)
 CRC_BYTE: Final = 18
 FIRST_FETCH_WITH_EPOCH: Final = 9
@@ -188,6 +192,9 @@ class Script:
             for _ in range(count)
         ]
         compression = random.choice((Compression.NONE,) * 4 + tuple(Compression))
+        if topic == "large" and random.random() < 0.2:
+            compression = random.choice(PACKED)
+            records[-1] = records[-1]._replace(value=bytes(LARGE_BYTES))
         options = BatchOptions(base_offset=0, compression=compression)
         if random.random() < 0.5:
             options = self._of_producer(topic, count, options)
