@@ -20,6 +20,7 @@ from kvorum.raft import Destination, Endpoint, NotLeaderError, OffsetAndEpoch, R
 from kvorum.raft import messages as core
 from kvorum.raft.effects import Send
 from kvorum.storage.files import RealFileSystem
+from kvorum.storage.log.log_config import LogConfig
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.primitives import Message
 
@@ -111,7 +112,7 @@ class SilentLinks:
 class Run:
     """A voter on a directory, not begun yet."""
 
-    def __init__(self, folder: Path, *, voter_count: int = 1) -> None:
+    def __init__(self, folder: Path, *, voter_count: int = 1, log: LogConfig | None = None) -> None:
         self.runtime, self.listener = SteppedRuntime(), RecordingListener()
         self.settings = RaftSettings(
             node_id=1,
@@ -124,6 +125,7 @@ class Run:
             static_voters=tuple(
                 Destination(one, f"host{one}", 9093) for one in range(1, voter_count + 1)
             ),
+            log=log or LogConfig(),
         )
         opened = open_directory(self.settings, files=RealFileSystem(), now_ms=0)
         self.client = RaftClient(
@@ -189,6 +191,26 @@ def test_a_replica_waits_for_work_under_way_before_it_closes_its_log(run: Run) -
     run.runtime.do_work()
     assert run.ends == [None]
     assert run.listener.epochs_lost == [1]
+
+
+def test_files_that_cleaning_deletes_go_in_a_thread(tmp_path: Path) -> None:
+    run = Run(tmp_path, log=LogConfig(segment_bytes=500, retention_bytes=1, retention_ms=-1))
+    run.lead()
+    for _ in range(2):
+        run.commit(b"a" * 300)
+        run.client.write_snapshot(
+            OffsetAndEpoch(run.client.log_end_offset, 1),
+            values=iter([[b"a"]]),
+            last_contained_log_timestamp_ms=0,
+            then=lambda _: None,
+        )
+        run.runtime.do_work()
+    files = sorted(run.settings.directory.glob("*.log"))
+    assert run.client.clean()
+    assert sorted(run.settings.directory.glob("*.log")) == files
+    run.runtime.do_work()
+    assert sorted(run.settings.directory.glob("*.log")) == files[-1:]
+    run.close()
 
 
 def test_a_leader_that_cannot_hand_over_stops_when_its_patience_ends(tmp_path: Path) -> None:

@@ -330,14 +330,26 @@ class RaftClient:
     # --- maintenance ---
 
     def clean(self) -> bool:
-        """Delete snapshots and segments as retention allows; return whether any was deleted."""
-        driver = self._running_driver()
-        did_clean = clean(driver.log, now_ms=self._runtime.wall_ms())
+        """Delete snapshots and segments as retention allows; return whether any was deleted.
+
+        A thread removes their files, and those whose delay is over.
+        """
+        driver, now_ms = self._running_driver(), self._runtime.wall_ms()
+        did_clean = clean(driver.log, now_ms=now_ms)
+        local_log = driver.log.local_log
+        if local_log.has_files_to_remove(now_ms=now_ms):
+            self._runtime.run_blocking(
+                lambda: local_log.remove_files(now_ms=now_ms), self._files_removed
+            )
         if did_clean:
             log_start_offset = driver.log.local_log.log_start_offset
             driver.core.log_start_moved(log_start_offset, driver.log.snapshots.ids())
             _LOG.info(LogEvent("Cleaned the metadata log", log_start_offset=log_start_offset))
         return did_clean
+
+    def _files_removed(self, error: Exception | None) -> None:
+        if error is not None:
+            self._driver.fail(error)
 
     def _clean_later(self) -> None:
         deadline_ms = self._runtime.monotonic_ms() + self._cleaning_interval_ms

@@ -24,6 +24,8 @@ from kvorum.storage.files import FileSystem
 from kvorum.wire.primitives import Message
 
 _LOG = logging.getLogger(__name__)
+THREAD_COUNT = 3
+"""No flush waits while a snapshot is written and files are removed."""
 TOLD_STALL_MS_MIN = 1000
 """Shorter stalls do no harm, and are frequent on a busy machine."""
 
@@ -48,7 +50,9 @@ class RaftNode(RaftClient):
         self._clock = clock
         self._outgoing = outgoing
         self._loop = asyncio.get_running_loop()
-        self._threads = AsyncioRuntime(clock, thread_name=f"raft-{settings.node_id}")
+        self._threads = AsyncioRuntime(
+            clock, thread_name=f"raft-{settings.node_id}", thread_count=THREAD_COUNT
+        )
         self._is_closed = False
         self.stall_count = 0
         self.stalled_ms = 0.0

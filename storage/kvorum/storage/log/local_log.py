@@ -428,15 +428,12 @@ class LocalLog:
         return found is not None and found[1].base_offset == offset
 
     @contextmanager
-    def changing_files(self) -> Generator[None]:
-        """Keep flushes out while the block changes files; poison the log if it fails."""
-        with self._files_lock, self.poison.on_failure():
-            yield
-
-    @contextmanager
     def _removing(self) -> Generator[None]:
-        """Remove or replace records or segments within the block, and count that."""
-        with self.changing_files():
+        """Remove or replace records or segments within the block, and count that.
+
+        Flushes are kept out; the log is poisoned if the block fails.
+        """
+        with self._files_lock, self.poison.on_failure():
             self.removal_count += 1
             yield
 

@@ -6,6 +6,7 @@ open file is not disturbed, and an operator has time to undo a mistake.
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -52,6 +53,7 @@ class SegmentList:
         # Taken out of the log; their files have their names yet.
         self._leaving: deque[tuple[int, Segment]] = deque()
         self._deletions: list[tuple[int, Path]] = []
+        self._deletions_lock = threading.Lock()
         # Whether a segment began whose name a power cut may take away.
         self._has_new_names = False
 
@@ -232,7 +234,8 @@ class SegmentList:
     def delete_later(self, paths: list[Path], *, now_ms: int) -> None:
         """Remove files, which carry the deleted suffix, once the delay has passed."""
         due_ms = now_ms + self._config.delete_delay_ms
-        self._deletions += [(due_ms, path) for path in paths]
+        with self._deletions_lock:
+            self._deletions += [(due_ms, path) for path in paths]
 
     def has_files_to_remove(self, *, now_ms: int) -> bool:
         """Return whether segments were taken out, or the delay of marked files is over."""
@@ -240,8 +243,9 @@ class SegmentList:
 
     def take_marked(self, *, now_ms: int | None) -> list[Path]:
         """Return the marked files whose delay is over (None: all), which the caller removes."""
-        due = [path for due_ms, path in self._deletions if now_ms is None or due_ms <= now_ms]
-        self._deletions = [entry for entry in self._deletions if entry[1] not in due]
+        with self._deletions_lock:
+            due = [path for due_ms, path in self._deletions if now_ms is None or due_ms <= now_ms]
+            self._deletions = [entry for entry in self._deletions if entry[1] not in due]
         return due
 
     def remove(self, paths: Sequence[Path]) -> None:

@@ -137,10 +137,10 @@ class MetadataLog:
         return InvalidSnapshotIdError(f"{what} {problem}", file=self.local_log.directory)
 
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch, *, now_ms: int) -> bool:
-        """Move the log's start to a snapshot's end; remove older snapshots and whole segments.
+        """Move the log's start to a snapshot's end; delete older snapshots and whole segments.
 
-        Return whether files were removed. Nothing happens unless the snapshot exists, lies above
-        the log's start, and the log reaches it.
+        Return whether any go; `LocalLog.remove_files` follows with the segments' files. Nothing
+        happens unless the snapshot exists, lies above the log's start, and the log reaches it.
         """
         log = self.local_log
         log.poison.demand_sound()
@@ -150,8 +150,7 @@ class MetadataLog:
         if not log.log_start_offset < snapshot_id.offset <= min(latest.offset, log.log_end_offset):
             return False
         segment_count = log.increment_log_start_offset(snapshot_id.offset, now_ms=now_ms)
-        log.remove_files(now_ms=now_ms)
-        with log.changing_files():
+        with log.poison.on_failure():
             marked = self.snapshots.mark_deleted_before(snapshot_id)
             log.delete_later(marked, now_ms=now_ms)
         return bool(segment_count or marked)

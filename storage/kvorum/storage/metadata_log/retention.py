@@ -11,16 +11,14 @@ from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
 def clean(log: MetadataLog, *, now_ms: int) -> bool:
-    """Apply retention.bytes, then retention.ms; return whether anything was removed.
+    """Apply retention.bytes, then retention.ms; return whether anything is deleted.
 
-    The oldest snapshot is removed first, and the log then starts at the next one; the latest
-    snapshot always stays. Marked files whose delay is over are removed too. The log's owner calls
-    this once a minute, with the wall clock.
+    The oldest snapshot goes first, and the log then starts at the next one; the latest snapshot
+    always stays. The log's owner calls this once a minute, with the wall clock, and has
+    `LocalLog.remove_files` called then.
     """
     did_clean = _clean_by_size(log, now_ms=now_ms)
-    did_clean = _clean_by_age(log, now_ms=now_ms) or did_clean
-    log.local_log.remove_files(now_ms=now_ms)
-    return did_clean
+    return _clean_by_age(log, now_ms=now_ms) or did_clean
 
 
 def _clean_by_size(log: MetadataLog, *, now_ms: int) -> bool:
