@@ -17,6 +17,7 @@ from kvorum.broker.quota.replication_quota_manager import (
     new_replication_quota_managers,
 )
 from kvorum.broker.quota.sampled_stat import MetricConfig
+from kvorum.broker.topic_log_configs import topic_log_config
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import supported_features
@@ -35,7 +36,7 @@ from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.config.group_settings import GroupSettings, OffsetsTopicSettings
-from kvorum.node.config.settings import LogSettings
+from kvorum.node.config.settings import CleanerSettings, LogSettings
 from kvorum.node.coroutines import Task
 from kvorum.node.directories import common_epoch
 from kvorum.node.errors import NodeFailedError
@@ -72,6 +73,8 @@ FAILURE_IS_KNOWN_MS: Final = 1_500
 DELETE_DELAY_MS: Final = 100
 OPEN_FILES_MAX: Final = 4
 """Fewer than the logs have, so that files are let go and opened again."""
+DEDUPE_BUFFER_BYTES: Final = 4_096, 100_000
+"""Memory of the cleaner for the keys of a few segments, or for all of a log."""
 FETCH_BYTES: Final = 1_200
 FETCH_BACKOFF_MS: Final = 30
 PUMP_MS: Final = 10
@@ -155,9 +158,10 @@ class BrokerSession:
             broker.id,
             ReplicationQuotaSettings(MetricConfig(11, 1_000), MetricConfig(11, 1_000)),
         )
+        configs = TopicConfigs(broker.id, {})
         manager = LogManager(
             LogManagerSettings(delete_delay_ms=DELETE_DELAY_MS),
-            config_of=lambda _: around.settings.log_config,
+            config_of=lambda topic: topic_log_config(configs.values(topic, self.image)),
             random=around.random,
         )
         self._logs = BrokerLogs(
@@ -171,7 +175,7 @@ class BrokerSession:
         self.replicas = ReplicaManager(
             broker,
             self._logs,
-            TopicConfigs(broker.id, {}),
+            configs,
             fetchers=ReplicaFetcherManager(
                 broker,
                 FetcherSettings(broker.id, bytes_max=FETCH_BYTES, backoff_ms=FETCH_BACKOFF_MS),
@@ -211,7 +215,11 @@ class BrokerSession:
             recovery_thread_count=1,
             fetch_bytes_max=FETCH_BYTES,
             fetch_session_slots=0,
-            cleaner=None,
+            cleaner=CleanerSettings(
+                backoff_ms=random.randint(50, 300),
+                dedupe_buffer_bytes=random.choice(DEDUPE_BUFFER_BYTES),
+                load_factor=0.9,
+            ),
         )
 
     def _leader_endpoint(self, leader_id: int, _: int) -> SimulatedLeader:

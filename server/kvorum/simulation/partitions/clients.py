@@ -8,8 +8,7 @@ from typing import Final
 from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.simulation.partitions.network import CLIENTS
-from kvorum.simulation.partitions.settings import QUIET_FROM_MS, TOPIC_ID
-from kvorum.simulation.partitions.stored_batches import StoredBatch
+from kvorum.simulation.partitions.settings import TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_records import (
@@ -42,6 +41,9 @@ READS_FROM_LEADER: Final = 0.7
 FETCH_VERSIONS: Final = (4, 10, 11, 12, 18)
 """The versions that consumers speak; those before 11 know of no reads from followers."""
 LEADER_ONLY: Final = 1
+KEYS: Final = 12
+"""How many keys there are where logs are compacted, and as many within transactions."""
+TOMBSTONES: Final = 0.2
 _LOST_SEQUENCES: Final = frozenset(
     {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID}
 )
@@ -123,7 +125,7 @@ class Producer(Client):
         if self.is_waiting:
             return
         if self._batch is None:
-            if self.around.now_ms > QUIET_FROM_MS:
+            if self.around.settings.is_resting(self.around.now_ms):
                 return
             self._batch = self._next_batch()
         leader = self.leader()
@@ -135,7 +137,7 @@ class Producer(Client):
         for _ in range(self.around.random.randint(1, 3)):
             self._written += 1
             value = f"{self.producer_id} {self._acks} {self._written}".encode()
-            records.append(RecordData(value, None, self.around.wall_ms(), ()))
+            records.append(self._record(value))
         is_idempotent = self.producer_id >= 0
         options = BatchOptions(
             producer_id=self.producer_id,
@@ -145,6 +147,18 @@ class Producer(Client):
         )
         (batch,) = read_batches(build_batch(records, options))
         return batch
+
+    def _record(self, value: bytes) -> RecordData:
+        """Return a record; where logs are compacted, it has a key and may be a tombstone.
+
+        Keys are numbers that all producers use, those within transactions some of their own.
+        """
+        random, wall_ms = self.around.random, self.around.wall_ms()
+        if not self.around.settings.is_compacted:
+            return RecordData(value, None, wall_ms)
+        key = random.randrange(KEYS) + KEYS * self._is_transactional
+        is_tombstone = random.random() < TOMBSTONES
+        return RecordData(None if is_tombstone else value, key.to_bytes(4, "big"), wall_ms)
 
     def _send(self, leader: int, batch: RecordBatch) -> None:
         self._attempt += 1
@@ -257,11 +271,10 @@ class Consumer(Client):
             self.forget_leader()
             return
         read = list(read_batches(memoryview(data.records or b""), is_cut_allowed=True))
-        batches = [StoredBatch.of(batch) for batch in read]
-        self.around.ledger.on_read(self.index, batches, told=told)
+        self.around.ledger.on_read(self.index, read, told=told)
         self.on_batches(data, read, told)
-        if batches:
-            self._offset = batches[-1].last_offset + 1
+        if read:
+            self._offset = read[-1].next_offset
 
     def on_batches(
         self, data: FetchResponsePartitionData, batches: Sequence[RecordBatch], told: str
@@ -284,7 +297,8 @@ class Deleter(Client):
     def step(self) -> None:
         """Move the log's start up a little."""
         leader = self.remembered_leader()
-        if leader is None:
+        if leader is None or self.around.settings.is_compacted:
+            # Records are not deleted from a log that is compacted alone.
             return
         wanted = self._offset + self.around.random.choice((5, 20, 100))
         offset = self.around.ledger.batch_start(self.index, wanted)

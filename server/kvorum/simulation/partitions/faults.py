@@ -31,6 +31,9 @@ SYNC_FAILS: Final = 0.5
 """How often a bad disk fails to sync; else it refuses writes."""
 WISH_IS_CANCELLED: Final = 0.5
 JOINING_IS_STRUCK: Final = 0.2
+NEW_LEADER_IS_STRUCK: Final = 0.2
+RESTARTS_AT_ONCE: Final = 0.3
+"""How often what watches over a process starts it again as soon as it has ended."""
 
 
 class Faults:
@@ -99,7 +102,8 @@ class Faults:
         self._planned.pop(broker.id, None)
         broker.process.end(is_power_cut=is_power_lost)
         self._count("power" if is_power_lost else "kill", broker.id)
-        self._around.events.after(self._random.uniform(10, 900), lambda: self._restart(broker))
+        pause_ms = 60 if self._random.random() < RESTARTS_AT_ONCE else 900
+        self._around.events.after(self._random.uniform(10, pause_ms), lambda: self._restart(broker))
 
     def _crash_at_disk(self, broker: Broker) -> None:
         """End a process in the middle of what it does with its disk."""
@@ -212,6 +216,17 @@ class Faults:
         topic = AlterPartitionReassignmentsRequestReassignableTopic(TOPIC, [wish])
         self._around.quorum.ask_leader(AlterPartitionReassignmentsRequest(topics=[topic]))
         self._count("wish")
+
+    def on_election(self, leader: int) -> None:
+        """Strike a new leader now and then: it writes what nobody fetches, and is gone."""
+        random = self._random
+        if self.is_over or random.random() > NEW_LEADER_IS_STRUCK:
+            return
+        self._count("struck while leading anew", leader)
+        for other in self._brokers:
+            self._cut(leader, other, random.uniform(100, 400))
+        broker = self._brokers[leader]
+        self._around.events.after(random.uniform(30, 200), lambda: self._kill(broker))
 
     def on_expansion(self, leader: int, joining: int) -> float:
         """Strike at the worst moment, while a replica is about to join an ISR.

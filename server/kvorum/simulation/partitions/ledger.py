@@ -18,13 +18,15 @@ from typing import Final
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.registrations import check_change
-from kvorum.simulation.partitions.stored_batches import StoredBatch, stored_batches
+from kvorum.simulation.partitions.stored_batches import StoredBatch, batches_of, stored
 from kvorum.simulation.properties.catalogue import Property
 from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.storage.topic_log.unified_log import UnifiedLog
-from kvorum.wire.records.batch import INT32_MAX
+from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.batch import INT32_MAX, NO_SEQUENCE
 
 NONE_YET = -1
+_GAP_MAX: Final = 1 << 30
 _DELETED: Final = StoredBatch(-1, -1, -1, 0, -1, -1, -1)
 
 
@@ -73,12 +75,23 @@ class Ledger:
     """The books of all partitions; each method raises PropertyViolatedError.
 
     `in_sync` returns the logs of the members of a partition's committed ISR that can be looked at.
+    Where the logs of a world are compacted, records are compared in place of batches.
     """
 
-    def __init__(self, partitions: int, in_sync: Callable[[int], Sequence[Replica]]) -> None:
+    def __init__(
+        self,
+        partitions: int,
+        in_sync: Callable[[int], Sequence[Replica]],
+        *,
+        is_compacted: bool = False,
+    ) -> None:
         self._known = [_Known() for _ in range(partitions)]
+        self._is_compacted = is_compacted
         self._in_sync = in_sync
         self.counts: Counter[str] = Counter()
+
+    def _stored(self, log: UnifiedLog, start: int, end: int) -> list[StoredBatch]:
+        return stored(batches_of(log, start, end), by_record=self._is_compacted)
 
     def on_lead(self, replica: Replica, leader_epoch: int) -> None:
         """Check that a broker which begins to lead has every record that could be read."""
@@ -93,8 +106,13 @@ class Ledger:
             # It hears late of its own unclean election: the next one has taken place already.
             return
         self._check_start(known, replica)
+        start = replica.log.local_log.log_start_offset
+        if known.unclean_epoch > NONE_YET and start <= known.deleted:
+            # A former leader has deleted more than an unclean election has left.
+            known.committed += [_DELETED] * (start - len(known.committed))
         if not self._holds(replica, len(known.committed)):
             self._fail(promises.LEADER_COMPLETE, replica)
+        self._check_latest(known, replica)
 
     def on_delete(self, index: int, offset: int) -> None:
         """Note that a client wants the records below an offset deleted."""
@@ -102,13 +120,13 @@ class Ledger:
         known.deleted = max(known.deleted, offset)
         self.counts["deletes"] += 1
 
-    def on_bounds(self, replica: Replica, *, is_leader: bool) -> None:
+    def on_bounds(self, replica: Replica, *, may_have_led: bool) -> None:
         """Check where a replica starts, and that its high watermark is within its log."""
         known, log = self._known[replica.index], replica.log
         start = log.local_log.log_start_offset
         if not start <= log.high_watermark <= log.local_log.log_end_offset:
             self._fail(promises.WATERMARK_IN_LOG, replica)
-        if is_leader:
+        if may_have_led:
             known.leader_start = max(known.leader_start, start)
         elif start > known.leader_start and known.unclean_epoch == NONE_YET:
             self._fail(promises.STARTS_FOLLOW, replica, f"; leaders {known.leader_start}")
@@ -123,7 +141,7 @@ class Ledger:
     def _forget_lost(self, known: _Known, replica: Replica) -> None:
         log = replica.log
         kept = log.local_log.log_start_offset
-        for batch in stored_batches(log, kept, log.local_log.log_end_offset):
+        for batch in self._stored(log, kept, log.local_log.log_end_offset):
             if known.committed[batch.last_offset : batch.last_offset + 1] != [batch]:
                 break
             kept = batch.last_offset + 1
@@ -144,9 +162,25 @@ class Ledger:
             return False
         return all(
             committed[batch.last_offset] == batch
-            for batch in stored_batches(log, start, end)
+            for batch in self._stored(log, start, end)
             if batch.last_offset >= known.deleted
         )
+
+    def _check_latest(self, known: _Known, replica: Replica) -> None:
+        """Check that compaction has left the latest record of each key, if it is no tombstone.
+
+        A tombstone goes after a while, and a replica may then keep a value that it has not seen
+        deleted.
+        """
+        if not self._is_compacted:
+            return
+        log, committed = replica.log.local_log, known.committed
+        latest = {one.key: one for one in committed if one.key is not None}
+        kept = self._stored(replica.log, log.log_start_offset, log.log_end_offset)
+        offsets = {one.base_offset for one in kept}
+        for one in latest.values():
+            if not one.is_tombstone and one.base_offset not in offsets:
+                self._fail(promises.LATEST_STAYS, replica, f"; {one}")
 
     def on_append(self, replica: Replica, before_end: int, *, leader_epoch: int) -> None:
         """Check what was written behind `before_end` against the other replicas.
@@ -155,7 +189,7 @@ class Ledger:
         """
         known, log = self._known[replica.index], replica.log
         start = max(before_end, log.local_log.log_start_offset)
-        for batch in stored_batches(log, start, log.local_log.log_end_offset):
+        for batch in self._stored(log, start, log.local_log.log_end_offset):
             place = batch.base_offset, batch.leader_epoch
             if batch.leader_epoch > leader_epoch:
                 self._fail(promises.KNOWN_EPOCHS, replica)
@@ -196,7 +230,7 @@ class Ledger:
         committed, log = known.committed, replica.log
         # A high watermark may lie within a batch, which is noted with the next one.
         start = max(min(start, len(committed)), log.local_log.log_start_offset)
-        for batch in stored_batches(log, start, log.high_watermark):
+        for batch in self._stored(log, start, log.high_watermark):
             for offset in range(max(batch.base_offset, start), batch.last_offset + 1):
                 if offset == len(committed) and may_add:
                     committed.append(batch)
@@ -206,12 +240,12 @@ class Ledger:
                 elif offset >= len(committed) or committed[offset] != batch:
                     self._fail(promises.ONE_RECORD, replica)
 
-    def on_read(self, index: int, read: Sequence[StoredBatch], *, told: str) -> None:
+    def on_read(self, index: int, read: Sequence[RecordBatch], *, told: str) -> None:
         """Check what a consumer has read."""
         known = self._known[index]
         if known.unclean_epoch > NONE_YET:
             return
-        for batch in read:
+        for batch in stored(read, by_record=self._is_compacted):
             self.counts["read batches"] += 1
             if batch.last_offset < known.deleted:
                 continue
@@ -222,13 +256,14 @@ class Ledger:
         """Note that a batch was acknowledged to its writer, with all replicas in sync."""
         known = self._known[index]
         self.counts["acknowledged batches"] += 1
-        if known.unclean_epoch > NONE_YET and (
-            offset >= len(known.committed) or known.committed[offset].crc != crc
-        ):
+        is_committed = offset < len(known.committed) and (
+            self._is_compacted or known.committed[offset].crc == crc
+        )
+        if known.unclean_epoch > NONE_YET and not is_committed:
             # It was acknowledged before the unclean election, and the answer was late.
             return
         known.acknowledged[offset] = crc
-        if offset >= len(known.committed) or known.committed[offset].crc != crc:
+        if not is_committed:
             told = f"partition {index}, offset {offset}"
             raise PropertyViolatedError(promises.ACKNOWLEDGED, told)
 
@@ -256,20 +291,26 @@ class Ledger:
             known.unclean_since = leader_epoch
         known.is_to_forget = True
 
-    def check_end(self, index: int, replicas: Sequence[Replica]) -> None:
-        """Check, after faults and writes have ended, that all replicas have every record."""
+    def check_end(self, index: int, replicas: Sequence[Replica], *, wall_ms: int) -> None:
+        """Check, after faults and writes have ended, that all replicas have every record.
+
+        Segments whose records are from before `wall_ms` are compacted by now.
+        """
         known = self._known[index]
         told = "; ".join(map(str, replicas))
         start = max(
             known.deleted, *(replica.log.local_log.log_start_offset for replica in replicas)
         )
-        first = stored_batches(replicas[0].log, start, replicas[0].log.local_log.log_end_offset)
         for replica in replicas:
             self._check_start(known, replica)
-            log = replica.log
-            if log.high_watermark != log.local_log.log_end_offset:
+            if replica.log.high_watermark != replica.log.local_log.log_end_offset:
                 raise PropertyViolatedError(promises.ALL_COMMITTED, told)
-            if stored_batches(log, start, log.local_log.log_end_offset) != first:
+        if self._is_compacted:
+            self._check_compacted(known, replicas, wall_ms)
+            return
+        first = self._stored(replicas[0].log, start, replicas[0].log.local_log.log_end_offset)
+        for replica in replicas[1:]:
+            if self._stored(replica.log, start, replica.log.local_log.log_end_offset) != first:
                 raise PropertyViolatedError(promises.ALL_THE_SAME, told)
         crcs = {batch.base_offset: batch.crc for batch in first}
         for offset, crc in known.acknowledged.items():
@@ -277,16 +318,37 @@ class Ledger:
                 raise PropertyViolatedError(promises.NOTHING_LOST, f"{offset}; {told}")
         self._check_sequences(first, told)
 
+    def _check_compacted(self, known: _Known, replicas: Sequence[Replica], wall_ms: int) -> None:
+        """Check that every replica has what was committed, as far as it is not compacted away."""
+        for replica in replicas:
+            if not self._holds(replica, len(known.committed)):
+                self._fail(promises.ALL_THE_SAME, replica)
+            self._check_latest(known, replica)
+            log = replica.log.local_log
+            kept = self._stored(replica.log, log.log_start_offset, log.log_end_offset)
+            self._check_sequences(kept, str(replica))
+            # Neither is the last segment compacted, nor what lies behind one that is too young.
+            end = next(
+                segment.base_offset
+                for segment in log.segments
+                if segment is log.segments[-1] or segment.max_timestamp >= wall_ms
+            )
+            keys = [one.key for one in kept if one.key is not None and one.base_offset < end]
+            if len(set(keys)) < len(keys):
+                self._fail(promises.COMPACTED, replica)
+
     def _check_sequences(self, batches: Sequence[StoredBatch], told: str) -> None:
         following: dict[tuple[int, int], int] = {}
         for batch in batches:
             producer = batch.producer_id, batch.producer_epoch
-            if batch.producer_id < 0 or batch.base_sequence < 0:
+            if batch.producer_id < 0 or batch.base_sequence == NO_SEQUENCE:
                 continue
-            if following.get(producer, batch.base_sequence) != batch.base_sequence:
+            ahead = (batch.base_sequence - following.get(producer, batch.base_sequence)) & INT32_MAX
+            # Compaction leaves gaps, and what is written twice lies behind.
+            if ahead > (_GAP_MAX if self._is_compacted else 0):
                 raise PropertyViolatedError(
                     promises.ONCE_IN_ORDER,
-                    f"{batch} after {following[producer] - 1}; {told}",
+                    f"{batch} where {following[producer]} is next; {told}",
                 )
             count = batch.last_offset - batch.base_offset + 1
             following[producer] = (batch.base_sequence + count) & INT32_MAX

@@ -38,6 +38,7 @@ FORMER_CLIENTS_ASK_LEADERS: Final = Property(
 )
 KNOWN_EPOCHS: Final = Property("P64", "a log has no epoch that its broker does not know")
 STARTS_FOLLOW: Final = Property("P65", "a follower's log starts no further up than a leader's")
+LATEST_STAYS: Final = Property("P66", "compaction leaves the latest record of each key")
 
 WRITES_END: Final = Property("L10", "in peace every write is acknowledged")
 ALL_IN_SYNC_AGAIN: Final = Property("L11", "in peace everybody is in sync again")
@@ -47,6 +48,7 @@ ALL_THE_SAME: Final = Property("L14", "in peace all replicas are the same")
 COMMITS_END: Final = Property("L15", "in peace every commit is acknowledged")
 MEMBERS_SETTLE: Final = Property("L16", "in peace every member has its part")
 TRANSACTIONS_END: Final = Property("L17", "in peace every transaction ends")
+COMPACTED: Final = Property("L20", "in peace no key is twice in what may be compacted")
 SAFETY: Final = (
     EPOCH_RISES,
     LEADER_IN_ISR,
@@ -75,6 +77,7 @@ SAFETY: Final = (
     FORMER_CLIENTS_ASK_LEADERS,
     KNOWN_EPOCHS,
     STARTS_FOLLOW,
+    LATEST_STAYS,
 )
 LIVENESS: Final = (
     WRITES_END,
@@ -85,4 +88,5 @@ LIVENESS: Final = (
     COMMITS_END,
     MEMBERS_SETTLE,
     TRANSACTIONS_END,
+    COMPACTED,
 )

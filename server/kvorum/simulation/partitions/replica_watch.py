@@ -71,7 +71,8 @@ class ReplicaWatch:
         self, partition: Partition, replica: Replica, known: _State | None, state: _State
     ) -> None:
         ledger = self._ledger
-        ledger.on_bounds(replica, is_leader=partition.is_leader)
+        # A process that ends while it deletes as a leader may follow when it is back.
+        ledger.on_bounds(replica, may_have_led=partition.is_leader or known is None)
         if known is None:
             # A log that comes from the disk has not changed.
             known = state._replace(leader_epoch=NO_EPOCH)

@@ -7,11 +7,6 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from kvorum.storage.cleaner.cleanup_config import CleanupConfig
-from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.topic_log.log_validator import RecordRules
-from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
-
 TOPIC: Final = "t"
 TOPIC_ID: Final = bytes([1] * 16)
 OFFSETS_ID: Final = bytes([2] * 16)
@@ -25,6 +20,15 @@ PEACE_FROM_MS: Final = 6_500
 QUIET_FROM_MS: Final = 7_500
 """The end of all writes, so that the logs can be compared."""
 END_MS: Final = 10_500
+IS_COMPACTED: Final = 0.4
+COMPACTION_LAG_MS: Final = 4_000
+"""How long records stay at least where logs are compacted: longer than a replica is away.
+
+As in Kafka, a replica that has fetched a compacted log does not know where an epoch began whose
+first records are gone; one that has others there would not learn of it from such a leader.
+"""
+OLD_UNTIL_MS: Final = END_MS - COMPACTION_LAG_MS - 700
+"""What was written before is old enough, at the end, to have been compacted."""
 
 
 ROOTS: Final = (Path("/logs-1"), Path("/logs-2"))
@@ -49,22 +53,39 @@ class WorldSettings:
     loss: float
     duplication: float
     segment_bytes: int
+    is_compacted: bool
+    delete_retention_ms: int
+    """How long tombstones and the markers of transactions stay where logs are compacted."""
+
+    rests_after_ms: int
+    """How long the clients write, before they rest for as long."""
 
     @classmethod
     def draw(cls, random: Random) -> WorldSettings:
         """Draw the settings of a world."""
         replicas = random.choice((2, 3, 3))
+        sizes = 1_500, 4_000, 100_000
+        is_unclean_enabled = random.random() < 0.15
+        is_compacted = not is_unclean_enabled and random.random() < IS_COMPACTED
         return cls(
             brokers=random.randint(3, 5),
             partitions=random.randint(1, 3),
             replicas=replicas,
             min_insync_replicas=random.choice((1, 2, 2, 2)),
             is_elr_enabled=random.random() < 0.7,
-            is_unclean_enabled=random.random() < 0.15,
+            is_unclean_enabled=is_unclean_enabled,
             loss=random.choice((0.0, 0.01, 0.05)),
             duplication=random.choice((0.0, 0.02)),
-            segment_bytes=random.choice((1_000, 4_000, 100_000)),
+            rests_after_ms=random.choice((300, 1_000, END_MS, END_MS)),
+            # The segment that is written to is never compacted.
+            segment_bytes=random.choice(sizes[:2] if is_compacted else sizes),
+            is_compacted=is_compacted,
+            delete_retention_ms=random.choice((100, 1_000, 86_400_000)),
         )
+
+    def is_resting(self, now_ms: float) -> bool:
+        """Return whether nothing new is written now."""
+        return now_ms > QUIET_FROM_MS or int(now_ms / self.rests_after_ms) % 2 == 1
 
     def place(self, topic_id: bytes, index: int) -> int:
         """Return the number of a partition among those of all topics."""
@@ -84,18 +105,22 @@ class WorldSettings:
         """
         return self.is_elr_enabled and self.min_insync_replicas > 1
 
-    @property
-    def log_config(self) -> TopicLogConfig:
-        """The settings of the logs: small segments, and producers may write any timestamps."""
-        return TopicLogConfig(
-            segments=LogConfig(
-                segment_bytes=self.segment_bytes,
-                index_interval_bytes=300,
-                delete_delay_ms=200,
-                is_flushed_on_roll=False,
-                may_have_gaps=True,
-            ),
-            rules=RecordRules(timestamp_before_max_ms=2**62, timestamp_after_max_ms=2**62),
-            max_message_bytes=900,
-            cleanup=CleanupConfig(),
-        )
+    def topic_configs(self, name: str) -> dict[str, str]:
+        """Return what a topic is configured with: segments that roll, and are removed soon."""
+        configs = {
+            "min.insync.replicas": str(self.min_insync_replicas),
+            "internal.segment.bytes": str(self.segment_bytes),
+            "index.interval.bytes": "300",
+            "file.delete.delay.ms": "200",
+        }
+        if self.is_compacted:
+            configs |= {
+                "cleanup.policy": "compact",
+                "min.cleanable.dirty.ratio": "0.01",
+                "min.compaction.lag.ms": str(COMPACTION_LAG_MS),
+                "delete.retention.ms": str(self.delete_retention_ms),
+            }
+        if name != TOPIC:
+            return configs
+        unclean = {"unclean.leader.election.enable": "true"} if self.is_unclean_enabled else {}
+        return configs | unclean

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kvorum.storage.topic_log.unified_log import UnifiedLog
+from kvorum.wire.checksums import crc32c
 from kvorum.wire.records import RecordBatch, read_batches
+from kvorum.wire.records.batch import INT32_MAX, NO_SEQUENCE
 
 _READ_BYTES = 1 << 20
 
@@ -13,7 +16,9 @@ _READ_BYTES = 1 << 20
 class StoredBatch(NamedTuple):
     """A batch by its place, its leader epoch, and the checksum of all that its producer has sent.
 
-    Batches are equal if they are the same bytes.
+    Batches are equal if they are the same bytes. In a compacted log each record stands for itself:
+    `crc` is that of its key and value. `key` is then that of a record of which the latest one is
+    kept; it is None for records of transactions, and in logs that are not compacted.
     """
 
     base_offset: int
@@ -23,6 +28,8 @@ class StoredBatch(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
+    key: bytes | None = None
+    is_tombstone: bool = False
 
     @classmethod
     def of(cls, batch: RecordBatch) -> StoredBatch:
@@ -38,15 +45,37 @@ class StoredBatch(NamedTuple):
         )
 
 
-def stored_batches(log: UnifiedLog, start: int, end: int) -> list[StoredBatch]:
-    """Return the batches from the one that holds `start` up to `end`."""
-    found: list[StoredBatch] = []
+def batches_of(log: UnifiedLog, start: int, end: int) -> Iterator[RecordBatch]:
+    """Yield the batches from the one that holds `start` up to `end`."""
     offset = start
     while offset < end:
         data = log.local_log.read(offset, _READ_BYTES, end_offset=end)
         if not data:
-            break
+            return
         for batch in read_batches(data):
-            found.append(StoredBatch.of(batch))
+            yield batch
             offset = batch.next_offset
-    return found
+
+
+def stored(batches: Iterable[RecordBatch], *, by_record: bool) -> list[StoredBatch]:
+    """Return what is compared of batches: of each record by itself where the log is compacted."""
+    if not by_record:
+        return [StoredBatch.of(batch) for batch in batches]
+    return [record for batch in batches for record in _records_of(batch)]
+
+
+def _records_of(batch: RecordBatch) -> Iterator[StoredBatch]:
+    has_sequence = batch.base_sequence != NO_SEQUENCE
+    for record in batch.records():
+        distance = record.offset - batch.base_offset
+        yield StoredBatch(
+            record.offset,
+            record.offset,
+            batch.partition_leader_epoch,
+            crc32c(record.value or b"", crc32c(record.key or b"")),
+            batch.producer_id,
+            batch.producer_epoch,
+            (batch.base_sequence + distance) & INT32_MAX if has_sequence else NO_SEQUENCE,
+            None if batch.is_transactional or batch.is_control else record.key,
+            record.value is None,
+        )

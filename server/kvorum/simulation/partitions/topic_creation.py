@@ -45,12 +45,12 @@ def first_records(
     }
     # Control records of the log have that one.
     levels.pop(KRAFT_VERSION_FEATURE, None)
-    configs = {"min.insync.replicas": str(settings.min_insync_replicas)}
-    unclean = {"unclean.leader.election.enable": "true"} if settings.is_unclean_enabled else {}
     topics = (
-        *_topic_records(TOPIC, TOPIC_ID, {**configs, **unclean}),
+        *_topic_records(TOPIC, TOPIC_ID, settings.topic_configs(TOPIC)),
         *_partition_records(TOPIC_ID, settings.partitions, settings, broker_ids, random),
-        *_topic_records(GROUP_METADATA_TOPIC, OFFSETS_ID, configs),
+        *_topic_records(
+            GROUP_METADATA_TOPIC, OFFSETS_ID, settings.topic_configs(GROUP_METADATA_TOPIC)
+        ),
         *_partition_records(OFFSETS_ID, 1, settings, broker_ids, random),
     )
 

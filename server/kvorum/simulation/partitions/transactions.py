@@ -19,6 +19,7 @@ from kvorum.simulation.partitions.clients import (
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.network import CLIENTS
 from kvorum.simulation.partitions.settings import QUIET_FROM_MS, TOPIC
+from kvorum.simulation.partitions.stored_batches import batches_of
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
@@ -30,7 +31,7 @@ from kvorum.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from kvorum.wire.primitives import Message
-from kvorum.wire.records import ControlRecordType, RecordBatch, read_batches
+from kvorum.wire.records import ControlRecordType, RecordBatch
 from kvorum.wire.records.control import decode_control_record
 
 TRANSACTION_VERSION: Final = 2
@@ -69,9 +70,10 @@ class TransactionLedger:
             while waiting and waiting[0].first_offset <= batch.last_offset:
                 left_out.add(waiting.pop(0).producer_id)
             if batch.is_control:
-                marker = decode_control_record(next(batch.records()))
-                if marker.type is ControlRecordType.ABORT:
-                    left_out.discard(batch.producer_id)
+                # Compaction may leave the batch of a marker empty.
+                for record in batch.records():
+                    if decode_control_record(record).type is ControlRecordType.ABORT:
+                        left_out.discard(batch.producer_id)
             elif batch.is_transactional:
                 is_read = batch.producer_id not in left_out
                 is_commit = self._is_commit.get((batch.producer_id, batch.producer_epoch))
@@ -86,10 +88,9 @@ class TransactionLedger:
         if log.last_stable_offset != log.local_log.log_end_offset:
             raise PropertyViolatedError(promises.TRANSACTIONS_END, str(replica))
         start, end = log.local_log.log_start_offset, log.local_log.log_end_offset
-        data = log.local_log.read(start, 1 << 30, end_offset=end)
         found = log.aborted_transactions(start, end)
         self.check(
-            read_batches(data),
+            batches_of(log, start, end),
             [Aborted(one.producer_id, one.first_offset) for one in found],
             told=str(replica),
         )

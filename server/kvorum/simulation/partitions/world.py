@@ -15,6 +15,7 @@ from kvorum.controller.periodic_tasks import (
     maybe_fence_stale_broker,
 )
 from kvorum.metadata.partition import PartitionRegistration
+from kvorum.simulation.clock import WALL_START_MS
 from kvorum.simulation.events import Events
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
@@ -29,6 +30,7 @@ from kvorum.simulation.partitions.settings import (
     END_MS,
     FAULTS_FROM_MS,
     OFFSETS_ID,
+    OLD_UNTIL_MS,
     PEACE_FROM_MS,
     TOPIC_ID,
     WorldSettings,
@@ -79,7 +81,9 @@ class PartitionsWorld:
         self.network = Network(
             self.events, random, loss=settings.loss, duplication=settings.duplication
         )
-        self.ledger = Ledger(settings.partitions + 1, self._in_sync)
+        self.ledger = Ledger(
+            settings.partitions + 1, self._in_sync, is_compacted=settings.is_compacted
+        )
         self._registrations: dict[int, PartitionRegistration] = {}
         self.quorum = ControllerQuorum(
             seed,
@@ -186,6 +190,8 @@ class PartitionsWorld:
         )
         if before is not None:
             self.ledger.on_change(before, after)
+            if after.has_leader and after.leader != before.leader:
+                self._faults.on_election(after.leader)
             is_allowed = topic.id == TOPIC_ID and self.settings.is_unclean_enabled
             if is_allowed and is_unclean(before, after):
                 self.ledger.on_unclean_election(index, after.leader_epoch)
@@ -229,7 +235,7 @@ class PartitionsWorld:
             known = [one for one in replicas if one is not None]
             if len(known) < len(replicas):
                 raise PropertyViolatedError(promises.ALL_READABLE, f"{partition}")
-            self.ledger.check_end(index, known)
+            self.ledger.check_end(index, known, wall_ms=WALL_START_MS + OLD_UNTIL_MS)
             if index < len(self._transactions) and not self.ledger.is_exempt(index):
                 for replica in known:
                     self._transactions[index].check_end(replica)
