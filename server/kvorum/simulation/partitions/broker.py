@@ -104,6 +104,10 @@ class Broker:
             return None
         return Replica(self.id, place, partition.log)
 
+    def listed_groups(self) -> list[str]:
+        """Return the groups that the broker lists (ListGroups)."""
+        return [] if self._session is None else self._session.listed_groups()
+
     def receive(self, request: Message, reply: Reply, version: int | None = None) -> None:
         """Handle a request of another broker or a client."""
         session = self._session

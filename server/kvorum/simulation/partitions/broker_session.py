@@ -18,7 +18,6 @@ from kvorum.broker.quota.replication_quota_manager import (
 )
 from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.broker.topic_log_configs import topic_log_config
-from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import supported_features
 from kvorum.metadata.image import MetadataImage
@@ -35,7 +34,6 @@ from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherManager
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.broker.topic_configs import TopicConfigs
-from kvorum.node.config.group_settings import GroupSettings, OffsetsTopicSettings
 from kvorum.node.config.settings import CleanerSettings, LogSettings
 from kvorum.node.coroutines import Task
 from kvorum.node.directories import common_epoch
@@ -64,7 +62,6 @@ from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 from kvorum.wire.primitives import Message
-from kvorum.wire.records import Compression
 
 METADATA_ROOT: Final = Path("/metadata")
 """The log directory of the metadata log, which never fails here."""
@@ -78,13 +75,6 @@ DEDUPE_BUFFER_BYTES: Final = 4_096, 100_000
 FETCH_BYTES: Final = 1_200
 FETCH_BACKOFF_MS: Final = 30
 PUMP_MS: Final = 10
-_GROUPS: Final = GroupSettings(
-    coordinator=GroupCoordinatorSettings(group_initial_rebalance_delay_ms=50),
-    session_timeout_ms_min=100,
-    session_timeout_ms_max=10_000,
-    commit_timeout_ms=200,
-    topic=OffsetsTopicSettings(1, 3, 1 << 20, Compression.NONE),
-)
 
 
 class BrokerSession:
@@ -192,7 +182,7 @@ class BrokerSession:
         )
         self._publisher = BrokerMetadataPublisher(broker, self.replicas, quotas)
         self._groups = GroupCoordinatorService(
-            _GROUPS,
+            around.settings.groups.of_broker,
             self.replicas,
             broker_id=broker.id,
             runtime=broker.runtime,
@@ -243,6 +233,10 @@ class BrokerSession:
     def stop(self) -> None:
         """Ask for a controlled shutdown."""
         self._lifecycle.begin_shutdown(self._around.now_ms)
+
+    def listed_groups(self) -> list[str]:
+        """Return the groups that this broker coordinates."""
+        return [one.group_id for one in self._groups.list_groups([], [])]
 
     def handle(self, request: Message, reply: Reply, version: int) -> None:
         """Answer a request of another broker or a client; the connection breaks without logs."""

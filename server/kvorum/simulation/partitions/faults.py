@@ -6,13 +6,21 @@ import errno
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.budget import Budget
 from kvorum.simulation.partitions.network import CONTROLLERS
-from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
+from kvorum.simulation.partitions.settings import (
+    FAULTS_FROM_MS,
+    OFFSETS_ID,
+    OFFSETS_REPLICAS,
+    QUIET_FROM_MS,
+    TOPIC,
+    TOPIC_ID,
+)
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.wire.messages.alter_partition_reassignments import (
@@ -193,18 +201,25 @@ class Faults:
         self._count("controller")
 
     def _reassign(self, _: Broker) -> None:
+        self._reassign_one(TOPIC, TOPIC_ID, self._around.settings.replicas)
+
+    def move_groups(self) -> None:
+        """Wish for other replicas of the partition that coordinates all groups."""
+        if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
+            self._reassign_one(GROUP_METADATA_TOPIC, OFFSETS_ID, OFFSETS_REPLICAS)
+
+    def _reassign_one(self, topic_name: str, topic_id: bytes, replica_count: int) -> None:
         """Wish for other replicas of a partition, or give up the wish that is under way.
 
         As in Kafka, a wish that takes back a part of another one would never be reached; and a
         broker that is to have a replica again while it is in the ELR may be elected without the
         records that it has deleted meanwhile.
         """
-        topic_image = self._around.quorum.pending_image.topics.by_id.get(TOPIC_ID)
+        topic_image = self._around.quorum.pending_image.topics.by_id.get(topic_id)
         if topic_image is None:
             return
         index, partition = self._random.choice(list(topic_image.partitions.in_order()))
-        count = self._around.settings.replicas
-        drawn = self._random.sample(sorted(self._brokers), count)
+        drawn = self._random.sample(sorted(self._brokers), replica_count)
         if set(drawn) & (set(partition.elr) - set(partition.replicas)):
             return
         replicas: list[int] | None = drawn
@@ -213,7 +228,7 @@ class Faults:
                 return
             replicas = None
         wish = AlterPartitionReassignmentsRequestReassignablePartition(index, replicas)
-        topic = AlterPartitionReassignmentsRequestReassignableTopic(TOPIC, [wish])
+        topic = AlterPartitionReassignmentsRequestReassignableTopic(topic_name, [wish])
         self._around.quorum.ask_leader(AlterPartitionReassignmentsRequest(topics=[topic]))
         self._count("wish")
 

@@ -39,6 +39,13 @@ FORMER_CLIENTS_ASK_LEADERS: Final = Property(
 KNOWN_EPOCHS: Final = Property("P64", "a log has no epoch that its broker does not know")
 STARTS_FOLLOW: Final = Property("P65", "a follower's log starts no further up than a leader's")
 LATEST_STAYS: Final = Property("P66", "compaction leaves the latest record of each key")
+ANSWERS_KNOWN: Final = Property("P70", "a coordinator answers with codes of its clients")
+LEADER_KNOWS: Final = Property("P71", "a generation's members are told to its leader alone")
+ANSWERED_IN_TIME: Final = Property("P72", "who joins a generation waits for a rebalance at most")
+FENCED_BY_ANOTHER: Final = Property("P73", "another one alone fences a static member")
+SESSION_KEPT: Final = Property("P74", "a member is known for its session")
+SIZE_KEPT: Final = Property("P75", "a generation is no larger than group.max.size")
+STABLE_OFFSETS: Final = Property("P76", "a stable offset waits for open transactions")
 
 WRITES_END: Final = Property("L10", "in peace every write is acknowledged")
 ALL_IN_SYNC_AGAIN: Final = Property("L11", "in peace everybody is in sync again")
@@ -49,6 +56,7 @@ COMMITS_END: Final = Property("L15", "in peace every commit is acknowledged")
 MEMBERS_SETTLE: Final = Property("L16", "in peace every member has its part")
 TRANSACTIONS_END: Final = Property("L17", "in peace every transaction ends")
 COMPACTED: Final = Property("L20", "in peace no key is twice in what may be compacted")
+ONE_COORDINATOR: Final = Property("L21", "in peace a group has one coordinator")
 SAFETY: Final = (
     EPOCH_RISES,
     LEADER_IN_ISR,
@@ -78,6 +86,13 @@ SAFETY: Final = (
     KNOWN_EPOCHS,
     STARTS_FOLLOW,
     LATEST_STAYS,
+    ANSWERS_KNOWN,
+    LEADER_KNOWS,
+    ANSWERED_IN_TIME,
+    FENCED_BY_ANOTHER,
+    SESSION_KEPT,
+    SIZE_KEPT,
+    STABLE_OFFSETS,
 )
 LIVENESS: Final = (
     WRITES_END,
@@ -89,4 +104,5 @@ LIVENESS: Final = (
     MEMBERS_SETTLE,
     TRANSACTIONS_END,
     COMPACTED,
+    ONE_COORDINATOR,
 )

@@ -41,6 +41,8 @@ PeriodicTask: TypeAlias = Callable[
 ]
 _PLANNED_MS: Final = 60_000
 """The time for which faults are planned; they strike in a tenth of it."""
+_FAULTS_KEPT: Final = 0.25
+"""With all of them there would be no active controller most of the time."""
 
 
 class ControllerQuorum:
@@ -72,7 +74,12 @@ class ControllerQuorum:
         self._random = around.random_for("controllers")
         self._quorum = SimulatedQuorum(around)
         self._injector = Injector(self._quorum)
-        self._plan = _hastened(draw_plan(around.random_for("plan"), options))
+        random = around.random_for("plan")
+        self._plan = [
+            fault
+            for fault in _hastened(draw_plan(random, options))
+            if random.random() < _FAULTS_KEPT
+        ]
         self._on_commit = on_commit
         self._applied_end = 0
         self.committed_image = FIRST_IMAGE

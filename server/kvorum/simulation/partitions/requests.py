@@ -7,6 +7,7 @@ from collections.abc import Callable
 from kvorum.broker.fetcher.out_of_range import EARLIEST
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.simulation.partitions.fetch_handler import FetchHandler
@@ -50,7 +51,7 @@ class RequestHandler:
         self._replicas = replicas
         self._around = around
         self._fetches = FetchHandler(replicas, around, guard)
-        self._groups = GroupHandler(groups, replicas, around)
+        self._groups = GroupHandler(groups, replicas, around, guard)
         self._writes = ProduceHandler(replicas, around, guard)
 
     def handle(self, request: Message, reply: Reply, version: int) -> None:
@@ -61,7 +62,8 @@ class RequestHandler:
             case ProduceRequest():
                 self._writes.handle(request, reply)
             case WriteTxnMarkersRequest():
-                self._writes.mark(request, reply)
+                is_of_groups = request.markers[0].topics[0].name == GROUP_METADATA_TOPIC
+                (self._groups if is_of_groups else self._writes).mark(request, reply)
             case ListOffsetsRequest():
                 reply(self._list_offsets(request))
             case OffsetFetchRequest():
@@ -69,7 +71,7 @@ class RequestHandler:
             case DeleteRecordsRequest():
                 reply(self._delete_records(request))
             case _:
-                self._groups.handle(request, reply)
+                self._groups.handle(request, reply, version)
 
     def _led(self, topic_id: bytes, index: int) -> Partition:
         """Return a partition that this broker leads; raises LeaderRefusesError."""

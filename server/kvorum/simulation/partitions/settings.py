@@ -7,10 +7,14 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from kvorum.simulation.partitions.group_settings import GroupWorldSettings
+
 TOPIC: Final = "t"
 TOPIC_ID: Final = bytes([1] * 16)
 OFFSETS_ID: Final = bytes([2] * 16)
 """The id of ``__consumer_offsets``."""
+OFFSETS_REPLICAS: Final = 3
+"""The replicas of its partition, as by default."""
 CLUSTER_ID: Final = "abcdefghijklmnopqrstuv"
 SESSION_MS: Final = 350
 HEARTBEAT_MS: Final = 60
@@ -59,6 +63,7 @@ class WorldSettings:
 
     rests_after_ms: int
     """How long the clients write, before they rest for as long."""
+    groups: GroupWorldSettings
 
     @classmethod
     def draw(cls, random: Random) -> WorldSettings:
@@ -81,6 +86,7 @@ class WorldSettings:
             segment_bytes=random.choice(sizes[:2] if is_compacted else sizes),
             is_compacted=is_compacted,
             delete_retention_ms=random.choice((100, 1_000, 86_400_000)),
+            groups=GroupWorldSettings.draw(random),
         )
 
     def is_resting(self, now_ms: float) -> bool:

@@ -20,6 +20,7 @@ from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.simulation.partitions.quorum import PeriodicTask
 from kvorum.simulation.partitions.settings import (
     OFFSETS_ID,
+    OFFSETS_REPLICAS,
     ROOTS,
     TOPIC,
     TOPIC_ID,
@@ -47,11 +48,11 @@ def first_records(
     levels.pop(KRAFT_VERSION_FEATURE, None)
     topics = (
         *_topic_records(TOPIC, TOPIC_ID, settings.topic_configs(TOPIC)),
-        *_partition_records(TOPIC_ID, settings.partitions, settings, broker_ids, random),
+        *_partition_records(TOPIC_ID, settings.partitions, settings.replicas, broker_ids, random),
         *_topic_records(
             GROUP_METADATA_TOPIC, OFFSETS_ID, settings.topic_configs(GROUP_METADATA_TOPIC)
         ),
-        *_partition_records(OFFSETS_ID, 1, settings, broker_ids, random),
+        *_partition_records(OFFSETS_ID, 1, OFFSETS_REPLICAS, broker_ids, random),
     )
 
     def task(image: MetadataImage, _: ControllerRequestContext) -> Pieces[ControllerResult[bool]]:
@@ -80,12 +81,12 @@ def _topic_records(
 
 
 def _partition_records(
-    topic_id: bytes, count: int, settings: WorldSettings, broker_ids: Sequence[int], random: Random
+    topic_id: bytes, count: int, replica_count: int, broker_ids: Sequence[int], random: Random
 ) -> list[RecordAndVersion]:
     version = LATEST_PRODUCTION_METADATA_VERSION.partition_record_version
     records: list[RecordAndVersion] = []
     for index in range(count):
-        replicas = random.sample(broker_ids, settings.replicas)
+        replicas = random.sample(broker_ids, replica_count)
         record = PartitionRecord(
             partition_id=index,
             topic_id=topic_id,

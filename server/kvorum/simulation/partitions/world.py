@@ -21,7 +21,8 @@ from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.clients import LEADER_ONLY, Consumer, Deleter, Producer
 from kvorum.simulation.partitions.faults import Faults
-from kvorum.simulation.partitions.groups import Committer, Member
+from kvorum.simulation.partitions.group_members import Application, Member
+from kvorum.simulation.partitions.groups import Committer
 from kvorum.simulation.partitions.ledger import Ledger, Replica
 from kvorum.simulation.partitions.network import Network
 from kvorum.simulation.partitions.quorum import ControllerQuorum
@@ -37,6 +38,7 @@ from kvorum.simulation.partitions.settings import (
 )
 from kvorum.simulation.partitions.surroundings import Server, Surroundings
 from kvorum.simulation.partitions.topic_creation import first_records
+from kvorum.simulation.partitions.transactional_commits import TransactionalCommitter
 from kvorum.simulation.partitions.transactions import (
     CommittedConsumer,
     TransactionalProducer,
@@ -54,6 +56,9 @@ _CONTROLLER_TASKS = (
     (maybe_elect_unclean_leaders, 150),
 )
 """What an active controller does unasked, and how often, in milliseconds."""
+
+
+MEMBERS_GROUP = "readers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +139,16 @@ class PartitionsWorld:
             for index, ledger in enumerate(self._transactions)
             for consumer in (Consumer(around, index), CommittedConsumer(around, index, ledger))
         ]
-        self._committers = [Committer(around, f"group {number}") for number in range(2)]
-        self._members = [
-            Member(around, "readers", random.choice((None, f"instance {number}")))
-            for number in range(random.randint(1, 3))
+        self._committers: list[Committer | TransactionalCommitter] = [
+            Committer(around, "group 0", None),
+            Committer(around, "group 1", "instance"),
+            TransactionalCommitter(around, "workers"),
         ]
+        self._members = [
+            Member(around, MEMBERS_GROUP, random.choice((None, f"instance {random.randint(0, 1)}")))
+            for _ in range(settings.groups.members)
+        ]
+        self._application = Application(around, self._members)
         self._deleters = [Deleter(around, index) for index in range(settings.partitions)]
 
     def run(self) -> None:
@@ -158,6 +168,8 @@ class PartitionsWorld:
             self._every(40, committer.step)
         for member in self._members:
             self._every(40, member.step)
+        self._every(1_000, self._application.step)
+        self._every(350, self._faults.move_groups)
         for deleter in self._deleters:
             self._every(400, deleter.step)
         self._run_until(PEACE_FROM_MS)
@@ -235,8 +247,10 @@ class PartitionsWorld:
             known = [one for one in replicas if one is not None]
             if len(known) < len(replicas):
                 raise PropertyViolatedError(promises.ALL_READABLE, f"{partition}")
-            self.ledger.check_end(index, known, wall_ms=WALL_START_MS + OLD_UNTIL_MS)
-            if index < len(self._transactions) and not self.ledger.is_exempt(index):
+            has_producers = index < len(self._transactions)
+            wall_ms = WALL_START_MS + OLD_UNTIL_MS
+            self.ledger.check_end(index, known, wall_ms=wall_ms, has_sequences=has_producers)
+            if has_producers and not self.ledger.is_exempt(index):
                 for replica in known:
                     self._transactions[index].check_end(replica)
 
@@ -245,8 +259,13 @@ class PartitionsWorld:
             if not committer.is_idle:
                 raise PropertyViolatedError(promises.COMMITS_END, committer.told())
         for member in self._members:
-            if not member.is_stable:
+            if not (member.is_stable or member.is_over):
                 raise PropertyViolatedError(promises.MEMBERS_SETTLE, member.told())
+        listed = Counter(
+            group_id for broker in self.brokers.values() for group_id in broker.listed_groups()
+        )
+        if listed[MEMBERS_GROUP] != 1:
+            raise PropertyViolatedError(promises.ONE_COORDINATOR, f"{listed}")
 
 
 def run_partitions_seed(seed: int, *, is_traced: bool = False) -> PartitionsResult:
