@@ -275,7 +275,7 @@ class OurLog:
         elif kind == "start":
             if number > self.log.log_start_offset:
                 self._deleted += self.log.increment_log_start_offset(number, now_ms=self._now)
-                self.log.remove_files(now_ms=self._now)
+                self.log.update_files(now_ms=self._now)
         else:
             offset = min(number, self.log.log_end_offset)
             self._high_watermark = max(offset, self.log.log_start_offset)
@@ -372,7 +372,7 @@ class OurLog:
         count += delete_old_segments(
             self.log, self._config, high_watermark=self._high_watermark, now_ms=self._now
         )
-        self.log.remove_files(now_ms=self._now)
+        self.log.update_files(now_ms=self._now)
         return f"deleted {count} {self.log.log_start_offset} {self.log.log_end_offset}"
 
     def _clean(self, memory: int) -> str:

@@ -217,7 +217,7 @@ MUTANTS = (
         edits=(
             Edit(
                 within="LocalLog.truncate_to",
-                old="self._forget_epochs_from(self.log_end_offset)",
+                old="self._epochs.truncate_from_end(self.log_end_offset)",
                 new="",
             ),
         ),

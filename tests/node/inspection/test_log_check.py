@@ -146,6 +146,29 @@ def test_a_batch_that_unpacks_to_much_is_sound(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("epochs", "severities"),
+    [((3, 3), []), ((3, 5), [Severity.NOTE]), ((3, 2), [Severity.DAMAGE])],
+)
+def test_an_epoch_that_a_running_node_has_not_stored_yet_is_no_damage(
+    tmp_path: Path, epochs: tuple[int, int], severities: list[Severity]
+) -> None:
+    batches = [
+        build_batch(
+            [RecordData(b"abc", None, 5)],
+            BatchOptions(base_offset=offset, partition_leader_epoch=epoch),
+        )
+        for offset, epoch in enumerate(epochs)
+    ]
+    files: Contents = {
+        f"topic-0/{0:020}.log": b"".join(batches),
+        "topic-0/leader-epoch-checkpoint": b"0\n1\n3 0\n",
+    }
+    report = check_paths([written(files, tmp_path)])
+    found = [one for one in report.findings if one.file.name == "leader-epoch-checkpoint"]
+    assert [one.severity for one in found] == severities
+
+
+@pytest.mark.parametrize(
     ("variant", "rules"),
     [
         ("usual", []),

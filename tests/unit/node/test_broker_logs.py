@@ -22,6 +22,7 @@ from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 HERE = Path("/data")
@@ -128,4 +129,20 @@ def test_files_of_records_that_a_client_deletes_go_in_a_thread() -> None:
     broker.log.delete_records(39, now_ms=NOW_MS)
     broker.run_for(100)
     assert len(logs_in(broker.files)) == 1
+    assert broker.files.in_loop == []
+
+
+def test_a_new_leader_epoch_is_stored_in_a_thread() -> None:
+    broker = Broker()
+    broker.logs.begin_schedule()
+    # One that begins a segment.
+    append(broker.log, sent(b"value"))
+    broker.files.in_loop.clear()
+    broker.log.local_log.assign_epoch(7)
+    broker.log.append_as_leader(sent(b"value"), leader_epoch=7, now_ms=NOW_MS)
+    assert {operation for operation, _ in broker.files.in_loop} == {"write"}
+    broker.files.in_loop.clear()
+    broker.run_for(100)
+    stored = broker.files.names[broker.log.local_log.directory / LEADER_EPOCH_CHECKPOINT]
+    assert bytes(stored.content) == b"0\n2\n0 0\n7 41\n"
     assert broker.files.in_loop == []

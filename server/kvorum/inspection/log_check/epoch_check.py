@@ -49,6 +49,9 @@ class EpochCheck:
             return
         if not isinstance(entry, RecordBatch) or entry.partition_leader_epoch < 0:
             return
+        if self._is_not_stored_yet(self._entries, entry):
+            self._note_later(self._path, self._entries, entry)
+            return
         problem = self._problem(self._entries, entry)
         if problem is not None:
             self._is_broken = True
@@ -58,11 +61,21 @@ class EpochCheck:
                 Rule.EPOCHS, file, problem, position=entry.position, offset=entry.base_offset
             )
 
+    def _is_not_stored_yet(self, entries: list[_EpochStart], batch: RecordBatch) -> bool:
+        last = entries[-1] if entries else _EpochStart(-1, -1)
+        return batch.partition_leader_epoch > last.epoch and batch.base_offset > last.start_offset
+
+    def _note_later(self, path: Path, entries: list[_EpochStart], batch: RecordBatch) -> None:
+        """Go on as if the batch's epoch were stored: a running node stores it a little later."""
+        entries.append(_EpochStart(batch.partition_leader_epoch, batch.base_offset))
+        problem = f"epoch {batch.partition_leader_epoch} of the batches is not stored yet"
+        self._findings.add(
+            Rule.UNFINISHED, path, problem, offset=batch.base_offset, severity=Severity.NOTE
+        )
+
     def _problem(self, entries: list[_EpochStart], batch: RecordBatch) -> str | None:
         epoch, first = batch.partition_leader_epoch, batch.base_offset
         index = bisect_right(entries, first, key=lambda entry: entry.start_offset)
-        if not entries:
-            return f"a batch of epoch {epoch}, and no epoch is stored"
         following = entries[index] if index < len(entries) else None
         if following is not None and following.start_offset <= batch.last_offset:
             # The log may have been made to start within its first batches.

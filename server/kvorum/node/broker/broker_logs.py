@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -29,7 +28,9 @@ from kvorum.storage.topic_partition import TopicPartition
 
 THREAD_COUNT: Final = 3
 DELETION_CHECK_MS: Final = 5_000
-"""The interval of looking for files whose delay (``file.delete.delay.ms``) is over."""
+"""The interval of looking for files that lag behind their log, or may go by now.
+
+The latter is said by ``file.delete.delay.ms``."""
 _log = logging.getLogger(__name__)
 
 
@@ -125,14 +126,14 @@ class BrokerLogs:
                 )
             ),
             run(self._delete_old_segments()),
-            run(self._remove_files()),
+            run(self._update_files()),
         ]
         self.cleaner.startup()
 
     def make_logs(
-        self, infos: Iterable[PartitionInfo], *, leads: bool
+        self, infos: Iterable[PartitionInfo]
     ) -> list[tuple[PartitionInfo, UnifiedLog | TooManyOpenFilesError]]:
-        """Return partitions with their logs, in which leader epochs begin; in the disks' thread.
+        """Return partitions with their logs; in the disks' thread.
 
         One that cannot be hosted is left out, but for one that got no descriptors.
         """
@@ -152,10 +153,6 @@ class BrokerLogs:
             except StorageError as error:
                 _log.error(LogEvent("A partition cannot be hosted", error=str(error)))
                 continue
-            if leads:
-                # Synced here, not in the event loop. A log that fails at this fails there again.
-                with suppress(StorageError):
-                    log.local_log.assign_epoch(info.registration.leader_epoch)
             made.append((info, log))
         return made
 
@@ -191,24 +188,24 @@ class BrokerLogs:
                     log.delete_old_segments(now_ms=self._runtime.wall_ms())
                 except StorageError as error:
                     _log.error(LogEvent("Old segments were not deleted", error=str(error)))
-                await self._remove_files_of(log)
+                await self._update_files_of(log)
 
-    async def _remove_files(self) -> None:
-        """Remove the files of deleted segments, and of those that were compacted."""
+    async def _update_files(self) -> None:
+        """Remove the files of segments that were deleted or compacted; store new epochs."""
         while True:
             await sleep(self._runtime, self._deletion_check_ms)
             for log in self._logs():
-                await self._remove_files_of(log)
+                await self._update_files_of(log)
 
-    async def _remove_files_of(self, log: UnifiedLog) -> None:
+    async def _update_files_of(self, log: UnifiedLog) -> None:
         now_ms = self._runtime.wall_ms()
-        if not log.local_log.has_files_to_remove(now_ms=now_ms):
+        if not log.local_log.has_files_to_update(now_ms=now_ms):
             await other_work(self._runtime)
             return
         try:
-            await self.disk.in_thread(partial(log.local_log.remove_files, now_ms=now_ms))
+            await self.disk.in_thread(partial(log.local_log.update_files, now_ms=now_ms))
         except StorageError as error:
-            _log.error(LogEvent("Deleted files were not removed", error=str(error)))
+            _log.error(LogEvent("The files of a log were not updated", error=str(error)))
 
     def _logs(self) -> Iterator[UnifiedLog]:
         """Yield the logs that are there, each unless it has been closed meanwhile."""

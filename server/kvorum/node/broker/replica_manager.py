@@ -176,7 +176,7 @@ class ReplicaManager:
         for infos in _turns(changes.leaders):
             if self._is_ending:
                 return
-            await self._make_partitions(infos, leads=True)
+            await self._make_partitions(infos)
             for info in infos:
                 self._lead(info, image)
                 # The epoch of an older log is synced here: heartbeats must not wait for all of it.
@@ -185,19 +185,19 @@ class ReplicaManager:
         for infos in _turns(changes.followers):
             if self._is_ending:
                 return
-            await self._make_partitions(infos, leads=False)
+            await self._make_partitions(infos)
             for info in infos:
                 self._follow(info, image)
             self.turns.beat()
         await self.fetchers.shutdown_idle_fetcher_threads()
 
-    async def _make_partitions(self, infos: Sequence[PartitionInfo], *, leads: bool) -> None:
+    async def _make_partitions(self, infos: Sequence[PartitionInfo]) -> None:
         """Host partitions that are not hosted yet, if logs can be made for them."""
         missing = [info for info in infos if info.key not in self._partitions]
         if not missing:
             return
         logs = self._logs
-        found = await logs.disk.in_thread(partial(logs.make_logs, missing, leads=leads))
+        found = await logs.disk.in_thread(partial(logs.make_logs, missing))
         for info, log in found:
             if isinstance(log, TooManyOpenFilesError):
                 self.refused[info.key] = log

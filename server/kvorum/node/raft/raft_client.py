@@ -337,9 +337,9 @@ class RaftClient:
         driver, now_ms = self._running_driver(), self._runtime.wall_ms()
         did_clean = clean(driver.log, now_ms=now_ms)
         local_log = driver.log.local_log
-        if local_log.has_files_to_remove(now_ms=now_ms):
+        if local_log.has_files_to_update(now_ms=now_ms):
             self._runtime.run_blocking(
-                lambda: local_log.remove_files(now_ms=now_ms), self._files_removed
+                lambda: local_log.update_files(now_ms=now_ms), self._files_removed
             )
         if did_clean:
             log_start_offset = driver.log.local_log.log_start_offset

@@ -31,48 +31,42 @@ class LeaderEpochs:
         """The highest epoch, or None while there is none."""
         return self._entries[-1].epoch if self._entries else None
 
-    def assign(self, epoch: int, start_offset: int) -> bool:
-        """Record that `epoch` begins at `start_offset`; return whether that changed an entry.
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Record that `epoch` begins at `start_offset`.
 
         Entries that contradict it (a higher epoch, or a start at or behind it) are removed.
         """
         if self._entries:
             latest = self._entries[-1]
             if epoch == latest.epoch and start_offset >= latest.start_offset:
-                return False
+                return
         while self._entries and (
             self._entries[-1].epoch >= epoch or self._entries[-1].start_offset >= start_offset
         ):
             self._entries.pop()
         self._entries.append(EpochStart(epoch, start_offset))
-        return True
 
     def epoch_at(self, offset: int) -> int | None:
         """Return the epoch of `offset`, or None below the first known epoch."""
         above = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         return self._entries[above - 1].epoch if above > 0 else None
 
-    def truncate_from_end(self, end_offset: int) -> bool:
-        """Remove epochs that begin at or behind `end_offset`; return whether there were any."""
-        count = len(self._entries)
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Remove epochs that begin at or behind `end_offset`."""
         while self._entries and self._entries[-1].start_offset >= end_offset:
             self._entries.pop()
-        return len(self._entries) != count
 
-    def truncate_from_start(self, start_offset: int) -> bool:
+    def truncate_from_start(self, start_offset: int) -> None:
         """Let the epoch of `start_offset` begin there, and remove older ones."""
         before = self.entries
         older = [entry for entry in before if entry.start_offset <= start_offset]
         if older:
             first = EpochStart(older[-1].epoch, start_offset)
             self._entries = [first, *before[len(older) :]]
-        return self.entries != before
 
-    def clear(self) -> bool:
-        """Remove all epochs; return whether there were any."""
-        had_any = bool(self._entries)
+    def clear(self) -> None:
+        """Remove all epochs."""
         self._entries = []
-        return had_any
 
 
 class EpochCheckpoint:

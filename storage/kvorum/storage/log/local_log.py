@@ -4,11 +4,11 @@ Segments with their indexes, leader epochs, and a recovery point: the offset bel
 would survive a power cut. The caller passes the stores of the recovery point and of the
 producer state.
 
-**Threads.** One thread owns the log and calls everything; `flush` and `remove_files` alone may run
+**Threads.** One thread owns the log and calls everything; `flush` and `update_files` alone may run
 in other threads at the same time. A flush makes durable what was appended when it was called;
-appends and reads go on meanwhile. For the owner, deleted records are gone at once, and
-`remove_files` follows with their files. Operations that shorten or replace files (truncations,
-closing) wait for both.
+appends and reads go on meanwhile. For the owner, deleted records are gone at once, and an epoch
+begins at once; `update_files` follows with the files, or the next flush, before anything counts as
+durable. Operations that shorten or replace files (truncations, closing) wait for both.
 
 **Failures.** An append that the disk refuses leaves the log as it was. If even that fails, or
 if a sync fails, the log is poisoned: the disk's content is unknown, and every later call raises
@@ -119,8 +119,7 @@ class LocalLog:
         self._truncated_to: int | None = None
         # Held by a running flush and by operations that remove or shorten files.
         self._files_lock = threading.Lock()
-        self._epoch_file_lock = threading.Lock()
-        self._has_stored_epochs = True
+        self._stored_epochs = parts.epochs.entries
 
     def update_config(self, config: LogConfig) -> None:
         """Use other settings from the next append on."""
@@ -186,10 +185,9 @@ class LocalLog:
         except SegmentRollbackError as error:
             self.poison.take(error)
             raise
-        with self.poison.on_failure():
-            for header in headers:
-                if header.leader_epoch != NO_EPOCH:
-                    self._assign_epoch(header.leader_epoch, header.base_offset)
+        for header in headers:
+            if header.leader_epoch != NO_EPOCH:
+                self._epochs.assign(header.leader_epoch, header.base_offset)
         self.log_end_offset = segment.end_offset
 
     def maybe_roll(self, batch: memoryview, *, now_ms: int | None = None) -> None:
@@ -214,19 +212,11 @@ class LocalLog:
                 base_offset = self.log_end_offset if is_legacy else first.base_offset
                 self._segments.roll(base_offset, now_ms=now_ms)
 
-    def _assign_epoch(self, epoch: int, start_offset: int) -> None:
-        if self._epochs.assign(epoch, start_offset):
-            self._store_epochs()
-
-    def _forget_epochs_from(self, offset: int) -> None:
-        if self._epochs.truncate_from_end(offset):
-            with self.poison.on_failure():
-                self._store_epochs()
-
     def _store_epochs(self) -> None:
-        with self._epoch_file_lock:
-            self._has_stored_epochs = True
-            self._epoch_file.write(self._epochs.entries)
+        entries = self._epochs.entries
+        if entries != self._stored_epochs:
+            self._epoch_file.write(entries)
+            self._stored_epochs = entries
 
     def _checked_headers(self, data: memoryview) -> list[BatchHeader]:
         try:
@@ -323,8 +313,8 @@ class LocalLog:
             if target == self.recovery_point:
                 return target
             with self.poison.on_failure(spares=TooManyOpenFilesError):
-                # What is not synced may not be found below the recovery point.
-                self._segments.mark_leaving()
+                # Deleted segments were perhaps never synced: none may be left to be trusted.
+                self._store_changes()
                 self._segments.sync_from(self.recovery_point)
                 self._recovery_point_keeper.write(target, durably=False)
             self.recovery_point = target
@@ -333,8 +323,7 @@ class LocalLog:
     def assign_epoch(self, epoch: int) -> None:
         """Record that `epoch` begins at the end of the log, as a new leader does."""
         self.poison.demand_sound()
-        with self.poison.on_failure():
-            self._assign_epoch(epoch, self.log_end_offset)
+        self._epochs.assign(epoch, self.log_end_offset)
 
     def truncate_to(self, offset: int, *, now_ms: int) -> int:
         """Remove the batch that holds `offset` and all behind it; return the new end.
@@ -345,7 +334,7 @@ class LocalLog:
         """
         self.poison.demand_sound()
         if offset >= self.log_end_offset:
-            self._forget_epochs_from(offset)
+            self._epochs.truncate_from_end(offset)
             return self.log_end_offset
         if offset < self.log_start_offset:
             raise InvalidTruncationError(
@@ -357,7 +346,8 @@ class LocalLog:
             self._lower_recovery_point(self._segments.holding(offset).end_before(offset))
             self._segments.truncate_to(offset, now_ms=now_ms)
             self._take_end_from_segments()
-            self._forget_epochs_from(self.log_end_offset)
+            self._epochs.truncate_from_end(self.log_end_offset)
+            self._store_epochs()
             self._tidy_producer_snapshots()
         return self.log_end_offset
 
@@ -373,8 +363,8 @@ class LocalLog:
             self._segments.replace_all(offset, now_ms=now_ms)
             self.log_start_offset = offset
             self._take_end_from_segments()
-            if self._epochs.clear():
-                self._store_epochs()
+            self._epochs.clear()
+            self._store_epochs()
             self._tidy_producer_snapshots()
 
     def _note_truncation(self, offset: int) -> None:
@@ -390,14 +380,13 @@ class LocalLog:
         """Delete the records below `offset`; return the number of whole segments that go.
 
         `offset` lies between the log's start and its end. Nothing blocks: after a crash before the
-        next `remove_files` or `flush` the whole segments may be there again.
+        next `update_files` or `flush` the whole segments may be there again.
         """
         self.poison.demand_sound()
         self.removal_count += 1
         self.log_start_offset = offset
         segment_count = self._segments.delete_before(offset, now_ms=now_ms)
-        if self._epochs.truncate_from_start(offset):
-            self._has_stored_epochs = False
+        self._epochs.truncate_from_start(offset)
         return segment_count
 
     def time_rolls(self, draw_jitter_ms: Callable[[], int], *, now_ms: int) -> None:
@@ -441,30 +430,30 @@ class LocalLog:
         """Remove files of the directory, marked as deleted, once the delay has passed."""
         self._segments.delete_later(paths, now_ms=now_ms)
 
-    def has_files_to_remove(self, *, now_ms: int) -> bool:
-        """Return whether `remove_files` would find something to do."""
-        return not self._has_stored_epochs or self._segments.has_files_to_remove(now_ms=now_ms)
+    def has_files_to_update(self, *, now_ms: int) -> bool:
+        """Return whether `update_files` would find something to do."""
+        has_new_epochs = self._epochs.entries != self._stored_epochs
+        return has_new_epochs or self._segments.has_files_to_update(now_ms=now_ms)
 
-    def remove_files(self, *, now_ms: int) -> int:
-        """Mark the files of deleted segments, and remove those whose delay is over.
+    def update_files(self, *, now_ms: int) -> int:
+        """Store where epochs begin, mark the files of deleted segments, remove those that are due.
 
-        Returns how many were removed; of a log that is closed or has failed none are, until it is
-        opened again. May run in another thread while the owner appends and reads.
+        Returns how many files were removed, whose delay is over. A log that is closed or has failed
+        is left as it is. May run in another thread while the owner appends and reads.
         """
         with self._files_lock:
             if self.is_closed or self.poison.is_there:
                 return 0
             with self.poison.on_failure():
-                self._finish_deletions()
+                self._store_changes()
             due = self._segments.take_marked(now_ms=now_ms)
         # To give much room back takes long; others need not wait for it.
         self._segments.remove(due)
         return len(due)
 
-    def _finish_deletions(self) -> None:
+    def _store_changes(self) -> None:
         self._segments.mark_leaving()
-        if not self._has_stored_epochs:
-            self._store_epochs()
+        self._store_epochs()
 
     def close(self) -> None:
         """Make everything durable, leave the directory as Kafka does, and close the files.
@@ -503,7 +492,7 @@ class LocalLog:
             self._segments.sync_at_close(self.recovery_point)
             self._recovery_point_keeper.write(self.log_end_offset, durably=True)
             self._producer_snapshots.write(self.log_end_offset, durably=True)
-            self._finish_deletions()
+            self._store_changes()
             self._segments.remove(self._segments.take_marked(now_ms=None))
 
     def _take_end_from_segments(self) -> None:

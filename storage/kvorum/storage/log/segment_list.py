@@ -237,7 +237,7 @@ class SegmentList:
         with self._deletions_lock:
             self._deletions += [(due_ms, path) for path in paths]
 
-    def has_files_to_remove(self, *, now_ms: int) -> bool:
+    def has_files_to_update(self, *, now_ms: int) -> bool:
         """Return whether segments were taken out, or the delay of marked files is over."""
         return bool(self._leaving) or any(due_ms <= now_ms for due_ms, _ in self._deletions)
 

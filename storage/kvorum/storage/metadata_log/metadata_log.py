@@ -139,7 +139,7 @@ class MetadataLog:
     def delete_before_snapshot(self, snapshot_id: OffsetAndEpoch, *, now_ms: int) -> bool:
         """Move the log's start to a snapshot's end; delete older snapshots and whole segments.
 
-        Return whether any go; `LocalLog.remove_files` follows with the segments' files. Nothing
+        Return whether any go; `LocalLog.update_files` follows with the segments' files. Nothing
         happens unless the snapshot exists, lies above the log's start, and the log reaches it.
         """
         log = self.local_log

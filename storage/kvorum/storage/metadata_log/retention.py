@@ -15,7 +15,7 @@ def clean(log: MetadataLog, *, now_ms: int) -> bool:
 
     The oldest snapshot goes first, and the log then starts at the next one; the latest snapshot
     always stays. The log's owner calls this once a minute, with the wall clock, and has
-    `LocalLog.remove_files` called then.
+    `LocalLog.update_files` called then.
     """
     did_clean = _clean_by_size(log, now_ms=now_ms)
     return _clean_by_age(log, now_ms=now_ms) or did_clean

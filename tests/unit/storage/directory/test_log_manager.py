@@ -111,6 +111,7 @@ def test_a_log_that_a_disk_made_unusable_is_not_marked_as_clean() -> None:
     files = FaultyFiles()
     manager = started(files)
     log = filled(manager).local_log
+    log.update_files(now_ms=NOW_MS)
     files.fail("sync", 1)
     with pytest.raises(Exception, match="sync"):
         log.flush()

@@ -249,8 +249,7 @@ def test_index_entries_that_get_no_descriptor_are_written_with_later_ones() -> N
     one = OneLog()
     log = one.log()
     append(log, sent(b"a" * 150))
-    # The first file that is opened is the segment's own.
-    one.files.faults = [Fault("open", number, error=errno.EMFILE) for number in (2, 2)]
+    one.files.faults = [Fault("open", number, error=errno.EMFILE) for number in (1, 1)]
     append(log, sent(b"b"))
     index = one.files.names[ROOT / "topic-0" / offset_name(0, OFFSET_INDEX_SUFFIX)]
     assert index.content == b""

@@ -27,6 +27,7 @@ from kvorum.storage.errors import (
     OffsetOutOfRangeError,
     PoisonedError,
 )
+from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT
 
 
 def test_what_was_appended_is_read_across_segments() -> None:
@@ -54,6 +55,7 @@ def test_what_does_not_continue_the_log_is_refused() -> None:
 def test_a_flush_moves_the_recovery_point_and_has_it_kept() -> None:
     files = FaultyFiles()
     log = filled(files)
+    log.update_files(now_ms=0)
     files.calls.clear()
     assert log.flush() == log.recovery_point == 20
     assert files.calls == [("sync", segment(18).name), ("keep", "20")]
@@ -93,6 +95,23 @@ def test_giving_up_old_records_removes_whole_segments_and_older_epochs(start: in
     assert again.epoch_starts == (log.epoch_starts if start < 20 else ())
 
 
+def test_an_epoch_begins_without_a_wait_and_is_stored_before_its_records_are_durable() -> None:
+    files = FaultyFiles()
+    log = filled(files)
+    log.flush()
+    files.calls.clear()
+    log.assign_epoch(5)
+    assert files.calls == []
+    log.append(make_batch(20, epoch=5))
+    assert {operation for operation, _ in files.calls} == {"write"}
+    files.calls.clear()
+    log.flush()
+    stored, kept = (LEADER_EPOCH_CHECKPOINT + ".tmp", ("keep", "21"))
+    assert files.calls.index(("rename", stored)) < files.calls.index(kept)
+    again = loaded(files.after_power_cut(Random(1)), crashed(21)).log
+    assert again.epoch_starts == ((1, 0), (3, 12), (5, 20))
+
+
 @pytest.mark.parametrize("start", [3, 6, 13, 20])
 def test_giving_up_old_records_waits_for_no_disk(start: int) -> None:
     files = FaultyFiles()
@@ -100,13 +119,13 @@ def test_giving_up_old_records_waits_for_no_disk(start: int) -> None:
     files.calls.clear()
     count = log.increment_log_start_offset(start, now_ms=0)
     assert (files.calls, log.first_stored_offset) == ([], 0)
-    assert log.has_files_to_remove(now_ms=0)
-    log.remove_files(now_ms=0)
+    assert log.has_files_to_update(now_ms=0)
+    log.update_files(now_ms=0)
     synced = [name for operation, name in files.calls if operation == "sync_directory"]
     # One for each segment, the oldest first, and one for the file of the epochs.
     assert synced == [segment(0).parent.name] * (count + 1)
     assert log.first_stored_offset == BASES[count]
-    assert not log.has_files_to_remove(now_ms=0)
+    assert not log.has_files_to_update(now_ms=0)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -129,7 +148,7 @@ def test_a_power_cut_during_the_removal_of_files_leaves_no_gap(call: int) -> Non
     log.increment_log_start_offset(19, now_ms=0)
     files.calls_until_power_cut = call
     with suppress(PowerCutError):
-        log.remove_files(now_ms=0)
+        log.update_files(now_ms=0)
     again = loaded(files.after_power_cut(Random(call)), crashed(20)).log
     assert content(again) == BATCHES[again.log_start_offset :]
 

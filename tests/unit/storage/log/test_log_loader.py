@@ -113,7 +113,7 @@ def test_a_start_after_a_crash_reads_only_from_the_segment_with_the_recovery_poi
     recovery_point: int,
 ) -> None:
     files = FaultyFiles()
-    filled(files)
+    filled(files).flush()
     left = files.after_process_crash()
     found = loaded(left, crashed(recovery_point))
     first = max(base for base in BASES if base <= recovery_point)

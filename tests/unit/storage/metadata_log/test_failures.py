@@ -79,6 +79,7 @@ def test_a_sync_that_fails_poisons_the_log_and_is_not_tried_again() -> None:
     files = FaultyFiles()
     log = open_log(files).local_log
     log.append(make_batch(0))
+    log.update_files(now_ms=0)
     files.faults = [Fault("sync", 1)]
     with pytest.raises(DiskError, match="syncing failed"):
         log.flush()

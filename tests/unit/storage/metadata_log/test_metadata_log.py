@@ -154,6 +154,7 @@ def test_epochs_are_kept_in_the_checkpoint_file(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for batch in make_batches(0, 3, epoch=2) + make_batches(3, 2, epoch=5):
         log.local_log.append(batch)
+    log.local_log.flush()
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n2 0\n5 3\n"
     assert log.last_epoch == 5
 
@@ -163,6 +164,7 @@ def test_an_epoch_may_begin_before_its_first_record(tmp_path: Path) -> None:
     log.local_log.assign_epoch(7)
     assert log.last_epoch == 7
     log.local_log.append(make_batch(3, epoch=7))
+    log.local_log.flush()
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n1 0\n7 3\n"
 
 
@@ -171,6 +173,7 @@ def test_truncation_at_the_end_takes_back_an_epoch_without_records(tmp_path: Pat
     log.local_log.assign_epoch(7)
     assert log.local_log.truncate_to(3, now_ms=0) == 3
     assert log.last_epoch == 1
+    log.local_log.flush()
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n1 0\n"
 
 
@@ -259,8 +262,8 @@ def test_truncated_files_are_marked_and_go_after_the_delay(tmp_path: Path) -> No
     log.truncate_to(0, now_ms=1_000)
     marked = list(tmp_path.glob("*.deleted"))
     assert marked
-    assert log.remove_files(now_ms=60_999) == 0
-    assert log.remove_files(now_ms=61_000) == len(marked)
+    assert log.update_files(now_ms=60_999) == 0
+    assert log.update_files(now_ms=61_000) == len(marked)
     assert list(tmp_path.glob("*.deleted")) == []
 
 
@@ -275,6 +278,7 @@ def test_full_truncation_goes_on_at_the_end_of_the_snapshot(tmp_path: Path) -> N
     assert log.last_epoch == 3
     assert [path.name for path in tmp_path.glob("*.log")] == [f"{100:020d}.log"]
     log.local_log.append(make_batch(100, epoch=4))
+    log.local_log.flush()
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n4 100\n"
     log.local_log.close()
     again = open_log(tmp_path)

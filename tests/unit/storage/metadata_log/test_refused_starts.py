@@ -57,7 +57,7 @@ def untidy() -> FaultyFiles:
         writer.append(make_snapshot(epoch=snapshot_id.epoch))
         writer.freeze()
     assert log.delete_before_snapshot(LATEST, now_ms=0)
-    log.local_log.remove_files(now_ms=0)
+    log.local_log.update_files(now_ms=0)
     left = files.after_process_crash()
     left.names[segment(18)].content.extend(make_batch(20)[:-5])
     left.names[segment(20)] = MemoryFile()

@@ -131,7 +131,7 @@ def test_dropping_the_log_below_a_snapshot(tmp_path: Path) -> None:
     add_snapshot(log, 25, 2)
     assert log.validate_offset_and_epoch(OffsetAndEpoch(0, 0)).kind is ValidityKind.VALID
     assert log.delete_before_snapshot(OffsetAndEpoch(25, 2), now_ms=0)
-    log.local_log.remove_files(now_ms=0)
+    log.local_log.update_files(now_ms=0)
     assert (log.local_log.log_start_offset, log.snapshots.ids()) == (25, [OffsetAndEpoch(25, 2)])
     segments = sorted(int(path.stem) for path in tmp_path.glob("*.log"))
     assert segments[0] <= 25 < segments[1]
@@ -153,7 +153,7 @@ def test_a_log_opens_whose_deleted_segments_were_left_by_a_crash(tmp_path: Path)
     for offset, epoch in ((12, 1), (25, 2), (39, 2)):
         add_snapshot(log, offset, epoch)
     assert log.delete_before_snapshot(OffsetAndEpoch(25, 2), now_ms=0)
-    log.local_log.remove_files(now_ms=0)
+    log.local_log.update_files(now_ms=0)
     first = log.local_log.first_stored_offset
     assert log.delete_before_snapshot(OffsetAndEpoch(39, 2), now_ms=0)
     log.local_log.abandon()
@@ -231,9 +231,9 @@ def test_retention_by_size_keeps_the_latest(tmp_path: Path) -> None:
     assert log.snapshots.ids() == [OffsetAndEpoch(30, 2)]
     assert log.local_log.log_start_offset == 30
     assert not clean(log, now_ms=0)
-    log.local_log.remove_files(now_ms=0)
+    log.local_log.update_files(now_ms=0)
     assert list(tmp_path.glob("*.deleted"))
-    log.local_log.remove_files(now_ms=60_000)
+    log.local_log.update_files(now_ms=60_000)
     assert list(tmp_path.glob("*.deleted")) == []
 
 
