@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import struct
+import threading
 import tracemalloc
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -18,7 +19,12 @@ from tests.support.faulty_files import FaultyFiles
 from tests.support.waiting import wait_for_async
 
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.serving.frame_writer import SENDFILE_BYTES_MIN, FramePart, FrameWriter
+from kvorum.node.serving.frame_writer import (
+    READ_BYTES,
+    SENDFILE_BYTES_MIN,
+    FramePart,
+    FrameWriter,
+)
 from kvorum.storage.files import FileSystem, OpenFile, RealFileSystem
 from kvorum.storage.log.file_records import FileRecords
 
@@ -128,6 +134,34 @@ async def test_what_is_sent_of_a_file_is_never_read(
         sending = asyncio.create_task(ends.writer.send(parts))
         assert await ends.received(len(wanted)) == wanted
         await sending
+
+
+@pytest.mark.asyncio
+@pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="the system does not tell")
+async def test_what_is_on_the_disk_alone_is_read_by_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = opened(RealFileSystem(), tmp_path / "log")
+    parts: list[FramePart] = [FileRecords(file, 0, LARGE)]
+    wanted = frame_of(parts)
+    in_loop, read = threading.current_thread(), set[tuple[threading.Thread, int]]()
+    pread = os.pread
+
+    def on_disk(*_: object) -> int:
+        raise BlockingIOError
+
+    def noted(number: int, size: int, position: int) -> bytes:
+        read.add((threading.current_thread(), position))
+        return pread(number, size, position)
+
+    async with connected() as ends:
+        monkeypatch.setattr(os, "preadv", on_disk)
+        monkeypatch.setattr(os, "pread", noted)
+        sending = asyncio.create_task(ends.writer.send(parts))
+        assert await ends.received(len(wanted)) == wanted
+        await sending
+    assert {position for _, position in read} >= set(range(0, LARGE, READ_BYTES))
+    assert in_loop not in {thread for thread, _ in read}
 
 
 @pytest.mark.asyncio

@@ -1,7 +1,8 @@
 """Sends response frames: bytes from memory, and records out of the files that hold them.
 
 Records go from the file to the socket inside of the kernel (``sendfile``). Only a few, for which
-that would cost more than it saves, and those of files that are none of the system's, are read.
+that would cost more than it saves, and those of files that are none of the system's, are read. What
+is on the disk alone is read into the system's memory by a thread first (on Linux).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
 SENDFILE_BYTES_MIN: Final = 16 * 1024
 """Fewer records are read and sent together with what surrounds them: that is one call."""
 SENDFILE_BYTES_MAX: Final = 1024 * 1024
-"""How much is sent before other connections get their turn; reading a cold disk blocks them too."""
+"""How much is sent before other connections get their turn."""
 READ_BYTES: Final = 64 * 1024
 """How much of a file is in memory at once where it has to be read."""
 
@@ -130,11 +131,11 @@ class FrameWriter:
         target = self._opened()
         sent = 0
         while sent < len(records):
-            size = min(len(records) - sent, SENDFILE_BYTES_MAX)
+            size, position = min(len(records) - sent, SENDFILE_BYTES_MAX), records.position + sent
+            if not _is_in_memory(descriptor, position, size):
+                await asyncio.to_thread(_read_in, descriptor, position, size)
             try:
-                count = os.sendfile(
-                    target.fileno(), descriptor.number, records.position + sent, size
-                )
+                count = os.sendfile(target.fileno(), descriptor.number, position, size)
             except BlockingIOError:
                 await self._wait_for(target)
                 continue
@@ -172,3 +173,29 @@ class FrameWriter:
             # A connection that was lost meanwhile has removed it, and its number may be another's.
             if target.fileno() >= 0:
                 loop.remove_writer(target)
+
+
+def _is_in_memory(descriptor: Descriptor, position: int, size: int) -> bool:
+    """Return whether the system has the end of a range in memory; True where that is unknown.
+
+    It reads ahead in the order of the bytes, so that the end is there last.
+    """
+    flag = getattr(os, "RWF_NOWAIT", None)
+    if flag is None:
+        return True
+    try:
+        os.preadv(descriptor.number, [bytearray(1)], position + size - 1, flag)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # Not every file system can do this; `sendfile` finds out whatever else it is.
+        return True
+    return True
+
+
+def _read_in(descriptor: Descriptor, position: int, size: int) -> None:
+    """Have the system read a range into its memory."""
+    for place in range(position, position + size, READ_BYTES):
+        # Errors are for `sendfile` to meet.
+        with suppress(OSError):
+            descriptor.read_at(place, min(READ_BYTES, position + size - place))
