@@ -56,9 +56,13 @@ class SharedLog:
     def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
         """Put a cleaned segment, which is durable, in the place of segments that follow each other.
 
-        Raises CleaningAbortedError, and does nothing, if the log has changed.
+        Raises CleaningAbortedError, and does nothing, if the log has changed. The owner does not
+        wait for the disk: that is done here.
         """
         self._run_in_owner(lambda: self._replace(new, old, now_ms))
+        self._log.sync_names()
+        if self._log.is_closed:
+            raise CleaningAbortedError(f"{self.directory} was closed before it was durable")
 
     def _replace(self, new: Segment, old: Sequence[Segment], now_ms: int) -> None:
         if self.has_changed:

@@ -4,11 +4,11 @@ Segments with their indexes, leader epochs, and a recovery point: the offset bel
 would survive a power cut. The caller passes the stores of the recovery point and of the
 producer state.
 
-**Threads.** One thread owns the log and calls everything; `flush` and `update_files` alone may run
-in other threads at the same time. A flush makes durable what was appended when it was called;
-appends and reads go on meanwhile. For the owner, deleted records are gone at once, and an epoch
-begins at once; `update_files` follows with the files, or the next flush, before anything counts as
-durable. Operations that shorten or replace files (truncations, closing) wait for both.
+**Threads.** One thread owns the log and calls everything; `flush`, `update_files` and `sync_names`
+alone may run in other threads at the same time. A flush makes durable what was appended when it was
+called; appends and reads go on meanwhile. For the owner, deleted records are gone at once, and an
+epoch begins at once; `update_files` follows with the files, or the next flush, before anything
+counts as durable. Operations that shorten or replace files (truncations, closing) wait for those.
 
 **Failures.** An append that the disk refuses leaves the log as it was. If even that fails, or
 if a sync fails, the log is poisoned: the disk's content is unknown, and every later call raises
@@ -401,10 +401,24 @@ class LocalLog:
                 self._segments.roll(now_ms=now_ms)
 
     def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
-        """Put a cleaned segment in the place of segments that follow each other."""
+        """Put a cleaned segment in the place of segments that follow each other.
+
+        That is durable after `sync_names`.
+        """
         self.poison.demand_sound()
         with self._removing():
             self._segments.replace(new, old, now_ms=now_ms)
+
+    def sync_names(self) -> None:
+        """Return once the names of the files are durable; a closed log is left as it is.
+
+        May run in another thread, as `flush` may.
+        """
+        with self._files_lock:
+            if not self.is_closed:
+                self.poison.demand_sound()
+                with self.poison.on_failure():
+                    self._segments.sync_names()
 
     def is_batch_boundary(self, offset: int) -> bool:
         """Return whether a batch begins at `offset`, or the log ends there."""

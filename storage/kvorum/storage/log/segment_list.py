@@ -139,8 +139,7 @@ class SegmentList:
             self._sync_sealed(segments, offset)
             segments[-1].sync()
             if has_new_names:
-                with disk_errors(self._directory, "syncing"):
-                    self._files.sync_directory(self._directory)
+                self.sync_names()
         except TooManyOpenFilesError:
             self._has_new_names |= has_new_names
             raise
@@ -168,8 +167,7 @@ class SegmentList:
         return segment
 
     def _begin(self, segments: tuple[Segment, ...]) -> Segment:
-        with disk_errors(self._directory, "syncing"):
-            self._files.sync_directory(self._directory)
+        self.sync_names()
         self._segments = segments
         return segments[-1]
 
@@ -210,8 +208,9 @@ class SegmentList:
     def replace(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
         """Put a cleaned segment, which is durable, in the place of segments that follow each other.
 
-        A crash leaves either the old segments, or files from which `finish_replacement` puts the
-        new one in place: it is complete once none of its files is called ``*.cleaned``.
+        Their names are durable after `sync_names`. A crash leaves either the old segments, or files
+        from which `finish_replacement` puts the new one in place: it is complete once none of its
+        files is called ``*.cleaned``.
         """
         new.change_suffix(SWAP_SUFFIX)
         for segment in old:
@@ -221,7 +220,12 @@ class SegmentList:
         new.change_suffix("")
         first = self._segments.index(old[0])
         rest = self._segments[first + len(old) :]
-        self._begin((*self._segments[:first], new, *rest))
+        self._segments = (*self._segments[:first], new, *rest)
+
+    def sync_names(self) -> None:
+        """Return once all names in the directory are durable; may run beside appends."""
+        with disk_errors(self._directory, "syncing"):
+            self._files.sync_directory(self._directory)
 
     def _delete(self, segment: Segment, now_ms: int) -> None:
         """Mark one segment's files as deleted, durably, so that no gap can come back."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -13,6 +14,7 @@ from tests.unit.storage.local_logs import CONFIG, HERE, clean, content, loaded
 
 from kvorum.storage.cleaner.cleaner import Cleaner, Pass
 from kvorum.storage.cleaner.offset_map import OffsetMap
+from kvorum.storage.cleaner.shared_log import SharedLog
 from kvorum.storage.errors import CleaningAbortedError, CorruptLogError
 from kvorum.storage.log.interrupted_swap import finish_interrupted_swap
 from kvorum.storage.log.local_log import LocalLog
@@ -44,7 +46,7 @@ def filled(files: FaultyFiles) -> LocalLog:
 
 def clean_all(log: LocalLog, files: FaultyFiles) -> None:
     cleaner = Cleaner(OffsetMap(size_bytes=2400, load_factor=0.9), files=files)
-    cleaner.clean(log, work(log))
+    cleaner.clean(SharedLog(log), work(log))
 
 
 def work(log: LocalLog) -> Pass:
@@ -64,6 +66,24 @@ def latest(log: LocalLog) -> dict[bytes | None, bytes | None]:
 
 def names(files: FaultyFiles, suffix: str) -> list[str]:
     return [name for name in files.list_names(HERE) if name.endswith(suffix)]
+
+
+def test_the_owner_of_a_log_does_not_wait_until_its_new_names_are_durable() -> None:
+    files = FaultyFiles()
+    log = filled(files)
+    in_owner: list[tuple[str, str]] = []
+
+    def run_in_owner(replacing: Callable[[], None]) -> None:
+        before = len(files.calls)
+        replacing()
+        in_owner.extend(files.calls[before:])
+
+    cleaner = Cleaner(OffsetMap(size_bytes=2400, load_factor=0.9), files=files)
+    cleaner.clean(SharedLog(log, run_in_owner), work(log))
+    assert {operation for operation, _ in in_owner} & {"rename", "sync", "sync_directory"} == {
+        "rename"
+    }
+    assert set(files.durable) == set(files.names)
 
 
 def calls_of_a_pass() -> int:
