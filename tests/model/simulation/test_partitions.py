@@ -188,13 +188,17 @@ def _sync_nothing(patch: pytest.MonkeyPatch) -> None:
 
 MISTAKES = [
     Mistake("the high watermark goes by the committed ISR", _committed_isr_only, 7),
-    Mistake("who is to leave the ISR has left it", _shrink_at_once, 1),
-    Mistake("the high watermark moves below min.insync.replicas", _minimum_is_ignored, 1),
-    Mistake("lost logs are not noticed", _believe_in_clean_shutdowns, 26),
+    Mistake("who is to leave the ISR has left it", _shrink_at_once, 2),
+    Mistake("the high watermark moves below min.insync.replicas", _minimum_is_ignored, 11),
+    Mistake("lost logs are not noticed", _believe_in_clean_shutdowns, 2),
     Mistake("a change is never given up", _never_give_up_a_change, 9, STANDSTILL),
     Mistake("a follower truncates to its high watermark", _truncate_to_the_high_watermark, 3),
     Mistake(
-        "producers of truncated records are remembered", _keep_producers_of_truncated_records, 3
+        "producers of truncated records are remembered",
+        _keep_producers_of_truncated_records,
+        5,
+        # Their transactions are taken for open, or for aborted ones.
+        LOSS | {promises.READS_COMMITTED.meaning},
     ),
     Mistake(
         "a flush makes nothing durable",
@@ -203,8 +207,8 @@ MISTAKES = [
         frozenset({promises.SOUND_DISK.meaning, P6.meaning}),
     ),
     Mistake("changes by past leaders are accepted", _stale_leader_epochs, 30),
-    Mistake("the start of the leader's epoch is ignored", _below_the_epoch_start, 5),
-    Mistake("answers of another epoch are taken", _take_answers_of_another_epoch, 30, STANDSTILL),
+    Mistake("the start of the leader's epoch is ignored", _below_the_epoch_start, 17),
+    Mistake("answers of another epoch are taken", _take_answers_of_another_epoch, 1, STANDSTILL),
 ]
 
 

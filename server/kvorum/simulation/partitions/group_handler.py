@@ -24,7 +24,7 @@ from kvorum.node.handlers import (
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.group_ledger import GroupLedger
-from kvorum.simulation.partitions.group_requests import code_of
+from kvorum.simulation.partitions.groups import code_of
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.settings import OFFSETS_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
@@ -103,8 +103,7 @@ class GroupHandler:
 
         def then(result: Message | RequestError) -> None:
             if isinstance(result, RequestError):
-                api = next(one for kind, one in _APIS.items() if isinstance(request, kind))
-                result = api.refuse(request, result, version)
+                result = _api_of(request).refuse(request, result, version)
             self._note(request, result, asked_ms)
             reply(result)
 
@@ -280,6 +279,10 @@ class GroupHandler:
             and partition.is_offset_available
             and any(True for _ in self._service.runtime.active_shards())
         )
+
+
+def _api_of(request: Message) -> BrokerApi[Any]:
+    return _APIS[type(request)]
 
 
 def _throw(error: PropertyViolatedError) -> None:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from kvorum.groups.classic_group.subscriptions import CONSUMER_PROTOCOL_TYPE
-from kvorum.simulation.partitions.group_requests import code_of
 from kvorum.simulation.partitions.group_settings import (
     RESTLESS_UNTIL_MS,
     SESSION_TIMEOUT_MS,
     STATIC_SESSION_TIMEOUT_MS,
 )
-from kvorum.simulation.partitions.groups import GroupClient
+from kvorum.simulation.partitions.groups import GroupClient, code_of
 from kvorum.simulation.partitions.settings import TOPIC
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode

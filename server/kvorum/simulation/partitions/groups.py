@@ -6,11 +6,13 @@ from typing import Final
 
 from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Client
 from kvorum.simulation.partitions.group_ledger import GroupLedger
-from kvorum.simulation.partitions.group_requests import code_of
 from kvorum.simulation.partitions.network import CLIENTS, Reply
 from kvorum.simulation.partitions.settings import OFFSETS_ID, QUIET_FROM_MS, TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.heartbeat import HeartbeatResponse
+from kvorum.wire.messages.join_group import JoinGroupResponse
+from kvorum.wire.messages.leave_group import LeaveGroupResponse
 from kvorum.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -22,6 +24,8 @@ from kvorum.wire.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from kvorum.wire.messages.sync_group import SyncGroupResponse
+from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitResponse
 from kvorum.wire.primitives import Message
 
 READS: Final = 0.4
@@ -147,3 +151,14 @@ class Committer(GroupClient):
                 self.around.ledger.counts["committed offsets"] += 1
 
         self.send(coordinator, request, told)
+
+
+def code_of(answer: Message) -> int:
+    """Return the error code of an answer about one group, and one partition at most."""
+    match answer:
+        case JoinGroupResponse() | SyncGroupResponse() | HeartbeatResponse() | LeaveGroupResponse():
+            return answer.error_code
+        case OffsetCommitResponse() | TxnOffsetCommitResponse():
+            return answer.topics[0].partitions[0].error_code
+        case _:
+            raise TypeError(f"{type(answer).__name__} is no answer about a group")
