@@ -192,7 +192,9 @@ class BrokerSession:
         self._failures = LogDirFailureHandler(
             broker, self.replicas, METADATA_ROOT, self._on_directory_offline
         )
-        self._watch = ReplicaWatch(self.replicas, around.settings, around.ledger)
+        self._watch = ReplicaWatch(
+            self.replicas, around.settings, around.ledger, broker.runtime.wall_ms
+        )
 
     def _log_settings(self) -> LogSettings:
         random = self._around.random

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
+from kvorum.broker.fetcher.out_of_range import EARLIEST
+from kvorum.broker.partition import ALL_IN_SYNC, NO_EPOCH, IsolationLevel
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.simulation.partitions.network import CLIENTS
-from kvorum.simulation.partitions.settings import TOPIC_ID
+from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_records import (
@@ -24,6 +25,12 @@ from kvorum.wire.messages.fetch import (
     FetchResponse,
     FetchResponsePartitionData,
 )
+from kvorum.wire.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestListOffsetsPartition,
+    ListOffsetsRequestListOffsetsTopic,
+    ListOffsetsResponse,
+)
 from kvorum.wire.messages.produce import (
     ProduceRequest,
     ProduceRequestPartitionProduceData,
@@ -38,6 +45,7 @@ PRODUCE_TIMEOUT_MS: Final = 200
 REQUEST_TIMEOUT_MS: Final = 260
 READ_BYTES: Final = 5_000
 READS_FROM_LEADER: Final = 0.7
+READS_ANYWHERE: Final = 0.5
 FETCH_VERSIONS: Final = (4, 10, 11, 12, 18)
 """The versions that consumers speak; those before 11 know of no reads from followers."""
 LEADER_ONLY: Final = 1
@@ -265,7 +273,7 @@ class Consumer(Client):
             return
         (data,) = answer.responses[0].partitions
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._offset = 0 if self._offset else self.around.random.randint(0, 500)
+            self._reset()
             return
         if data.error_code != ErrorCode.NONE:
             self.forget_leader()
@@ -275,6 +283,25 @@ class Consumer(Client):
         self.on_batches(data, read, told)
         if read:
             self._offset = read[-1].next_offset
+
+    def _reset(self) -> None:
+        """Read from the start of the log, or from anywhere (``auto.offset.reset``)."""
+        leader = self.leader()
+        if leader is None or self.around.random.random() < READS_ANYWHERE:
+            self._offset = self.around.random.randint(0, 500)
+            return
+        self._is_waiting = True
+        wish = ListOffsetsRequestListOffsetsPartition(self.index, NO_EPOCH, EARLIEST)
+        topic = ListOffsetsRequestListOffsetsTopic(TOPIC, [wish])
+        request = ListOffsetsRequest(replica_id=-1, topics=[topic])
+        self.around.ask(CLIENTS, leader, request, self._on_start, timeout_ms=REQUEST_TIMEOUT_MS)
+
+    def _on_start(self, answer: Message | None) -> None:
+        self._is_waiting = False
+        if isinstance(answer, ListOffsetsResponse):
+            (found,) = answer.topics[0].partitions
+            if found.error_code == ErrorCode.NONE:
+                self._offset = found.offset
 
     def on_batches(
         self, data: FetchResponsePartitionData, batches: Sequence[RecordBatch], told: str

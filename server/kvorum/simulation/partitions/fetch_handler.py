@@ -8,7 +8,7 @@ from random import Random
 from typing import Final, TypeVar, cast
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
-from kvorum.broker.partition import IsolationLevel
+from kvorum.broker.partition import NO_EPOCH, IsolationLevel
 from kvorum.node.broker.delayed_fetch import (
     FetchingReplica,
     FetchParams,
@@ -61,7 +61,7 @@ class FetchHandler:
 
     def handle(self, request: FetchRequest, reply: Reply, version: int) -> None:
         """Answer a fetch: that of a follower after a while, as if it had waited for records."""
-        if request.replica_state.replica_id < 0:
+        if _replica(request) is None:
             self._respond(request, reply, version)
             return
         delay_ms = self._around.random.uniform(0, _FETCH_WAIT_MS_MAX)
@@ -124,21 +124,28 @@ class FetchHandler:
         known = None if replica is None else brokers.get(replica.broker_id)
         if replica is None or known is None or known.is_fenced:
             return
-        if replica.broker_epoch < known.epoch:
+        if NO_EPOCH < replica.broker_epoch < known.epoch:
             raise PropertyViolatedError(promises.ENDED_PROCESS_IS_REFUSED, told)
 
     def _params(self, request: FetchRequest, version: int) -> FetchParams:
-        state = request.replica_state
-        is_follower = state.replica_id >= 0
+        replica = _replica(request)
         return FetchParams(
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=request.max_bytes,
             isolation=IsolationLevel(request.isolation_level),
-            replica=FetchingReplica(state.replica_id, state.replica_epoch) if is_follower else None,
-            is_leader_needed=not is_follower and version < FIRST_VERSION_FROM_FOLLOWERS,
+            replica=replica,
+            is_leader_needed=replica is None and version < FIRST_VERSION_FROM_FOLLOWERS,
             now_ms=self._around.now_ms,
         )
+
+
+def _replica(request: FetchRequest) -> FetchingReplica | None:
+    """Return the follower that fetches; before version 15 it does not name its epoch."""
+    state = request.replica_state
+    if state.replica_id >= 0:
+        return FetchingReplica(state.replica_id, state.replica_epoch)
+    return FetchingReplica(request.replica_id, NO_EPOCH) if request.replica_id >= 0 else None
 
 
 def _time_in_socket_ms(random: Random) -> float:

@@ -24,7 +24,6 @@ from kvorum.wire.messages.fetch import (
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.primitives import Message
 
-VERSION: Final = 18
 TIMEOUT_MS: Final = 120
 Response = TypeVar("Response", bound=Message)
 
@@ -55,7 +54,7 @@ class SimulatedLeader:
     @property
     def fetch_version(self) -> int:
         """The version of Fetch to use."""
-        return VERSION
+        return self._around.settings.replica_fetch_version
 
     def connect(self) -> Wait[None]:
         """Return the wait for a connection, which comes at once."""

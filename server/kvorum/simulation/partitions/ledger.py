@@ -18,6 +18,7 @@ from typing import Final
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.registrations import check_change
+from kvorum.simulation.partitions.settings import WorldSettings
 from kvorum.simulation.partitions.stored_batches import StoredBatch, batches_of, stored
 from kvorum.simulation.properties.catalogue import Property
 from kvorum.simulation.properties.checks import PropertyViolatedError
@@ -27,7 +28,7 @@ from kvorum.wire.records.batch import INT32_MAX, NO_SEQUENCE
 
 NONE_YET = -1
 _GAP_MAX: Final = 1 << 30
-_DELETED: Final = StoredBatch(-1, -1, -1, 0, -1, -1, -1)
+_DELETED: Final = StoredBatch(-1, -1, -1, 0, -1, -1, -1, -1)
 
 
 @dataclass(slots=True)
@@ -36,7 +37,7 @@ class _Known:
 
     `committed` has for each offset the batch that clients could read there, `written` the batches
     by base offset and leader epoch, `acknowledged` the checksums by base offset. Clients have asked
-    to delete what is below `deleted`, and leaders have done so up to `leader_start`.
+    to delete what is below `deleted`, or retention has done so; leaders have up to `leader_start`.
     `unclean_epoch` is the last one that an unclean election began, and `unclean_since` the first
     such one behind what was last forgotten.
     """
@@ -82,11 +83,11 @@ class Ledger:
         self,
         partitions: int,
         in_sync: Callable[[int], Sequence[Replica]],
-        *,
-        is_compacted: bool = False,
+        settings: WorldSettings,
     ) -> None:
         self._known = [_Known() for _ in range(partitions)]
-        self._is_compacted = is_compacted
+        self._settings = settings
+        self._is_compacted = settings.is_compacted
         self._in_sync = in_sync
         self.counts: Counter[str] = Counter()
 
@@ -120,16 +121,35 @@ class Ledger:
         known.deleted = max(known.deleted, offset)
         self.counts["deletes"] += 1
 
-    def on_bounds(self, replica: Replica, *, may_have_led: bool) -> None:
-        """Check where a replica starts, and that its high watermark is within its log."""
+    def on_bounds(self, replica: Replica, *, is_leader: bool, is_new: bool, wall_ms: int) -> None:
+        """Check where a replica starts, and that its high watermark is within its log.
+
+        `is_new` means that the log comes from the disk. A process that has ended while it deleted
+        as a leader may follow now. `wall_ms` is the time of day for its broker.
+        """
         known, log = self._known[replica.index], replica.log
         start = log.local_log.log_start_offset
         if not start <= log.high_watermark <= log.local_log.log_end_offset:
             self._fail(promises.WATERMARK_IN_LOG, replica)
-        if may_have_led:
+        is_asked_for = start <= (known.deleted if is_leader or is_new else known.leader_start)
+        if is_leader or is_new:
             known.leader_start = max(known.leader_start, start)
-        elif start > known.leader_start and known.unclean_epoch == NONE_YET:
-            self._fail(promises.STARTS_FOLLOW, replica, f"; leaders {known.leader_start}")
+        if is_asked_for or known.unclean_epoch > NONE_YET:
+            return
+        if not self._settings.has_retention(replica.index):
+            broken = promises.NOTHING_DELETED if is_leader else promises.STARTS_FOLLOW
+            self._fail(broken, replica, f"; leaders {known.leader_start}")
+        if not is_new and not self._is_expired(known.committed[start - 1], replica, wall_ms):
+            self._fail(promises.NOTHING_DELETED, replica, f"; {known.committed[start - 1]}")
+        self.counts["retention"] += 1
+        known.deleted = max(known.deleted, start)
+
+    def _is_expired(self, last_deleted: StoredBatch, replica: Replica, wall_ms: int) -> bool:
+        """Return whether retention may have deleted a batch that lay below a log's start."""
+        settings, log = self._settings, replica.log.local_log
+        is_large = 0 <= settings.retention_bytes <= log.size_bytes
+        is_old = 0 <= settings.retention_ms < wall_ms - last_deleted.max_timestamp
+        return is_large or is_old
 
     def _check_start(self, known: _Known, replica: Replica) -> None:
         if (

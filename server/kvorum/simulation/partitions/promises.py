@@ -57,6 +57,7 @@ MEMBERS_SETTLE: Final = Property("L16", "in peace every member has its part")
 TRANSACTIONS_END: Final = Property("L17", "in peace every transaction ends")
 COMPACTED: Final = Property("L20", "in peace no key is twice in what may be compacted")
 ONE_COORDINATOR: Final = Property("L21", "in peace a group has one coordinator")
+IDLE_STAY_IN_SYNC: Final = Property("L22", "in peace a pause takes nobody out of an idle ISR")
 SAFETY: Final = (
     EPOCH_RISES,
     LEADER_IN_ISR,
@@ -105,4 +106,5 @@ LIVENESS: Final = (
     TRANSACTIONS_END,
     COMPACTED,
     ONE_COORDINATOR,
+    IDLE_STAY_IN_SYNC,
 )

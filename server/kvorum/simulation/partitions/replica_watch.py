@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -37,8 +38,16 @@ class _State(NamedTuple):
 class ReplicaWatch:
     """The replicas of one process, as they were when they were last looked at."""
 
-    def __init__(self, replicas: ReplicaManager, settings: WorldSettings, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        settings: WorldSettings,
+        ledger: Ledger,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        """`wall_ms` returns the process's time of day."""
         self._replicas = replicas
+        self._wall_ms = wall_ms
         self._settings = settings
         self._ledger = ledger
         self._states: dict[Partition, _State] = {}
@@ -71,8 +80,9 @@ class ReplicaWatch:
         self, partition: Partition, replica: Replica, known: _State | None, state: _State
     ) -> None:
         ledger = self._ledger
-        # A process that ends while it deletes as a leader may follow when it is back.
-        ledger.on_bounds(replica, may_have_led=partition.is_leader or known is None)
+        ledger.on_bounds(
+            replica, is_leader=partition.is_leader, is_new=known is None, wall_ms=self._wall_ms()
+        )
         if known is None:
             # A log that comes from the disk has not changed.
             known = state._replace(leader_epoch=NO_EPOCH)

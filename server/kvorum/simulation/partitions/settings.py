@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -23,6 +23,8 @@ FAULTS_FROM_MS: Final = 900
 PEACE_FROM_MS: Final = 6_500
 QUIET_FROM_MS: Final = 7_500
 """The end of all writes, so that the logs can be compared."""
+PAUSE_AT_MS: Final = 9_500
+"""The time of a pause of one broker, while nobody writes."""
 END_MS: Final = 10_500
 IS_COMPACTED: Final = 0.4
 COMPACTION_LAG_MS: Final = 4_000
@@ -34,6 +36,9 @@ first records are gone; one that has others there would not learn of it from suc
 OLD_UNTIL_MS: Final = END_MS - COMPACTION_LAG_MS - 700
 """What was written before is old enough, at the end, to have been compacted."""
 
+_RETENTIONS: Final = ((-1, -1), (-1, -1), (4_000, -1), (-1, 1_500))
+_EPOCH_VERSIONS: Final = (15, 17, 18)
+_VERSIONS: Final = (13, 14, *_EPOCH_VERSIONS)
 
 ROOTS: Final = (Path("/logs-1"), Path("/logs-2"))
 """The log directories of each broker, each on a disk of its own."""
@@ -57,41 +62,59 @@ class WorldSettings:
     loss: float
     duplication: float
     segment_bytes: int
-    is_compacted: bool
-    delete_retention_ms: int
-    """How long tombstones and the markers of transactions stay where logs are compacted."""
-
     rests_after_ms: int
     """How long the clients write, before they rest for as long."""
     groups: GroupWorldSettings
 
+    is_compacted: bool = False
+    delete_retention_ms: int = -1
+    """How long tombstones and the markers of transactions stay where logs are compacted."""
+
+    retention_bytes: int = -1
+    retention_ms: int = -1
+    """By which size or age records are deleted; -1 for no limit."""
+
+    replica_fetch_version: int = 18
+    """The version of Fetch of followers, as an older metadata.version has it."""
+
     @classmethod
     def draw(cls, random: Random) -> WorldSettings:
         """Draw the settings of a world."""
-        replicas = random.choice((2, 3, 3))
-        sizes = 1_500, 4_000, 100_000
-        is_unclean_enabled = random.random() < 0.15
-        is_compacted = not is_unclean_enabled and random.random() < IS_COMPACTED
-        return cls(
+        drawn = cls(
+            replicas=random.choice((2, 3, 3)),
             brokers=random.randint(3, 5),
             partitions=random.randint(1, 3),
-            replicas=replicas,
             min_insync_replicas=random.choice((1, 2, 2, 2)),
             is_elr_enabled=random.random() < 0.7,
-            is_unclean_enabled=is_unclean_enabled,
+            is_unclean_enabled=random.random() < 0.15,
             loss=random.choice((0.0, 0.01, 0.05)),
             duplication=random.choice((0.0, 0.02)),
+            segment_bytes=random.choice((1_500, 4_000, 100_000)),
             rests_after_ms=random.choice((300, 1_000, END_MS, END_MS)),
-            # The segment that is written to is never compacted.
-            segment_bytes=random.choice(sizes[:2] if is_compacted else sizes),
-            is_compacted=is_compacted,
-            delete_retention_ms=random.choice((100, 1_000, 86_400_000)),
             groups=GroupWorldSettings.draw(random),
         )
+        # Only fetches of the later versions name their process (KIP-903).
+        versions = _EPOCH_VERSIONS if drawn.may_lose_power else _VERSIONS
+        drawn = replace(drawn, replica_fetch_version=random.choice(versions))
+        if not drawn.is_unclean_enabled and random.random() < IS_COMPACTED:
+            # The segment that is written to is never compacted.
+            return replace(
+                drawn,
+                is_compacted=True,
+                segment_bytes=min(drawn.segment_bytes, 4_000),
+                delete_retention_ms=random.choice((100, 1_000, 86_400_000)),
+            )
+        retention_bytes, retention_ms = random.choice(_RETENTIONS)
+        return replace(drawn, retention_bytes=retention_bytes, retention_ms=retention_ms)
 
     def is_resting(self, now_ms: float) -> bool:
         """Return whether nothing new is written now."""
         return now_ms > QUIET_FROM_MS or int(now_ms / self.rests_after_ms) % 2 == 1
+
+    def has_retention(self, place: int) -> bool:
+        """Return whether records of a partition are deleted by their size or age."""
+        limits = {self.retention_bytes, self.retention_ms}
+        return place < self.partitions and limits != {-1}
 
     def place(self, topic_id: bytes, index: int) -> int:
         """Return the number of a partition among those of all topics."""
@@ -128,5 +151,10 @@ class WorldSettings:
             }
         if name != TOPIC:
             return configs
-        unclean = {"unclean.leader.election.enable": "true"} if self.is_unclean_enabled else {}
-        return configs | unclean
+        if self.is_unclean_enabled:
+            configs["unclean.leader.election.enable"] = "true"
+        retention = {
+            "retention.bytes": str(self.retention_bytes),
+            "retention.ms": str(self.retention_ms),
+        }
+        return configs | retention

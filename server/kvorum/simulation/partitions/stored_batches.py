@@ -28,6 +28,7 @@ class StoredBatch(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
+    max_timestamp: int
     key: bytes | None = None
     is_tombstone: bool = False
 
@@ -42,6 +43,7 @@ class StoredBatch(NamedTuple):
             batch.producer_id,
             batch.producer_epoch,
             batch.base_sequence,
+            batch.max_timestamp,
         )
 
 
@@ -76,6 +78,7 @@ def _records_of(batch: RecordBatch) -> Iterator[StoredBatch]:
             batch.producer_id,
             batch.producer_epoch,
             (batch.base_sequence + distance) & INT32_MAX if has_sequence else NO_SEQUENCE,
+            record.timestamp,
             None if batch.is_transactional or batch.is_control else record.key,
             record.value is None,
         )

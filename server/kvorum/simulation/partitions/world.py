@@ -23,6 +23,7 @@ from kvorum.simulation.partitions.clients import LEADER_ONLY, Consumer, Deleter,
 from kvorum.simulation.partitions.faults import Faults
 from kvorum.simulation.partitions.group_members import Application, Member
 from kvorum.simulation.partitions.groups import Committer
+from kvorum.simulation.partitions.idle_partitions import IdlePartitions
 from kvorum.simulation.partitions.ledger import Ledger, Replica
 from kvorum.simulation.partitions.network import Network
 from kvorum.simulation.partitions.quorum import ControllerQuorum
@@ -32,6 +33,7 @@ from kvorum.simulation.partitions.settings import (
     FAULTS_FROM_MS,
     OFFSETS_ID,
     OLD_UNTIL_MS,
+    PAUSE_AT_MS,
     PEACE_FROM_MS,
     TOPIC_ID,
     WorldSettings,
@@ -86,9 +88,7 @@ class PartitionsWorld:
         self.network = Network(
             self.events, random, loss=settings.loss, duplication=settings.duplication
         )
-        self.ledger = Ledger(
-            settings.partitions + 1, self._in_sync, is_compacted=settings.is_compacted
-        )
+        self.ledger = Ledger(settings.partitions + 1, self._in_sync, settings)
         self._registrations: dict[int, PartitionRegistration] = {}
         self.quorum = ControllerQuorum(
             seed,
@@ -111,6 +111,7 @@ class PartitionsWorld:
             self._on_expansion,
         )
         self._faults = Faults(around, self.brokers, self._registrations)
+        self._idle = IdlePartitions(around, self.brokers, self._registrations)
         for node in self.quorum.broker_nodes:
             self.brokers[node.node_id] = Broker(node, around, self._faults.on_crash)
         servers.update(self.brokers)
@@ -202,6 +203,7 @@ class PartitionsWorld:
         )
         if before is not None:
             self.ledger.on_change(before, after)
+            self._idle.on_change(index, before)
             if after.has_leader and after.leader != before.leader:
                 self._faults.on_election(after.leader)
             is_allowed = topic.id == TOPIC_ID and self.settings.is_unclean_enabled
@@ -224,6 +226,7 @@ class PartitionsWorld:
         self._faults.stop()
         self.network.heal()
         self.quorum.heal()
+        self.events.at(PAUSE_AT_MS, self._idle.pause_broker)
         self._every(100, self.quorum.look)
         self._every(100, self._faults.start_all)
 
