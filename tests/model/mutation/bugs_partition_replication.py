@@ -78,7 +78,7 @@ MUTANTS = (
                 within="LocalLog.truncate_to",
                 old="""
                     if offset >= self.log_end_offset:
-                        self._forget_epochs_from(offset)
+                        self._epochs.truncate_from_end(offset)
                         return self.log_end_offset
                 """,
                 new="""

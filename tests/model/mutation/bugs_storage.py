@@ -155,12 +155,12 @@ MUTANTS = (
                 within="LocalLog.flush",
                 old="""
                     with self.poison.on_failure(spares=TooManyOpenFilesError):
-                        self._segments.mark_leaving()
+                        self._store_changes()
                         self._segments.sync_from(self.recovery_point)
                         self._recovery_point_keeper.write(target, durably=False)
                 """,
                 new="""
-                    self._segments.mark_leaving()
+                    self._store_changes()
                     self._segments.sync_from(self.recovery_point)
                     self._recovery_point_keeper.write(target, durably=False)
                 """,
