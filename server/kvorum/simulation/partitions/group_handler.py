@@ -228,7 +228,7 @@ class GroupHandler:
         self._in_own_event(partial(self._check, request, answer, asked_ms))
 
     def _in_own_event(self, check: Callable[[], None]) -> None:
-        """Check now; what is broken is told in an event of its own, where nobody handles it."""
+        """Check now; raise what is broken in an event of its own, where nobody handles it."""
         try:
             check()
         except PropertyViolatedError as error:
@@ -251,8 +251,9 @@ class GroupHandler:
                 self._around.ledger.counts["assignments"] += 1
             case (HeartbeatRequest(), _) if code == ErrorCode.NONE:
                 group = self._group(request.group_id)
-                group.on_heartbeat(request.member_id, request.generation_id, now_ms)
-                group.on_alive(now_ms)
+                # Sessions begin with the request, whose answer may wait for what is not committed.
+                group.on_heartbeat(request.member_id, request.generation_id, asked_ms)
+                group.on_alive(asked_ms)
             case (JoinGroupRequest() | SyncGroupRequest() | HeartbeatRequest(), _):
                 self._group(request.group_id).on_refusal(
                     code, request.member_id, request.group_instance_id, now_ms

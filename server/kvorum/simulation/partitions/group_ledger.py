@@ -44,7 +44,7 @@ class OffsetLedger:
         self._given = NOTHING
         self._refused: set[int] = set()
         self.is_pending = False
-        """Whether a transaction that has not ended has committed an offset, and was told so."""
+        """Whether a transaction that has not ended got the answer that its offset is there."""
 
     def give(self) -> int:
         """Return an offset to commit, which is higher than all before."""
@@ -80,7 +80,7 @@ class OffsetLedger:
 
 @dataclass(slots=True)
 class _MemberBook:
-    """What a member was told: the times of its join, and of a heartbeat in its generation."""
+    """The times of a member's join, and of its last heartbeat in its generation."""
 
     joined_ms: float
     rebalance_timeout_ms: int

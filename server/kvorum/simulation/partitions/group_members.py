@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from kvorum.groups.classic_group.subscriptions import CONSUMER_PROTOCOL_TYPE
@@ -278,8 +277,13 @@ class Member(GroupClient):
 class Application:
     """The members of a group, which an operator stops all at once and starts again."""
 
-    def __init__(self, around: Surroundings, members: Sequence[Member]) -> None:
-        self._around, self._members = around, members
+    def __init__(self, around: Surroundings, group_id: str) -> None:
+        self._around = around
+        random = around.random
+        self.members = [
+            Member(around, group_id, random.choice((None, f"instance {random.randint(0, 1)}")))
+            for _ in range(around.settings.groups.members)
+        ]
 
     def step(self) -> None:
         """Stop all members for a while, now and then; those with an id get another time-out."""
@@ -288,7 +292,7 @@ class Application:
             return
         away_ms, leaves = random.uniform(0, STOPPED_MS_MAX), random.random() < LEAVES
         timeout_ms = random.choice(self._around.settings.groups.rebalance_timeouts_ms)
-        for member in [one for one in self._members if not one.is_over]:
+        for member in [one for one in self.members if not one.is_over]:
             if member.is_static:
                 member.rebalance_timeout_ms = timeout_ms
             member.go(away_ms, leaves=leaves)

@@ -17,6 +17,7 @@ STATIC_SESSION_TIMEOUT_MS: Final = 1_200
 COMMIT_TIMEOUT_MS: Final = 200
 RESTLESS_UNTIL_MS: Final = 8_500
 """The end of what members do unasked: after it they only settle."""
+SHORT_REBALANCE_MS_MAX: Final = 1_000
 METADATA_BYTES_MAX: Final = 64
 _UNLIMITED: Final = 2**31 - 1
 
@@ -39,12 +40,16 @@ class GroupWorldSettings:
     def draw(cls, random: Random) -> GroupWorldSettings:
         """Draw the settings of a world."""
         members = random.randint(1, 4)
+        size_max = random.choice((members, _UNLIMITED))
+        # The workers of Kafka Connect are members without subscriptions.
+        protocol_type = random.choice((CONSUMER_PROTOCOL_TYPE, "connect"))
+        timeouts_ms = random.choice(((300,), (300, 1_200), (300, 1_200), (6_000,)))
         return cls(
             members=members,
-            size_max=random.choice((members, _UNLIMITED)),
-            # The workers of Kafka Connect are members without subscriptions.
-            protocol_type=random.choice((CONSUMER_PROTOCOL_TYPE, "connect")),
-            rebalance_timeouts_ms=random.choice(((300,), (300, 1_200), (300, 1_200), (6_000,))),
+            # Joins of members that have ended take the room of others until the rebalance is over.
+            size_max=_UNLIMITED if timeouts_ms[0] > SHORT_REBALANCE_MS_MAX else size_max,
+            protocol_type=protocol_type,
+            rebalance_timeouts_ms=timeouts_ms,
             retention_ms=random.choice((800, 1_600)),
             retention_check_ms=random.choice((150, 400)),
         )

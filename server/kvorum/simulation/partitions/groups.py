@@ -98,7 +98,7 @@ class GroupClient(Client):
         self.send(coordinator, request, lambda _: None)
 
     def commit(self, partition: int, offset: int) -> OffsetCommitRequest:
-        """Return the commit of an offset, as one who is no member."""
+        """Return the commit of an offset by a client that is not a member."""
         wanted = OffsetCommitRequestPartition(partition, committed_offset=offset)
         topic = OffsetCommitRequestTopic(name=TOPIC, topic_id=TOPIC_ID, partitions=[wanted])
         return OffsetCommitRequest(group_id=self.group_id, topics=[topic])

@@ -21,7 +21,7 @@ from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.clients import LEADER_ONLY, Consumer, Deleter, Producer
 from kvorum.simulation.partitions.faults import Faults
-from kvorum.simulation.partitions.group_members import Application, Member
+from kvorum.simulation.partitions.group_members import Application
 from kvorum.simulation.partitions.groups import Committer
 from kvorum.simulation.partitions.idle_partitions import IdlePartitions
 from kvorum.simulation.partitions.ledger import Ledger, Replica
@@ -145,11 +145,7 @@ class PartitionsWorld:
             Committer(around, "group 1", "instance"),
             TransactionalCommitter(around, "workers"),
         ]
-        self._members = [
-            Member(around, MEMBERS_GROUP, random.choice((None, f"instance {random.randint(0, 1)}")))
-            for _ in range(settings.groups.members)
-        ]
-        self._application = Application(around, self._members)
+        self._application = Application(around, MEMBERS_GROUP)
         self._deleters = [Deleter(around, index) for index in range(settings.partitions)]
 
     def run(self) -> None:
@@ -167,7 +163,7 @@ class PartitionsWorld:
             self._every(40, consumer.step)
         for committer in self._committers:
             self._every(40, committer.step)
-        for member in self._members:
+        for member in self._application.members:
             self._every(40, member.step)
         self._every(1_000, self._application.step)
         self._every(350, self._faults.move_groups)
@@ -261,7 +257,7 @@ class PartitionsWorld:
         for committer in self._committers:
             if not committer.is_idle:
                 raise PropertyViolatedError(promises.COMMITS_END, committer.told())
-        for member in self._members:
+        for member in self._application.members:
             if not (member.is_stable or member.is_over):
                 raise PropertyViolatedError(promises.MEMBERS_SETTLE, member.told())
         listed = Counter(
