@@ -139,7 +139,9 @@ class Ledger:
         if not self._settings.has_retention(replica.index):
             broken = promises.NOTHING_DELETED if is_leader else promises.STARTS_FOLLOW
             self._fail(broken, replica, f"; leaders {known.leader_start}")
-        if not is_new and not self._is_expired(known.committed[start - 1], replica, wall_ms):
+        # A log that was truncated since is smaller than when it deleted them.
+        is_noted = is_new or start <= known.deleted
+        if not is_noted and not self._is_expired(known.committed[start - 1], replica, wall_ms):
             self._fail(promises.NOTHING_DELETED, replica, f"; {known.committed[start - 1]}")
         self.counts["retention"] += 1
         known.deleted = max(known.deleted, start)
