@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from kvorum.broker.assignments import PartitionKey
 from kvorum.broker.fetcher import replica_fetcher
 from kvorum.broker.fetcher.partition_fetch_state import PartitionFetchState, initial_fetch_state
 from kvorum.broker.partition import Partition
@@ -28,6 +29,7 @@ from kvorum.cli import main
 from kvorum.controller.apis import alter_partition, broker_registration
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
+from kvorum.node.broker.replica_alter_log_dirs_manager import ReplicaAlterLogDirsManager
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.world import run_partitions_seed
 from kvorum.simulation.properties.catalogue import P6
@@ -178,6 +180,13 @@ def _take_answers_of_another_epoch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(unified_log, "replicated_batches", any_epoch)
 
 
+def _report_over_a_move(patch: pytest.MonkeyPatch) -> None:
+    def never(_self: ReplicaAlterLogDirsManager, _key: PartitionKey) -> bool:
+        return False
+
+    patch.setattr(ReplicaAlterLogDirsManager, "has_reported", never)
+
+
 def _sync_nothing(patch: pytest.MonkeyPatch) -> None:
     def counted_only(_: Segment) -> None:
         return None
@@ -189,14 +198,14 @@ def _sync_nothing(patch: pytest.MonkeyPatch) -> None:
 MISTAKES = [
     Mistake("the high watermark goes by the committed ISR", _committed_isr_only, 7),
     Mistake("who is to leave the ISR has left it", _shrink_at_once, 2),
-    Mistake("the high watermark moves below min.insync.replicas", _minimum_is_ignored, 11),
-    Mistake("lost logs are not noticed", _believe_in_clean_shutdowns, 2),
+    Mistake("the high watermark moves below min.insync.replicas", _minimum_is_ignored, 1),
+    Mistake("lost logs are not noticed", _believe_in_clean_shutdowns, 21),
     Mistake("a change is never given up", _never_give_up_a_change, 9, STANDSTILL),
     Mistake("a follower truncates to its high watermark", _truncate_to_the_high_watermark, 3),
     Mistake(
         "producers of truncated records are remembered",
         _keep_producers_of_truncated_records,
-        5,
+        3,
         # Their transactions are taken for open, or for aborted ones.
         LOSS | {promises.READS_COMMITTED.meaning},
     ),
@@ -207,8 +216,15 @@ MISTAKES = [
         frozenset({promises.SOUND_DISK.meaning, P6.meaning}),
     ),
     Mistake("changes by past leaders are accepted", _stale_leader_epochs, 30),
-    Mistake("the start of the leader's epoch is ignored", _below_the_epoch_start, 17),
-    Mistake("answers of another epoch are taken", _take_answers_of_another_epoch, 1, STANDSTILL),
+    Mistake("the start of the leader's epoch is ignored", _below_the_epoch_start, 12),
+    Mistake(
+        "a report of where a log is takes the place of its move's",
+        _report_over_a_move,
+        60167,
+        # The move waits for ever, and compaction for its end.
+        frozenset({promises.COMPACTED.meaning}),
+    ),
+    Mistake("answers of another epoch are taken", _take_answers_of_another_epoch, 4, STANDSTILL),
 ]
 
 

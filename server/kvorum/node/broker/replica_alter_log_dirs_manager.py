@@ -107,6 +107,10 @@ class ReplicaAlterLogDirsManager:
         """Copy a replica no longer; its future log stays as it is."""
         self._thread.remove(key)
 
+    def has_reported(self, key: PartitionKey) -> bool:
+        """Return whether the controller is, or soon will be, told of a replica's next directory."""
+        return self._thread.has_reported(key)
+
     def _directory(self, path: str) -> LogDirectory | ErrorCode:
         """Return the directory that a request names, or the code of its refusal."""
         # As in Kafka, the request's text is not normalized.

@@ -86,6 +86,11 @@ class ReplicaAlterLogDirsThread:
         """Return whether a move is neither finished nor cancelled."""
         return self._moves.get(move.key) is move
 
+    def has_reported(self, key: PartitionKey) -> bool:
+        """Return whether a move has reported its next directory, accepted or not."""
+        move = self._moves.get(key)
+        return move is not None and move.state.may_be_inconsistent
+
     def add(self, partition: Partition, current_id: bytes, next_id: bytes) -> None:
         """Copy a partition's current log to its future one, unless that is under way."""
         move = Move(

@@ -242,7 +242,8 @@ class ReplicaManager:
         if known is None or known.is_offline:
             return None
         directory = self._logs.directory_to_report(info, image)
-        if directory is not None:
+        # Behind the report of a move this one would take its place, and the move wait for ever.
+        if directory is not None and not self._moves.has_reported(info.key):
             self._assignments.on_assignment(info.key, directory.id)
         return known
 
