@@ -83,6 +83,7 @@ def test_what_goes_at_the_front_is_no_change() -> None:
     writer.append(make_snapshot(epoch=1))
     writer.freeze()
     assert one.log.delete_before_snapshot(OffsetAndEpoch(8, 1), now_ms=0)
+    one.log.local_log.update_files(now_ms=0)
     assert one.scan.refresh() is None
     assert one.scan.start_offset > 0
     assert one.offsets()[-1] == 8
