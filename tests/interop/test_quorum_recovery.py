@@ -18,6 +18,8 @@ pytestmark = pytest.mark.slow
 VOTERS = (1, 2, 3)
 NEWCOMERS = (4, 5)
 TO_DYNAMIC = ("upgrade", "--feature", "kraft.version=1")
+GIVES_UP_SOON = "request.timeout.ms=10000\ndefault.api.timeout.ms=20000\n"
+"""The tool waits for a minute by itself, as long as tests wait for the tool."""
 
 
 @pytest.mark.parametrize("kind", ["kafka", "kvorum"])
@@ -94,11 +96,13 @@ def upgrade(quorum: Quorum, tools: ToolRunner) -> None:
 
 def add(quorum: Quorum, node_id: int, tools: ToolRunner) -> None:
     """Add a controller with Kafka's own tool, as soon as it has caught up."""
-    properties = str(quorum.members[node_id].properties)
+    properties = quorum.members[node_id].properties
+    config = properties.with_suffix(".tool")
+    config.write_text(f"{properties.read_text()}\n{GIVES_UP_SOON}")
     asked = ("--bootstrap-controller", quorum.members[1].address)
 
     def try_it() -> bool:
-        words = (*asked, "--command-config", properties, "add-controller")
+        words = (*asked, "--command-config", str(config), "add-controller")
         return tools.run("kafka-metadata-quorum", *words).exit_code == 0
 
     quorum.wait_for(try_it, f"{node_id} has become a voter")
