@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from kvorum.storage.log.verification_state import TransactionAppend
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
+from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequestWritableTxnMarker
 from kvorum.wire.records import (
     BatchOptions,
     ControlRecord,
@@ -25,6 +26,17 @@ class TransactionMarker(NamedTuple):
     coordinator_epoch: int
     is_commit: bool
     transaction_version: int
+
+    @classmethod
+    def of(cls, wanted: WriteTxnMarkersRequestWritableTxnMarker) -> Self:
+        """Return the marker that a coordinator of transactions asks for."""
+        return cls(
+            producer_id=wanted.producer_id,
+            producer_epoch=wanted.producer_epoch,
+            coordinator_epoch=wanted.coordinator_epoch,
+            is_commit=wanted.transaction_result,
+            transaction_version=wanted.transaction_version,
+        )
 
     @property
     def append(self) -> TransactionAppend:

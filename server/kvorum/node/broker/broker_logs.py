@@ -28,9 +28,10 @@ from kvorum.storage.topic_partition import TopicPartition
 
 THREAD_COUNT: Final = 3
 DELETION_CHECK_MS: Final = 5_000
-"""The interval of looking for files that lag behind their log, or may go by now.
+"""The interval of looking for epochs that are not stored, and for files to be removed.
 
-The latter is said by ``file.delete.delay.ms``."""
+A file is removed once ``file.delete.delay.ms`` is over.
+"""
 _log = logging.getLogger(__name__)
 
 

@@ -179,7 +179,7 @@ class ReplicaManager:
             await self._make_partitions(infos)
             for info in infos:
                 self._lead(info, image)
-                # The epoch of an older log is synced here: heartbeats must not wait for all of it.
+                # Heartbeats must not wait for all of them.
                 await other_work(self._broker.runtime)
             self.turns.beat()
         for infos in _turns(changes.followers):

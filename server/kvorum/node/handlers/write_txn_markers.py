@@ -59,7 +59,7 @@ async def answer(
     places: list[tuple[int, TopicPartition]] = []
     writes: list[Awaitable[ErrorCode]] = []
     for wanted in body.markers:
-        marker = _marker(wanted)
+        marker = TransactionMarker.of(wanted)
         for where in _partitions(wanted):
             places.append((marker.producer_id, where))
             writes.append(_write(where, marker, broker))
@@ -67,16 +67,6 @@ async def answer(
     for (producer_id, where), code in zip(places, await asyncio.gather(*writes), strict=True):
         codes.setdefault(producer_id, {})[where] = code
     return _response(codes)
-
-
-def _marker(wanted: WriteTxnMarkersRequestWritableTxnMarker) -> TransactionMarker:
-    return TransactionMarker(
-        producer_id=wanted.producer_id,
-        producer_epoch=wanted.producer_epoch,
-        coordinator_epoch=wanted.coordinator_epoch,
-        is_commit=wanted.transaction_result,
-        transaction_version=wanted.transaction_version,
-    )
 
 
 def _partitions(wanted: WriteTxnMarkersRequestWritableTxnMarker) -> Iterator[TopicPartition]:

@@ -25,7 +25,7 @@ from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
 SENDFILE_BYTES_MIN: Final = 16 * 1024
 """Fewer records are read and sent together with what surrounds them: that is one call."""
 SENDFILE_BYTES_MAX: Final = 1024 * 1024
-"""How much is sent before other connections get their turn."""
+"""The most that is sent before other connections get their turn."""
 READ_BYTES: Final = 64 * 1024
 """How much of a file is in memory at once where it has to be read."""
 

@@ -50,7 +50,7 @@ FETCH_VERSIONS: Final = (4, 10, 11, 12, 18)
 """The versions that consumers speak; those before 11 know of no reads from followers."""
 LEADER_ONLY: Final = 1
 KEYS: Final = 12
-"""How many keys there are where logs are compacted, and as many within transactions."""
+"""The number of keys where logs are compacted; transactions have as many of their own."""
 TOMBSTONES: Final = 0.2
 _LOST_SEQUENCES: Final = frozenset(
     {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID}

@@ -41,7 +41,7 @@ WISH_IS_CANCELLED: Final = 0.5
 JOINING_IS_STRUCK: Final = 0.2
 NEW_LEADER_IS_STRUCK: Final = 0.2
 RESTARTS_AT_ONCE: Final = 0.3
-"""How often what watches over a process starts it again as soon as it has ended."""
+"""The share of ended processes that a supervisor starts again at once."""
 
 
 class Faults:
@@ -233,7 +233,7 @@ class Faults:
         self._count("wish")
 
     def on_election(self, leader: int) -> None:
-        """Strike a new leader now and then: it writes what nobody fetches, and is gone."""
+        """Strike a new leader now and then: it ends with records that no follower has fetched."""
         random = self._random
         if self.is_over or random.random() > NEW_LEADER_IS_STRUCK:
             return

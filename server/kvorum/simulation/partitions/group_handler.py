@@ -41,13 +41,6 @@ from kvorum.wire.messages.offset_fetch import (
 )
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
-from kvorum.wire.messages.write_txn_markers import (
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-    WriteTxnMarkersResponseWritableTxnMarkerPartitionResult,
-    WriteTxnMarkersResponseWritableTxnMarkerResult,
-    WriteTxnMarkersResponseWritableTxnMarkerTopicResult,
-)
 from kvorum.wire.primitives import Message
 
 _APIS: Final[Mapping[type[Message], BrokerApi[Any]]] = {
@@ -137,25 +130,13 @@ class GroupHandler:
             case _:
                 raise TypeError(f"nobody sends {type(request).__name__} to a broker")
 
-    def mark(self, request: WriteTxnMarkersRequest, reply: Reply) -> None:
-        """Write the one marker of a request, which ends a transaction with offsets."""
-        (wanted,) = request.markers
-        (topic,) = wanted.topics
-        (index,) = topic.partition_indexes
-        marker = TransactionMarker(
-            wanted.producer_id,
-            wanted.producer_epoch,
-            wanted.coordinator_epoch,
-            wanted.transaction_result,
-            wanted.transaction_version,
-        )
+    def mark(
+        self, index: int, marker: TransactionMarker, done: Callable[[ErrorCode], None]
+    ) -> None:
+        """Write the marker that ends a transaction with offsets."""
 
         def then(result: RequestError | None) -> None:
-            code = ErrorCode.NONE if result is None else result.code
-            partition = WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(index, code)
-            told = WriteTxnMarkersResponseWritableTxnMarkerTopicResult(topic.name, [partition])
-            one = WriteTxnMarkersResponseWritableTxnMarkerResult(wanted.producer_id, [told])
-            reply(WriteTxnMarkersResponse([one]))
+            done(ErrorCode.NONE if result is None else result.code)
 
         try:
             self._service.complete_transaction(index, marker, then)
@@ -228,7 +209,7 @@ class GroupHandler:
         self._in_own_event(partial(self._check, request, answer, asked_ms))
 
     def _in_own_event(self, check: Callable[[], None]) -> None:
-        """Check now; raise what is broken in an event of its own, where nobody handles it."""
+        """Check now; raise what is broken in an event of its own, where no handler swallows it."""
         try:
             check()
         except PropertyViolatedError as error:

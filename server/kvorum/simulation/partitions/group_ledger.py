@@ -1,4 +1,4 @@
-"""What is promised to the clients of a group, and what they were answered.
+"""The promises to the clients of a group, and the answers that they got.
 
 Offsets are numbers that grow with each commit. A commit without an answer may have happened, or may
 yet be replayed by the next coordinator; one that is acknowledged is read from then on, until a
@@ -30,7 +30,7 @@ _NOT_KNOWN: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INS
 _ROUNDING_MS: Final = 2
 """Clocks of the day have whole milliseconds."""
 _TURN_MS: Final = 150
-"""What a coordinator takes beside the times that are waited for."""
+"""The time that a coordinator takes beside the times that are waited for."""
 
 
 class OffsetLedger:
@@ -66,7 +66,7 @@ class OffsetLedger:
             self.acknowledged, self._acknowledged_ms = offset, since_ms
 
     def expire(self, oldest_ms: float) -> None:
-        """Note that what was committed until a time may be gone, if nobody has used the group."""
+        """Note that what was committed until a time may be gone, if the group had no member."""
         if self._acknowledged_ms <= oldest_ms:
             self.acknowledged = NOTHING
 
@@ -95,7 +95,7 @@ class GroupLedger:
 
     settings: GroupWorldSettings
     clients: dict[str, int] = field(default_factory=dict[str, int])
-    """How many clients have an instance id and go on."""
+    """The number of clients that have an instance id and go on."""
     _offsets: dict[int, OffsetLedger] = field(default_factory=dict[int, OffsetLedger])
     _owners: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
     _members: dict[str, _MemberBook] = field(default_factory=dict[str, _MemberBook])
@@ -118,7 +118,7 @@ class GroupLedger:
         offsets.on_read(offset, told)
 
     def open_partitions(self) -> frozenset[int]:
-        """Return the partitions with an offset of a transaction that nobody has ended."""
+        """Return the partitions with an offset of a transaction that is open."""
         return frozenset(one for one, offsets in self._offsets.items() if offsets.is_pending)
 
     # --- members ---
@@ -217,14 +217,14 @@ class GroupLedger:
         if book is not None:
             book.generation = generation
             if instance is not None and not self._is_replaced(instance, book):
-                # What it asked for is in the log.
+                # The log has the timeout that it asked for.
                 self._timeouts_ms[instance] = {book.rebalance_timeout_ms}
 
     def _is_replaced(self, instance: str | None, book: _MemberBook) -> bool:
         return self._replaced_ms.get(instance or "", NEVER) > book.joined_ms
 
     def on_heartbeat(self, member_id: str, generation: int, now_ms: float) -> None:
-        """Note that a member's session has begun anew."""
+        """Note that a member's session begins again."""
         book = self._members.get(member_id)
         if book is not None and book.generation == generation:
             book.seen_ms = now_ms

@@ -1,4 +1,4 @@
-"""Partitions that nobody writes to: a pause of a broker, even a long one, changes no ISR."""
+"""Partitions without writes: a pause of a broker, even a long one, changes no ISR of theirs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class IdlePartitions:
         broker.process.stall(PAUSE_MS)
 
     def on_change(self, index: int, before: PartitionRegistration) -> None:
-        """Check a change; one that a leader was not elected for takes nobody out of the ISR."""
+        """Check a change; one without an election takes no replica out of the ISR."""
         after = self._partitions[index]
         is_idle = len(self._ends.get(index, ())) == 1 and self._ends_of(index) == self._ends[index]
         if not is_idle or after.leader_epoch != before.leader_epoch:

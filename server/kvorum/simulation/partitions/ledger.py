@@ -189,7 +189,7 @@ class Ledger:
         )
 
     def _check_latest(self, known: _Known, replica: Replica) -> None:
-        """Check that compaction has left the latest record of each key, if it is no tombstone.
+        """Check that compaction has left the latest record of each key, unless it is a tombstone.
 
         A tombstone goes after a while, and a replica may then keep a value that it has not seen
         deleted.

@@ -25,13 +25,6 @@ from kvorum.wire.messages.produce import (
     ProduceResponsePartitionProduceResponse,
     ProduceResponseTopicProduceResponse,
 )
-from kvorum.wire.messages.write_txn_markers import (
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-    WriteTxnMarkersResponseWritableTxnMarkerPartitionResult,
-    WriteTxnMarkersResponseWritableTxnMarkerResult,
-    WriteTxnMarkersResponseWritableTxnMarkerTopicResult,
-)
 
 VERSION: Final = 12
 MARKER_TIMEOUT_MS: Final = 200
@@ -83,31 +76,10 @@ class ProduceHandler:
         is_waiting = request.acks == ALL_IN_SYNC
         self._append(data.index, append, request.timeout_ms if is_waiting else None, done)
 
-    def mark(self, request: WriteTxnMarkersRequest, reply: Reply) -> None:
-        """Append the one marker of a request."""
-        (wanted,) = request.markers
-        (topic,) = wanted.topics
-        (index,) = topic.partition_indexes
-        marker = TransactionMarker(
-            wanted.producer_id,
-            wanted.producer_epoch,
-            wanted.coordinator_epoch,
-            wanted.transaction_result,
-            wanted.transaction_version,
-        )
-
-        def done(code: ErrorCode) -> None:
-            result = WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(index, code)
-            topic_result = WriteTxnMarkersResponseWritableTxnMarkerTopicResult(topic.name, [result])
-            reply(
-                WriteTxnMarkersResponse(
-                    [
-                        WriteTxnMarkersResponseWritableTxnMarkerResult(
-                            wanted.producer_id, [topic_result]
-                        )
-                    ]
-                )
-            )
+    def mark(
+        self, index: int, marker: TransactionMarker, done: Callable[[ErrorCode], None]
+    ) -> None:
+        """Append the marker that ends a transaction."""
 
         def append(partition: Partition) -> LogAppendInfo:
             wall_ms = self._around.wall_ms()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from kvorum.broker.fetcher.out_of_range import EARLIEST
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
@@ -34,7 +35,13 @@ from kvorum.wire.messages.list_offsets import (
 )
 from kvorum.wire.messages.offset_fetch import OffsetFetchRequest
 from kvorum.wire.messages.produce import ProduceRequest
-from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest
+from kvorum.wire.messages.write_txn_markers import (
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+    WriteTxnMarkersResponseWritableTxnMarkerPartitionResult,
+    WriteTxnMarkersResponseWritableTxnMarkerResult,
+    WriteTxnMarkersResponseWritableTxnMarkerTopicResult,
+)
 from kvorum.wire.primitives import Message
 
 
@@ -62,8 +69,7 @@ class RequestHandler:
             case ProduceRequest():
                 self._writes.handle(request, reply)
             case WriteTxnMarkersRequest():
-                is_of_groups = request.markers[0].topics[0].name == GROUP_METADATA_TOPIC
-                (self._groups if is_of_groups else self._writes).mark(request, reply)
+                self._mark(request, reply)
             case ListOffsetsRequest():
                 reply(self._list_offsets(request))
             case OffsetFetchRequest():
@@ -72,6 +78,21 @@ class RequestHandler:
                 reply(self._delete_records(request))
             case _:
                 self._groups.handle(request, reply, version)
+
+    def _mark(self, request: WriteTxnMarkersRequest, reply: Reply) -> None:
+        """Write the one marker of a request to its one partition."""
+        (wanted,) = request.markers
+        (topic,) = wanted.topics
+        (index,) = topic.partition_indexes
+
+        def done(code: ErrorCode) -> None:
+            result = WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(index, code)
+            told = WriteTxnMarkersResponseWritableTxnMarkerTopicResult(topic.name, [result])
+            one = WriteTxnMarkersResponseWritableTxnMarkerResult(wanted.producer_id, [told])
+            reply(WriteTxnMarkersResponse([one]))
+
+        handler = self._groups if topic.name == GROUP_METADATA_TOPIC else self._writes
+        handler.mark(index, TransactionMarker.of(wanted), done)
 
     def _led(self, topic_id: bytes, index: int) -> Partition:
         """Return a partition that this broker leads; raises LeaderRefusesError."""
