@@ -33,6 +33,7 @@ from kvorum.node.broker.replica_alter_log_dirs_manager import ReplicaAlterLogDir
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.world import run_partitions_seed
 from kvorum.simulation.properties.catalogue import P6
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.segment import Segment
 from kvorum.storage.topic_log import unified_log
 from kvorum.storage.topic_log.unified_log import UnifiedLog
@@ -187,6 +188,14 @@ def _report_over_a_move(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicaAlterLogDirsManager, "has_reported", never)
 
 
+def _flush_closed_logs(patch: pytest.MonkeyPatch) -> None:
+    def flush(self: LocalLog) -> int:
+        with self._files_lock:
+            return self._flush_all()
+
+    patch.setattr(LocalLog, "flush", flush)
+
+
 def _sync_nothing(patch: pytest.MonkeyPatch) -> None:
     def counted_only(_: Segment) -> None:
         return None
@@ -223,6 +232,12 @@ MISTAKES = [
         60167,
         # The move waits for ever, and compaction for its end.
         frozenset({promises.COMPACTED.meaning}),
+    ),
+    Mistake(
+        "a flush of a log that has moved takes its directory offline",
+        _flush_closed_logs,
+        801061,
+        frozenset({promises.ALL_IN_SYNC_AGAIN.meaning}),
     ),
     Mistake("answers of another epoch are taken", _take_answers_of_another_epoch, 4, STANDSTILL),
 ]

@@ -220,8 +220,8 @@ class BrokerLogs:
         try:
             await self._flushes.in_thread(log.local_log.flush)
         except StorageError as error:
-            # A closed log is one whose topic was deleted meanwhile. Any other is unusable from here
-            # on, and refuses appends with this very error.
+            # A closed log is one whose topic was deleted, or whose replica moved, meanwhile. Any
+            # other is unusable from here on, and refuses appends with this very error.
             if not log.local_log.is_closed:
                 _log.error(LogEvent("A log was not flushed", error=str(error)))
         finally:

@@ -305,20 +305,24 @@ class LocalLog:
         """Make everything appended so far durable; return the offset below which that holds.
 
         May run in another thread while the owner appends and reads. Only what this returns, or
-        `recovery_point`, may count as stored.
+        `recovery_point`, may count as stored. A closed log is left as it is: its directory may have
+        another name by then.
         """
         self.poison.demand_sound()
         with self._files_lock:
-            target = self.log_end_offset
-            if target == self.recovery_point:
-                return target
-            with self.poison.on_failure(spares=TooManyOpenFilesError):
-                # Deleted segments were perhaps never synced: none may be left to be trusted.
-                self._store_changes()
-                self._segments.sync_from(self.recovery_point)
-                self._recovery_point_keeper.write(target, durably=False)
-            self.recovery_point = target
+            return self.recovery_point if self.is_closed else self._flush_all()
+
+    def _flush_all(self) -> int:
+        target = self.log_end_offset
+        if target == self.recovery_point:
             return target
+        with self.poison.on_failure(spares=TooManyOpenFilesError):
+            # Deleted segments were perhaps never synced: none may be left to be trusted.
+            self._store_changes()
+            self._segments.sync_from(self.recovery_point)
+            self._recovery_point_keeper.write(target, durably=False)
+        self.recovery_point = target
+        return target
 
     def assign_epoch(self, epoch: int) -> None:
         """Record that `epoch` begins at the end of the log, as a new leader does."""
@@ -500,8 +504,8 @@ class LocalLog:
             self._recovery_point_keeper.close()
 
     def _close_cleanly(self) -> None:
-        self.flush()
         with self._files_lock:
+            self._flush_all()
             self._segments.active.seal()
             self._segments.sync_at_close(self.recovery_point)
             self._recovery_point_keeper.write(self.log_end_offset, durably=True)

@@ -65,6 +65,16 @@ def test_a_flush_moves_the_recovery_point_and_has_it_kept() -> None:
     assert Keeper(files).kept[-1] == ("keep durably", "20")
 
 
+def test_a_flush_leaves_the_directory_of_a_closed_log_alone() -> None:
+    """Another directory may have its name, or none: its topic was deleted or its replica moved."""
+    files = FaultyFiles()
+    log = filled(files)
+    log.abandon()
+    files.calls.clear()
+    assert log.flush() == log.recovery_point == 0
+    assert files.calls == []
+
+
 def test_full_truncation_starts_anew_at_any_offset() -> None:
     files = FaultyFiles()
     log = filled(files)
