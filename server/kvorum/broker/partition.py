@@ -315,7 +315,13 @@ class Partition:
             self._changed()
 
     def replace_log(self, log: UnifiedLog) -> None:
-        """Use the log that was the future one; requests that wait read from it."""
+        """Use the log that was the future one; requests that wait read from it.
+
+        It is told of a leader epoch that has begun at the end of the log: it has no record of it.
+        """
+        epoch, known = self.log.local_log.latest_epoch, log.local_log.latest_epoch
+        if epoch is not None and (known is None or known < epoch):
+            log.local_log.assign_epoch(epoch)
         self.log, self.future_log = log, None
         self._changed()
 

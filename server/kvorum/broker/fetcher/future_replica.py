@@ -73,13 +73,6 @@ class FutureReplica:
         self.partition.update_future_replica(wall_ms=wall_ms)
         return len(records)
 
-    def take_over_epoch(self) -> None:
-        """Know the leader epoch that has begun at the end of the log, as the current log does."""
-        future = self.log.local_log
-        epoch, known = self.partition.log.local_log.latest_epoch, future.latest_epoch
-        if epoch is not None and (known is None or known < epoch):
-            future.assign_epoch(epoch)
-
     def _common_offset(self) -> int:
         """Return where the next copy begins: the end of the future log if it agrees so far.
 

@@ -163,7 +163,6 @@ class ReplicaAlterLogDirsManager:
             self._thread.copy(move)
         if not replica.is_caught_up:
             return False
-        replica.take_over_epoch()
         try:
             log = self._logs.replace_current_with_future_log(
                 partition.topic_partition, partition.topic_id, now_ms=self._runtime.wall_ms()

@@ -186,13 +186,9 @@ def test_an_epoch_without_a_record_is_taken_over() -> None:
     moving.lead(4)
     moving.copy()
     assert moving.future.local_log.latest_epoch == 0
-    moving.replica.take_over_epoch()
-    assert moving.future.local_log.epoch_starts == moving.current.local_log.epoch_starts
-    moving.lead(7)
-    moving.write(b"3")
-    moving.copy()
-    moving.replica.take_over_epoch()
-    assert moving.future.local_log.epoch_starts == moving.current.local_log.epoch_starts
+    before = moving.current.local_log.epoch_starts
+    moving.partition.replace_log(moving.future)
+    assert moving.partition.log.local_log.epoch_starts == before
 
 
 def test_open_transactions_are_known_to_the_copy() -> None:
