@@ -245,7 +245,7 @@ class BrokerSession:
         if not self.is_serving:
             reply(None)
             return
-        handler = RequestHandler(self.replicas, self._groups, self._around, self._process.guard)
+        handler = RequestHandler(self.replicas, self._groups, self._around, self._process)
         handler.handle(request, reply, version)
 
     # --- the controller ---------------------------------------------------------------------

@@ -26,6 +26,7 @@ from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.groups import code_of
 from kvorum.simulation.partitions.network import Reply
+from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.settings import OFFSETS_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.checks import PropertyViolatedError
@@ -76,19 +77,19 @@ _KNOWN_CODES: Final = frozenset(
 
 
 class GroupHandler:
-    """Answers of one process; `guard` makes a callback one of the process."""
+    """Answers of one process."""
 
     def __init__(
         self,
         service: GroupCoordinatorService,
         replicas: ReplicaManager,
         around: Surroundings,
-        guard: Callable[[Callable[[], None]], Callable[[], None]],
+        process: Process,
     ) -> None:
         self._service = service
         self._replicas = replicas
         self._around = around
-        self._guard = guard
+        self._process = process
 
     def handle(self, request: Message, reply: Reply, version: int) -> None:
         """Answer now, or when a commit is committed or the other members have come."""
@@ -190,19 +191,27 @@ class GroupHandler:
         """
         group, place = self._group(group_id), (self._replicas.broker_id, *what)
         mark, longest_ms = group.begin_wait(place), group.longest_wait_ms()
+        begun_ms = self._around.now_ms
         is_over = False
 
         def demand() -> None:
-            if not is_over and group.is_waited_for(place, mark):
-                told = f"{what} of group {group_id} at broker {place[0]}: {longest_ms} ms"
-                raise PropertyViolatedError(promises.ANSWERED_IN_TIME, told)
+            nonlocal begun_ms
+            if is_over or not group.is_waited_for(place, mark):
+                return
+            if self._process.stalled_until_ms > begun_ms:
+                # What was due meanwhile has come just now: the time begins again.
+                begun_ms = self._process.stalled_until_ms
+                self._around.events.at(begun_ms + longest_ms, self._process.guard(demand))
+                return
+            told = f"{what} of group {group_id} at broker {place[0]}: {longest_ms} ms"
+            raise PropertyViolatedError(promises.ANSWERED_IN_TIME, told)
 
         def answered(answer: Any) -> None:
             nonlocal is_over
             is_over = True
             then(answer)
 
-        self._around.events.after(longest_ms, self._guard(demand))
+        self._around.events.after(longest_ms, self._process.guard(demand))
         return answered
 
     def _note(self, request: Message, answer: Message, asked_ms: float) -> None:

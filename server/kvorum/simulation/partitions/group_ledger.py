@@ -194,7 +194,8 @@ class GroupLedger:
             raise PropertyViolatedError(promises.LEADER_KNOWS, told)
         # Static members keep their places while they sleep, and may be too many then, as in Kafka.
         dynamic = sum(one.group_instance_id is None for one in answer.members)
-        if dynamic > self.settings.size_max:
+        # A static leader that is back in its generation hears of those that have come since, too.
+        if dynamic > self.settings.size_max and not answer.skip_assignment:
             raise PropertyViolatedError(promises.SIZE_KEPT, told)
         known = self._members.get(answer.member_id)
         self._members[answer.member_id] = _MemberBook(

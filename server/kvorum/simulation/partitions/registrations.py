@@ -36,13 +36,17 @@ def is_unclean(before: PartitionRegistration, after: PartitionRegistration) -> b
     return is_isr_lost or (is_elected and after.leader not in may_lead)
 
 
-def waits_for_removed_replica(partition: PartitionRegistration) -> bool:
-    """Return whether nobody can be elected, because only a former replica is eligible.
+def waits_for_an_operator(partition: PartitionRegistration) -> bool:
+    """Return whether a partition stays as it is until somebody changes it, as it does in Kafka.
 
-    As in Kafka, whose PartitionChangeBuilder keeps a member of the ISR that a reassignment removes
-    in the ELR where too few are in sync, and elects no last known leader while the ELR has members.
-    Such a partition waits for an unclean election by an operator.
+    Either nobody can be elected, because only a former replica is eligible: PartitionChangeBuilder
+    keeps a member of the ISR that a reassignment removes in the ELR where too few are in sync, and
+    elects no last known leader while the ELR has members. That takes an unclean election. Or a
+    replica is both added and removed, because a second reassignment took back what the first was to
+    add, and nothing else was new: that never ends, but can be cancelled.
     """
     elr = set(partition.elr)
     is_leaderless = not partition.has_leader and not partition.isr
-    return is_leaderless and bool(elr) and not elr & set(partition.replicas)
+    is_added_and_removed = set(partition.adding_replicas) & set(partition.removing_replicas)
+    is_elr_gone = is_leaderless and bool(elr) and not elr & set(partition.replicas)
+    return is_elr_gone or bool(is_added_and_removed)

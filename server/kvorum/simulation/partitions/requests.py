@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kvorum.broker.fetcher.out_of_range import EARLIEST
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
@@ -14,6 +12,7 @@ from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.simulation.partitions.fetch_handler import FetchHandler
 from kvorum.simulation.partitions.group_handler import GroupHandler
 from kvorum.simulation.partitions.network import Reply
+from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.produce_handler import ProduceHandler
 from kvorum.simulation.partitions.settings import OFFSETS_ID, TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
@@ -46,20 +45,20 @@ from kvorum.wire.primitives import Message
 
 
 class RequestHandler:
-    """Answers of one process; `guard` makes a callback one of the process."""
+    """Answers of one process."""
 
     def __init__(
         self,
         replicas: ReplicaManager,
         groups: GroupCoordinatorService,
         around: Surroundings,
-        guard: Callable[[Callable[[], None]], Callable[[], None]],
+        process: Process,
     ) -> None:
         self._replicas = replicas
         self._around = around
-        self._fetches = FetchHandler(replicas, around, guard)
-        self._groups = GroupHandler(groups, replicas, around, guard)
-        self._writes = ProduceHandler(replicas, around, guard)
+        self._fetches = FetchHandler(replicas, around, process.guard)
+        self._groups = GroupHandler(groups, replicas, around, process)
+        self._writes = ProduceHandler(replicas, around, process.guard)
 
     def handle(self, request: Message, reply: Reply, version: int) -> None:
         """Answer one request, now or later."""

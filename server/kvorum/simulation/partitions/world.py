@@ -27,7 +27,7 @@ from kvorum.simulation.partitions.idle_partitions import IdlePartitions
 from kvorum.simulation.partitions.ledger import Ledger, Replica
 from kvorum.simulation.partitions.network import Network
 from kvorum.simulation.partitions.quorum import ControllerQuorum
-from kvorum.simulation.partitions.registrations import is_unclean, waits_for_removed_replica
+from kvorum.simulation.partitions.registrations import is_unclean, waits_for_an_operator
 from kvorum.simulation.partitions.settings import (
     END_MS,
     FAULTS_FROM_MS,
@@ -229,9 +229,9 @@ class PartitionsWorld:
     def _check_end(self) -> None:
         self.quorum.end()
         waiting = {
-            index for index, one in self._registrations.items() if waits_for_removed_replica(one)
+            index for index, one in self._registrations.items() if waits_for_an_operator(one)
         }
-        self.ledger.counts["waits for a removed replica"] += len(waiting)
+        self.ledger.counts["waits for an operator"] += len(waiting)
         for producer in self._producers:
             if not producer.is_idle and producer.index not in waiting:
                 raise PropertyViolatedError(promises.WRITES_END, producer.told())
