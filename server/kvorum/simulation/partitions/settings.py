@@ -111,6 +111,11 @@ class WorldSettings:
         """Return whether nothing new is written now."""
         return now_ms > QUIET_FROM_MS or int(now_ms / self.rests_after_ms) % 2 == 1
 
+    @property
+    def keeps_markers(self) -> bool:
+        """Whether a replica that was away gets every marker, however long compaction goes on."""
+        return not self.is_compacted or self.delete_retention_ms > END_MS
+
     def has_retention(self, place: int) -> bool:
         """Return whether records of a partition are deleted by their size or age."""
         limits = {self.retention_bytes, self.retention_ms}

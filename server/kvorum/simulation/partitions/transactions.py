@@ -48,10 +48,15 @@ class Aborted(NamedTuple):
 
 
 class TransactionLedger:
-    """The decision about each transaction of a partition: commit or abort."""
+    """The decision about each transaction of a partition: commit or abort.
 
-    def __init__(self) -> None:
+    Without `keeps_markers` a replica may have an aborted record for good: as in Kafka, a marker goes
+    ``delete.retention.ms`` after its records, and a replica that comes back later never gets it.
+    """
+
+    def __init__(self, *, keeps_markers: bool) -> None:
         self._is_commit: dict[tuple[int, int], bool] = {}
+        self._keeps_markers = keeps_markers
 
     def decide(self, producer_id: int, epoch: int, *, is_commit: bool) -> None:
         """Note how a transaction is to end, before its marker is sent."""
@@ -77,6 +82,8 @@ class TransactionLedger:
             elif batch.is_transactional:
                 is_read = batch.producer_id not in left_out
                 is_commit = self._is_commit.get((batch.producer_id, batch.producer_epoch))
+                if is_read and is_commit is False and not self._keeps_markers:
+                    continue
                 if is_read is not is_commit:
                     what = f"producer {batch.producer_id} at {batch.base_offset}"
                     text = f"{what}: committed {is_commit}, read {is_read}; {aborted}; {told}"

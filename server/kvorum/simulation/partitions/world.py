@@ -130,7 +130,10 @@ class PartitionsWorld:
                 Producer(around, index, acks=random.choice((0, LEADER_ONLY)), producer_id=-1),
             )
         ]
-        self._transactions = [TransactionLedger() for _ in range(settings.partitions)]
+        self._transactions = [
+            TransactionLedger(keeps_markers=settings.keeps_markers)
+            for _ in range(settings.partitions)
+        ]
         self._producers += [
             TransactionalProducer(around, index, ledger)
             for index, ledger in enumerate(self._transactions)
