@@ -317,7 +317,7 @@ class Partition:
     def replace_log(self, log: UnifiedLog) -> None:
         """Use the log that was the future one; requests that wait read from it.
 
-        It takes over a leader epoch that has begun at the end of the log, of which it has no record.
+        It takes over a leader epoch that has begun at the end of the log, and has no record yet.
         """
         epoch, known = self.log.local_log.latest_epoch, log.local_log.latest_epoch
         if epoch is not None and (known is None or known < epoch):

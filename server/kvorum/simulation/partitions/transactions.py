@@ -50,8 +50,8 @@ class Aborted(NamedTuple):
 class TransactionLedger:
     """The decision about each transaction of a partition: commit or abort.
 
-    Without `keeps_markers` a replica may have an aborted record for good: as in Kafka, a marker goes
-    ``delete.retention.ms`` after its records, and a replica that comes back later never gets it.
+    Without `keeps_markers` a replica may have an aborted record for good: as in Kafka, a marker
+    goes ``delete.retention.ms`` after its records, and a replica that comes back later misses it.
     """
 
     def __init__(self, *, keeps_markers: bool) -> None:
