@@ -155,7 +155,7 @@ def _log_of_leader(design: Design, bounds: Bounds, state: State, own: int) -> It
         after = _written(design, bounds, state, own, entry)
         yield ("writes", own), after._replace(spent=spent._replace(writes=spent.writes + 1))
     if spent.changes < bounds.changes and reconfiguration.may_change(design, node):
-        voters = voters_of(node.log, state.first_voters)
+        voters = reconfiguration.voters_to_change(design, node, first_voters=state.first_voters)
         replicas = [replica_of(index, one) for index, one in enumerate(state.nodes)]
         for changed in reconfiguration.changes(design, voters, replicas=replicas):
             if not wishes.is_admitted(design, bounds, state, own, changed):

@@ -62,6 +62,7 @@ class Design:
     truncates_below_watermark: bool = False
     changes_voters_before_own_commit: bool = False
     changes_voters_twice: bool = False
+    forgets_changes_out_of_time: bool = False
     changes_many_voters: bool = False
     counts_itself_outside_voters: bool = False
     keeps_voters_when_truncating: bool = False

@@ -29,7 +29,19 @@ def may_change(design: Design, node: Node) -> bool:
     uncommitted = node.log[max(node.watermark, node.start) :]
     if design.changes_voters_before_own_commit:
         uncommitted = tuple(entry for entry in uncommitted if entry.epoch == node.epoch)
-    return design.changes_voters_twice or not any(entry.voters for entry in uncommitted)
+    if design.changes_voters_twice or design.forgets_changes_out_of_time:
+        return True
+    return not any(entry.voters for entry in uncommitted)
+
+
+def voters_to_change(design: Design, node: Node, *, first_voters: int) -> int:
+    """Return the voters that a leader's next change begins from.
+
+    Kafka's begins from those before a change that ran out of time, until the leader has read that
+    change's record from its log (KAFKA-20740).
+    """
+    log = node.log[: node.watermark] if design.forgets_changes_out_of_time else node.log
+    return voters_of(log, first_voters)
 
 
 def changes(design: Design, voters: int, *, replicas: Iterable[int]) -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from tests.model.exploration import wish_topics
@@ -217,6 +218,11 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         "a second voter change does not wait for the first": Mistake(
             Design(changes_voters_twice=True),
             _CHANGES,
+            ("overlapping_majorities", "leader_completeness"),
+        ),
+        "a change that ran out of time is forgotten (KAFKA-20740)": Mistake(
+            Design(forgets_changes_out_of_time=True),
+            replace(_CHANGES, nodes=2, voters=2),
             ("overlapping_majorities", "leader_completeness"),
         ),
         "two voters change at once": Mistake(

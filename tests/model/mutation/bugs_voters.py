@@ -82,6 +82,149 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        id="KAFKA-20740",
+        cause=(
+            "a change that timed out was forgotten before its record was known to be in the log: "
+            "the next one began from the voters before it"
+        ),
+        breaks="P11",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="refuse_unless_settled",
+                old="not replica.are_voters_committed",
+                new="replica.high_watermark is None",
+            ),
+            Edit(
+                within="_begin",
+                room="raft.voter_changes.remove_voter_handler",
+                old="replica.voters.without(key.id)",
+                new="replica.history.voters_at(replica.high_watermark).without(key.id)",
+            ),
+            Edit(
+                within="continue_adding_voter",
+                old="replica.voters.with_voter(Voter(change.key, change.endpoints, *versions))",
+                new="""
+                    replica.history.voters_at(replica.high_watermark).with_voter(
+                        Voter(change.key, change.endpoints, *versions)
+                    )
+                """,
+            ),
+            Edit(
+                within="_voters_to_update",
+                old="replica.voters if replica.are_voters_committed else None",
+                new="replica.history.voters_at(replica.high_watermark)",
+            ),
+            Edit(
+                within="append_voters",
+                old="old = replica.voters",
+                new="old = replica.history.voters_at(replica.high_watermark)",
+            ),
+        ),
+    ),
+    Mutant(
+        id="KAFKA-20740 at an update",
+        cause="a voter's update did not wait for the commit of a change that had timed out",
+        breaks="P11",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="_voters_to_update",
+                old="replica.voters if replica.are_voters_committed else None",
+                new="replica.voters",
+            ),
+        ),
+    ),
+    Mutant(
+        id="KAFKA-20740 at an upgrade",
+        cause="the voters changed while the record that first held them was not committed",
+        breaks="P11",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="refuse_unless_settled",
+                old="not replica.are_voters_committed",
+                new="""(
+                    not replica.are_voters_committed
+                    and history.kraft_version_at(replica.high_watermark) > 0
+                )""",
+            ),
+        ),
+    ),
+    Mutant(
+        id="probe answered by another node",
+        cause="a late response to the probe of an update that had timed out added another voter",
+        breaks="P15",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="continue_adding_voter",
+                old="change.record_offset is not None or change.key.id != node_id",
+                new="change.record_offset is not None",
+            ),
+        ),
+    ),
+    Mutant(
+        id="update confirmed by another node",
+        cause="a late response to the probe of an update that had timed out confirmed another one",
+        breaks="P15",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="continue_updating_voter",
+                old="""
+                    if change.key.id != node_id:
+                        return None
+                """,
+                new="",
+            ),
+        ),
+    ),
+    Mutant(
+        id="probe answered too late",
+        cause="a late response was taken for that of the next request to the same node",
+        breaks="P15",
+        kind=Kind.SAFETY,
+        edits=(
+            Edit(
+                within="RequestManager.sent",
+                old="number = self._next_number",
+                new="number = destination.id",
+            ),
+        ),
+    ),
+    Mutant(
+        id="feature upgrade asks the voters alone",
+        cause="a controller that ceased to be a voter was not asked before a feature was upgraded",
+        breaks="P20",
+        kind=Kind.LIVENESS,
+        edits=(
+            Edit(
+                within="reason_not_supported",
+                old="""
+                    nodes += [
+                        (
+                            f"Controller {node_id}",
+                            controllers[node_id].supported_features.get(name, DISABLED),
+                        )
+                        for node_id in sorted(controllers)
+                        if node_id != settings.node_id
+                    ]
+                """,
+                new="""
+                    nodes += [
+                        (
+                            f"Controller {node_id}",
+                            controllers[node_id].supported_features.get(name, DISABLED),
+                        )
+                        for node_id in sorted(controllers)
+                        if node_id != settings.node_id and node_id in settings.quorum_voter_ids
+                    ]
+                """,
+            ),
+        ),
+    ),
+    Mutant(
         id="canonical/raft#250",
         cause="voters of a record that was cut off stayed in force",
         breaks="P12",

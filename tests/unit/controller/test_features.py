@@ -221,6 +221,19 @@ def test_other_controllers_have_a_say() -> None:
     assert update(controller, ("metadata.version", 29, UPGRADE)).error_code == 0
 
 
+def test_a_controller_has_a_say_until_it_is_unregistered_whether_it_is_a_voter_or_not() -> None:
+    """Removing a voter during an upgrade of a feature does not change what the upgrade needs."""
+    controller = started_cluster(brokers=0, version=MetadataVersion.V4_2_IV0)
+    assert controller.settings.quorum_voter_ids == (), "the voters are in the log"
+    removed = controller_registration(2, 28)
+    assert isinstance(removed, ControllerRegistrationRequest)
+    controller.ask(removed)
+    assert update(controller, ("metadata.version", 29, UPGRADE)).error_message == (
+        f"{PREFIX}Invalid update version 29 for feature metadata.version. "
+        "Controller 2 only supports versions 7-28"
+    )
+
+
 def test_controllers_cannot_register_at_old_levels() -> None:
     controller = started_cluster(brokers=0, version=MetadataVersion.V3_6_IV2)
     request = controller_registration(2, 30)

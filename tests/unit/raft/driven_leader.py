@@ -75,7 +75,7 @@ class DrivenLeader:
             history=self.history,
         )
         self.take(self.core.start(self.now, stored=None))
-        self._win()
+        self.win()
         if is_committed:
             self.commit()
 
@@ -89,7 +89,7 @@ class DrivenLeader:
             BOOTSTRAP_SNAPSHOT_ID, voters=voters, kraft_version=kraft_version
         )
 
-    def _win(self) -> None:
+    def win(self) -> None:
         """Have every other voter say yes, to the pre-vote and to the vote."""
         self.advance(2 * CONFIG.election_timeout_ms)
         for _ in range(2):
