@@ -152,7 +152,7 @@ MUTANTS = (
         kind=Kind.SAFETY,
         edits=(
             Edit(
-                within="LocalLog.flush",
+                within="LocalLog._flush_all",
                 old="""
                     with self.poison.on_failure(spares=TooManyOpenFilesError):
                         self._store_changes()
