@@ -71,6 +71,8 @@ class FaultRatios:
     """The operator adds a voter where it could also remove one."""
     answer_when_committed: float = 0.7
     """The operator asks for the answer to an addition once it is committed; else at once."""
+    change_is_held_up: float = 0.4
+    """A change of the voters is not committed in time, and the operator asks for another."""
     wish_is_cancelled: float = 0.4
     """The operator cancels a pending wish for other voters; else another one replaces it."""
     wish_by_configuration: float = 0.4

@@ -28,6 +28,7 @@ _CRASHING_OPERATIONS = (
 _SENDS_MAX = 12
 _JUMP_MS_MAX = 30_000
 _LOOK_FOR_UPGRADE_MS = 200.0
+_NEXT_CHANGE_MS_MAX = 500.0
 
 
 class Injector:
@@ -39,7 +40,7 @@ class Injector:
         self._ratios = ratios
         self._operator = Operator(quorum, ratios=ratios)
         self._wishes = Wishes(quorum, ratios=ratios)
-        network = NetworkFaults(quorum, ratios=ratios)
+        self._network = network = NetworkFaults(quorum, ratios=ratios)
         self._strikes: Mapping[FaultKind, Callable[[Fault, Random], None]] = {
             FaultKind.LOST_MESSAGES: network.lose,
             FaultKind.DOUBLED_MESSAGES: network.double,
@@ -59,7 +60,7 @@ class Injector:
             FaultKind.WIPE: self._replace_disk,
             FaultKind.WIPE_AFTER_UPGRADE: self._replace_disk_after_upgrade,
             FaultKind.UPGRADE: self._operator.upgrade,
-            FaultKind.CHANGED_VOTERS: self._operator.change_voters,
+            FaultKind.CHANGED_VOTERS: self._change_voters,
             FaultKind.CHANGED_WISH: self._wishes.change,
             FaultKind.CRASH_AT_STEP: self._set_step_crash,
         }
@@ -210,6 +211,27 @@ class Injector:
             node.start()
 
         self._around.events.after(10_000 + fault.duration_ms, repair)
+
+    def _change_voters(self, fault: Fault, random: Random) -> None:
+        """Change the voters; now and then, the leader's record of that is not committed in time.
+
+        The other voters are cut off, so that they neither fetch the record nor elect another
+        leader. Right after the time is over, the operator asks for another change, which the leader
+        must refuse (KAFKA-20740).
+        """
+        leader = self._quorum.leader()
+        is_asked = self._operator.change_voters(fault, random)
+        if leader is None or not is_asked or random.random() >= self._ratios.change_is_held_up:
+            return
+        others = [one for one in leader.voters.ids if one != leader.node_id]
+        timeout_ms = self._around.options.raft.request_timeout_ms
+        next_ms = timeout_ms + random.random() * _NEXT_CHANGE_MS_MAX
+        self._network.isolate(others, next_ms + timeout_ms)
+
+        def ask_again() -> None:
+            self._operator.change_voters(fault, random)
+
+        self._around.events.after(next_ms, ask_again)
 
     def _replace_disk(self, fault: Fault, random: Random) -> None:
         """Replace a node's disk; an observer may come back under its former directory id."""

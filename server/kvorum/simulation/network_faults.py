@@ -103,6 +103,18 @@ class NetworkFaults:
             routes += _across([victim], others)
         self._cut(routes, fault.duration_ms)
 
+    def isolate(self, victims: Sequence[int], duration_ms: float) -> None:
+        """Cut some nodes off from everybody for a while, each other included."""
+        self._around.count(FaultKind.CUT_PATHS)
+        ids = self._ids()
+        routes = [
+            (one, other)
+            for one in ids
+            for other in ids
+            if one != other and not {one, other}.isdisjoint(victims)
+        ]
+        self._cut(routes, duration_ms)
+
     def _swizzle(self, random: Random, ids: Sequence[int], duration_ms: int) -> None:
         """Cut nodes off one after the other, and reconnect them in another order."""
         for victim in ids:

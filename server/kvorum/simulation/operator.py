@@ -71,27 +71,31 @@ class Operator:
             around.count(FaultKind.UPGRADE)
             around.trace.say(f"{leader.node_id} goes to kraft.version 1")
 
-    def change_voters(self, fault: Fault, random: Random) -> None:
-        """Ask the leader to resign, or add or remove a voter where that is safe."""
+    def change_voters(self, fault: Fault, random: Random) -> bool:
+        """Ask the leader to resign, or add or remove a voter where that is safe.
+
+        Returns whether a change of the voters was asked for.
+        """
         around = self._around
         quorum = self._quorum
         leader = quorum.leader()
-        if leader is None or leader.process is None:
-            return
+        if leader is None or leader.process is None or not quorum.is_safety_phase:
+            return False
         if random.random() < self._ratios.resignation:
             self._resign(leader)
-            return
+            return False
         if leader.process.client.kraft_version < 1:
-            return
+            return False
         wanted = self._choose(leader.voters, random)
         if wanted is None:
-            return
+            return False
         around.count(FaultKind.CHANGED_VOTERS)
         target, verb = wanted
         asked = list(quorum.nodes.values())[fault.first % len(quorum.nodes)]
         verb(
             leader if random.random() < self._ratios.operator_asks_leader else asked, target, random
         )
+        return True
 
     def _resign(self, leader: SimulatedNode) -> None:
         process = leader.process

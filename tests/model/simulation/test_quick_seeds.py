@@ -10,6 +10,10 @@ from collections import Counter
 
 import pytest
 
+from kvorum.raft.messages import Error
+from kvorum.raft.replica import Replica
+from kvorum.raft.voter_changes import add_voter_handler, remove_voter_handler
+from kvorum.raft.voter_changes.checks import Refusal, refuse_unless_settled
 from kvorum.simulation.fault_kinds import FaultKind
 from kvorum.simulation.properties.catalogue import ALL
 from kvorum.simulation.run import run_seed
@@ -19,6 +23,8 @@ FRESH_SEEDS = 15
 DURATION_MS = 120_000
 WITH_WISHES = 101
 """A world in which voters are removed because of a wish: its removals are what P32 is about."""
+OUT_OF_TIME = (31, 70, 9)
+"""Worlds in which a leader is asked for another change right after one has run out of time."""
 
 
 @pytest.mark.slow
@@ -63,3 +69,20 @@ def test_a_few_worlds_are_enough_to_look_at_every_property() -> None:
         faults.update(kind for kind, count in result.faults.items() if count)
     assert [one.id for one in ALL if not checks[one.id]] == []
     assert len(faults) >= 16
+
+
+def test_worlds_show_a_leader_that_forgets_a_change_out_of_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The worlds known for it come first; if the worlds have changed, another one shows it."""
+
+    def forget(replica: Replica, what: str) -> Refusal | None:
+        refusal = refuse_unless_settled(replica, what)
+        is_for_time = refusal is not None and refusal.error is Error.REQUEST_TIMED_OUT
+        return None if is_for_time else refusal
+
+    for handler in (add_voter_handler, remove_voter_handler):
+        monkeypatch.setattr(handler, "refuse_unless_settled", forget)
+    seeds = (*OUT_OF_TIME, *range(1, 120))
+    broken = (run_seed(seed, duration_ms=DURATION_MS).broken for seed in seeds)
+    assert next(filter(None, broken), None) in {"P5", "P11", "P14", "P33"}
