@@ -163,6 +163,19 @@ def test_the_next_change_begins_from_the_voters_before_once_the_record_is_cut_of
     assert before.overlaps_safely(leader.appended[-1].voters)
 
 
+@pytest.mark.parametrize("second", SECOND, ids=lambda change: change.kind)
+def test_an_addition_that_was_answered_before_its_commit_holds_back_the_next_change(
+    second: Change,
+) -> None:
+    leader = DrivenLeader()
+    token = leader.add(4, acks_when_committed=False)
+    leader.answer_probe(CAN_ALL)
+    assert outcome(leader, token).error is Error.NONE
+    is_refused(leader, second, CHANGING)
+    leader.advance(CONFIG.request_timeout_ms)
+    is_refused(leader, second, uncommitted(leader))
+
+
 def follow_another(leader: DrivenLeader, *, cut_at: int) -> None:
     """Have another voter lead, whose log lacks everything from an offset on."""
     epoch = leader.epoch
