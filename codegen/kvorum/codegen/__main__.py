@@ -1,4 +1,4 @@
-"""`python -m kvorum.codegen sync|generate`."""
+"""`python -m kvorum.codegen sync|generate|release-diff`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kvorum.codegen.errors import CodegenError
 from kvorum.codegen.generate import differences, generated_files, write
+from kvorum.codegen.release_diff import release_diff
 from kvorum.codegen.sync import sync
 
 
@@ -20,6 +21,9 @@ def main() -> int:
             count = sync(arguments.jar, arguments.schemas)
             sys.stdout.write(f"{count} schemas in {arguments.schemas}\n")
             return 0
+        if arguments.command == "release-diff":
+            sys.stdout.write(release_diff(arguments.old, arguments.new))
+            return 0
         return generate(arguments.schemas, arguments.out, is_check=arguments.check)
     except (CodegenError, OSError, zipfile.BadZipFile) as error:
         sys.stderr.write(f"{error}\n")
@@ -27,7 +31,7 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of both commands."""
+    """Return the parser of all commands."""
     whole = argparse.ArgumentParser(prog="python -m kvorum.codegen", description=__doc__)
     commands = whole.add_subparsers(dest="command", required=True)
     syncing = commands.add_parser("sync", help="take schemas and error codes from Kafka's jars")
@@ -37,6 +41,9 @@ def parser() -> argparse.ArgumentParser:
     generating.add_argument("--out", type=Path, default=Path("wire/kvorum/wire"))
     for command in (syncing, generating):
         command.add_argument("--schemas", type=Path, default=Path("json-schemas"))
+    comparing = commands.add_parser("release-diff", help="print what differs in two releases' jars")
+    for name in ("old", "new"):
+        comparing.add_argument(name, type=Path, help="a folder of jars, named after its release")
     return whole
 
 

@@ -1,8 +1,8 @@
 """The part of Java's class file format that contains the constants of an enum.
 
-Kafka's error codes are no schema but an enum in its jar. The static initialiser of an enum pushes
-the arguments of each constant's constructor in order, so reading its instructions gives the facts
-without running Java. Format: chapter 4 of the Java Virtual Machine Specification.
+Kafka's error codes and feature levels are no schemas but enums in its jars. The static initialiser
+of an enum pushes the arguments of each constant's constructor in order, so reading its instructions
+gives the facts without running Java. Format: chapter 4 of the Java Virtual Machine Specification.
 """
 
 from __future__ import annotations
@@ -14,20 +14,33 @@ from typing import TypeAlias
 
 from kvorum.codegen.errors import CodegenError
 
-Constant: TypeAlias = str | int | None
 _MAGIC = 0xCAFEBABE
 _WIDTHS = {3: 4, 4: 4, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4, 18: 4}
 _UTF8, _INTEGER, _LONG, _DOUBLE, _STRING, _FIELD = 1, 3, 5, 6, 8, 9
 _ACONST_NULL, _ICONST_M1, _ICONST_5, _BIPUSH, _SIPUSH = 0x01, 0x02, 0x08, 0x10, 0x11
-_LDC, _LDC_W, _NEW, _PUTSTATIC = 0x12, 0x13, 0xBB, 0xB3
+_LDC, _LDC_W, _NEW, _GETSTATIC, _PUTSTATIC = 0x12, 0x13, 0xBB, 0xB2, 0xB3
 _OPERAND_BYTES = {
-    0x59: 0, 0xBA: 4, 0xB7: 2, 0xB8: 2, 0xB2: 2, 0xB6: 2, 0xB9: 4, 0xBD: 2, 0xBC: 1, 0x57: 0,
+    0x59: 0, 0xBA: 4, 0xB7: 2, 0xB8: 2, 0xB6: 2, 0xB9: 4, 0xBD: 2, 0xBC: 1, 0x57: 0, 0x53: 0,
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
+class StaticField:
+    """A static field of a class, such as another enum's constant; `owner` has slashes."""
+
+    owner: str
+    name: str
+
+
+Constant: TypeAlias = str | int | StaticField | None
+
+
+@dataclass(frozen=True, slots=True)
 class EnumConstant:
-    """A constant of an enum: its field's name, and the literal arguments of its constructor."""
+    """A constant of an enum: its field's name, and what its constructor is given.
+
+    The arguments are literals and static fields; what the initialiser computes is left out.
+    """
 
     name: str
     arguments: tuple[Constant, ...]
@@ -55,11 +68,23 @@ class ClassFile:
             elif opcode == _PUTSTATIC:
                 if len(arguments) < 3 or not isinstance(arguments[0], str):
                     break
-                name = self._field_name(operand)
+                name = self._field(operand).name
                 found.append(EnumConstant(name, tuple(arguments[2:])))
                 arguments = []
             else:
                 arguments += self._pushed(opcode, operand)
+        return found
+
+    def aliases(self) -> dict[str, str]:
+        """Return the static fields that are second names of the class's own constants."""
+        found: dict[str, str] = {}
+        last: Constant = None
+        for opcode, operand in self._instructions(self._static_initialiser()):
+            if opcode == _PUTSTATIC and isinstance(last, StaticField):
+                field = self._field(operand)
+                if field.owner == last.owner:
+                    found[field.name] = last.name
+            last = self._field(operand) if opcode == _GETSTATIC else None
         return found
 
     def _pushed(self, opcode: int, operand: int) -> list[Constant]:
@@ -71,6 +96,8 @@ class ClassFile:
             return [operand]
         if opcode in (_LDC, _LDC_W):
             return [self._constant(operand)]
+        if opcode == _GETSTATIC:
+            return [self._field(operand)]
         return []
 
     def _instructions(self, code: bytes) -> Iterator[tuple[int, int]]:
@@ -79,7 +106,7 @@ class ClassFile:
             opcode = code[pos]
             if opcode in (_BIPUSH, _LDC):
                 form, width = ">b" if opcode == _BIPUSH else ">B", 1
-            elif opcode in (_SIPUSH, _LDC_W, _NEW, _PUTSTATIC):
+            elif opcode in (_SIPUSH, _LDC_W, _NEW, _GETSTATIC, _PUTSTATIC):
                 form, width = ">h" if opcode == _SIPUSH else ">H", 2
             elif _ACONST_NULL <= opcode <= _ICONST_5:
                 form, width = "", 0
@@ -118,10 +145,14 @@ class ClassFile:
             return int(struct.unpack_from(">i", self._data, start)[0])
         raise CodegenError(f"constant {index} of kind {tag} was not expected")
 
-    def _field_name(self, index: int) -> str:
+    def _field(self, index: int) -> StaticField:
         _, start = self._pool[index]
-        name_and_type = struct.unpack_from(">H", self._data, start + 2)[0]
-        return self._utf8(struct.unpack_from(">H", self._data, self._pool[name_and_type][1])[0])
+        owner, name_and_type = struct.unpack_from(">HH", self._data, start)
+        return StaticField(self._named(owner), self._named(name_and_type))
+
+    def _named(self, index: int) -> str:
+        """Return the name with which a class, or a field's name and type, begins."""
+        return self._utf8(struct.unpack_from(">H", self._data, self._pool[index][1])[0])
 
     def _static_initialiser(self) -> bytes:
         pos = self._pos + 6

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from kvorum.codegen.class_file import ClassFile
+from kvorum.codegen.class_file import ClassFile, StaticField
 from kvorum.codegen.emit_catalog import ErrorCodeFact
 from kvorum.codegen.errors import CodegenError
 from kvorum.codegen.parse import Json, JsonObject, as_list, as_object, parse_message
@@ -20,6 +21,7 @@ from kvorum.codegen.parse import Json, JsonObject, as_list, as_object, parse_mes
 ERROR_CODES_FILE = "ErrorCodes.json"
 _ERRORS_CLASS = "org/apache/kafka/common/protocol/Errors.class"
 _SCHEMA_FILE = re.compile(r"(?:common/)?(?:message|metadata)/(\w+)\.json\Z")
+_RELEASE = re.compile(r"-\d[\w.-]*\Z")
 _METADATA_LOG = "common/metadata/"
 _MESSAGE_KEYS = (
     "name", "apiKey", "type", "log", "listeners", "validVersions", "deprecatedVersions",
@@ -32,9 +34,28 @@ _FIELD_KEYS = (
 _STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
+class Protocol(NamedTuple):
+    """The messages and error codes of a release.
+
+    `modules` names the jar that each message comes from, without the release: `kafka-clients`.
+    """
+
+    schemas: Mapping[str, JsonObject]
+    modules: Mapping[str, str]
+    codes: Sequence[ErrorCodeFact]
+
+
 def sync(jars: Iterable[Path], folder: Path) -> int:
     """Write one file per message into `folder`, replacing its content; return their number."""
+    found = read_protocol(jars)
+    _write(folder, found.schemas, found.codes)
+    return len(found.schemas)
+
+
+def read_protocol(jars: Iterable[Path]) -> Protocol:
+    """Return what the jars of one release hold; raises `CodegenError`."""
     schemas: dict[str, JsonObject] = {}
+    modules: dict[str, str] = {}
     codes: list[ErrorCodeFact] = []
     for jar in jars:
         with zipfile.ZipFile(jar) as archive:
@@ -42,12 +63,12 @@ def sync(jars: Iterable[Path], folder: Path) -> int:
                 if name in schemas and schemas[name] != schema:
                     raise CodegenError(f"{jar.name}: a second, different {name}")
                 schemas[name] = schema
+                modules[name] = _RELEASE.sub("", jar.stem)
             if _ERRORS_CLASS in archive.namelist():
                 codes = error_codes(archive.read(_ERRORS_CLASS))
     if not schemas or not codes:
         raise CodegenError("the jars hold no message schemas, or no error codes")
-    _write(folder, schemas, codes)
-    return len(schemas)
+    return Protocol(schemas, modules, codes)
 
 
 def _schemas(archive: zipfile.ZipFile) -> list[tuple[str, JsonObject]]:
@@ -102,7 +123,7 @@ def error_codes(class_file: bytes) -> list[ErrorCodeFact]:
     for constant in ClassFile(class_file).enum_constants():
         code, *rest = constant.arguments
         message = rest[0] if rest else None
-        if not isinstance(code, int) or isinstance(message, int):
+        if not isinstance(code, int) or isinstance(message, int | StaticField):
             raise CodegenError(f"error code {constant.name} is not what was expected")
         facts.append(ErrorCodeFact(constant.name, code, message))
     return facts

@@ -1,6 +1,6 @@
 // Prints every configuration definition that Kafka's own classes declare, as one JSON object.
 // Run with Kafka's jars on the class path: java -cp 'libs/*' ConfigDefinitions.java
-// Facts only (name, type, default, limits, update mode, synonyms); documentation is left behind.
+// Facts only (name, type, default, limits, importance, update mode, synonyms); documentation is left behind.
 
 import java.lang.reflect.Field;
 import java.util.ArrayList;
@@ -43,6 +43,7 @@ public class ConfigDefinitions {
                 pair("required", Boolean.toString(!key.hasDefault())),
                 pair("default", quote(text)),
                 pair("validator", validator(key.validator)),
+                pair("importance", quote(key.importance.name())),
                 pair("internal", Boolean.toString(key.internalConfig)),
                 pair("mode", quote(modes.getOrDefault(key.name, "read-only")))) + "}");
         }

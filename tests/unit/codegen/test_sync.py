@@ -1,22 +1,20 @@
 """Facts are taken out of jars, prose and comments are left behind."""
 
 import json
-import struct
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.waiting import PATIENCE_S
+from tests.unit.codegen.made_up_jars import ERRORS, errors_class, make_jar
 
 from kvorum.codegen.class_file import ClassFile
 from kvorum.codegen.errors import CodegenError
 from kvorum.codegen.parse import read_schemas
 from kvorum.codegen.sync import error_codes, message_facts, read_error_codes, sync, without_comments
 
-ERRORS = "org/apache/kafka/common/protocol/Errors.class"
 SOURCE = """// A licence at the head of the file.
 {
   "apiKey": 3, "type": "metadata", "name": "Probe", // what it is
@@ -29,66 +27,6 @@ SOURCE = """// A licence at the head of the file.
   ]
 }
 """
-
-
-class Assembler:
-    """Builds the class file of an enum: just enough of it to hold constants."""
-
-    def __init__(self) -> None:
-        self._pool: list[bytes] = []
-
-    def _add(self, entry: bytes) -> int:
-        self._pool.append(entry)
-        return len(self._pool)
-
-    def utf8(self, text: str) -> int:
-        data = text.encode()
-        return self._add(struct.pack(">BH", 1, len(data)) + data)
-
-    def string(self, text: str) -> int:
-        return self._add(struct.pack(">BH", 8, self.utf8(text)))
-
-    def field(self, name: str) -> int:
-        described = self._add(struct.pack(">BHH", 12, self.utf8(name), self.utf8("LE;")))
-        return self._add(struct.pack(">BHH", 9, self._add(struct.pack(">BH", 7, 1)), described))
-
-    def constant(self, name: str, ordinal: int, code: int, message: str | None) -> bytes:
-        """Return the instructions that make one constant and store it."""
-        said = b"\x01" if message is None else b"\x13" + struct.pack(">H", self.string(message))
-        return b"".join(
-            (
-                b"\xbb" + struct.pack(">H", 1) + b"\x59",
-                b"\x13" + struct.pack(">H", self.string(name)),
-                b"\x11" + struct.pack(">h", ordinal),
-                b"\x11" + struct.pack(">h", code),
-                said,
-                b"\xb7" + struct.pack(">H", 1),
-                b"\xb3" + struct.pack(">H", self.field(name)),
-            )
-        )
-
-    def class_file(self, code: bytes) -> bytes:
-        name, kind = self.utf8("<clinit>"), self.utf8("()V")
-        attribute = self.utf8("Code")
-        body = struct.pack(">HHI", 8, 0, len(code)) + code + bytes(4)
-        method = struct.pack(">HHHH", 8, name, kind, 1) + struct.pack(">HI", attribute, len(body))
-        head = struct.pack(">IIH", 0xCAFEBABE, 61, len(self._pool) + 1) + b"".join(self._pool)
-        return head + bytes(6) + bytes(2) + bytes(2) + struct.pack(">H", 1) + method + body
-
-
-def errors_class() -> bytes:
-    assembler = Assembler()
-    assembler.utf8("Errors")
-    code = assembler.constant("UNKNOWN_SERVER_ERROR", 0, -1, "It went wrong.")
-    code += assembler.constant("NONE", 1, 0, None)
-    return assembler.class_file(code + b"\xb1")
-
-
-def make_jar(file: Path, **entries: str | bytes) -> Path:
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in entries.items():
-            archive.writestr(name, content)
-    return file
 
 
 def jar_with(tmp_path: Path, *entries: tuple[str, str | bytes]) -> Path:

@@ -1,0 +1,64 @@
+"""What is known to differ between Kafka 4.3.1 and 4.4.0 is found in their jars."""
+
+import subprocess
+
+from tests.support.fixtures import JarsOf
+from tests.support.kafka.java import JAVA_SOURCES, Java
+
+from kvorum.codegen.config_facts import definitions_in
+from kvorum.codegen.release_diff import definition_differences, differences_of, read_release
+
+OLD, NEW = "4.3.1", "4.4.0"
+
+
+def test_messages_errors_and_features_of_two_releases(kafka_jars: JarsOf) -> None:
+    tables = differences_of(read_release(kafka_jars(OLD)), read_release(kafka_jars(NEW)))
+    versions = {row[0]: row[2:] for row in tables["APIs"] if row[1] == "validVersions"}
+    assert {name: found for name, found in versions.items() if "Request" in name} == {
+        "ApiVersionsRequest (18)": ("0-4", "0-5"),
+        "TxnOffsetCommitRequest (28)": ("0-5", "0-6"),
+        "DeleteGroupsRequest (42)": ("0-2", "0-3"),
+        "StreamsGroupHeartbeatRequest (88)": ("0", "0-1"),
+        "StreamsGroupDescribeRequest (89)": ("0", "0-1"),
+    }
+    assert [row[0] for rows in tables.values() for row in rows if row[1] == "new"] == [
+        "StreamsGroupTopologyDescriptionUpdateRequest (93)",
+        "StreamsGroupTopologyDescriptionUpdateResponse (93)",
+        "UnregisterControllerRequest (94)",
+        "UnregisterControllerResponse (94)",
+        "AbortedTxn",
+        "UnregisterControllerRecord (29)",
+        "134",
+        "135",
+        "136",
+    ]
+    assert [row[0] for rows in tables.values() for row in rows if row[1] == "gone"] == []
+    assert [tuple(row) for row in tables["Features"]] == [
+        ("metadata.version", "production level", "30", "33"),
+        ("metadata.version", "level 31", "4.4-IV0, unstable", "4.4-IV0, production"),
+        ("metadata.version", "level 32", "-", "4.4-IV1, new records, production"),
+        ("metadata.version", "level 33", "-", "4.4-IV2, new records, production"),
+        ("metadata.version", "level 34", "-", "4.5-IV0, unstable"),
+        ("share.version", "production level", "1", "2"),
+        ("share.version", "level 2", "-", "4.4-IV0, production"),
+    ]
+
+
+def test_topic_keys_of_two_releases(java: Java, kafka_jars: JarsOf) -> None:
+    definitions = [
+        definitions_in(printed_by(Java(java.executable, kafka_jars(release))))
+        for release in (OLD, NEW)
+    ]
+    tables = definition_differences(*definitions)
+    assert [tuple(row[:2]) for row in tables["Configuration keys: topic"]] == [
+        ("errors.deadletterqueue.group.enable", "new"),
+        ("max.decompressed.message.bytes", "new"),
+        ("remote.copy.lag.bytes", "new"),
+        ("remote.copy.lag.ms", "new"),
+    ]
+
+
+def printed_by(java: Java) -> str:
+    program = JAVA_SOURCES / "ConfigDefinitions.java"
+    command = java.command(program.stem, classes=java.compile(program))
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
