@@ -6,10 +6,12 @@ import struct
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from random import Random
 from typing import Final, NamedTuple
 
 import pytest
+from tests.support.fixtures import JarsOf
 from tests.support.kafka.java import JAVA_SOURCES, Java
 from tests.support.packed_variants import packed_variants
 
@@ -43,6 +45,8 @@ ORACLE: Final = JAVA_SOURCES / "LogValidatorOracle.java"
 NOW_MS: Final = 1_700_000_000_000
 HOUR_MS: Final = 3_600_000
 BATCHES: Final = 6_000
+RELEASE_WITH_LIMIT: Final = "4.4.0"
+"""The release that max.decompressed.message.bytes came with."""
 TIMES: Final = (NOW_MS, NOW_MS - 5, NOW_MS - HOUR_MS, NOW_MS + HOUR_MS, NOW_MS + 7 * HOUR_MS, -1, 0)
 CRC_FIELD_START: Final = 17
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -90,6 +94,7 @@ class Question(NamedTuple):
             self.target.first_offset,
             self.target.leader_epoch,
             self.origin.name,
+            rules.record_bytes_max,
             self.data.hex(),
         )
         return " ".join(map(str, parts))
@@ -266,6 +271,12 @@ def agree(found: Verdict, theirs: Verdict, question: Question) -> bool:
     return found == theirs or (question.is_damaged_inside and found.kind == "error")
 
 
+def limited(question: Question, random: Random) -> Question:
+    """Return the question for a topic that takes records of a few bytes or a few hundred."""
+    limit = random.choice((5, 15, 25, 100, 305, 320))
+    return question._replace(rules=question.rules._replace(record_bytes_max=limit))
+
+
 def judged(java: Java, questions: Sequence[Question]) -> list[Verdict]:
     """Return Kafka's verdicts."""
     done = subprocess.run(
@@ -314,7 +325,32 @@ def test_no_form_of_packed_records_is_stored_that_kafka_cannot_read(
 
 @pytest.mark.slow
 def test_each_batch_is_appended_or_refused_as_by_kafka(java: Java) -> None:
-    asked = list(questions())
+    verdicts = compared(java, list(questions()))
+    kinds = Counter((one.kind, one.facts[0] if one.kind == "error" else "") for one in verdicts)
+    codes = (ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP, ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert min(kinds["ok", ""], *(kinds["error", int(code)] for code in codes)) > BATCHES // 100
+
+
+@pytest.mark.slow
+def test_a_packed_record_is_held_to_the_topics_limit_as_by_kafka(
+    java: Java, kafka_jars: JarsOf
+) -> None:
+    random = Random(440)
+    free = list(islice(questions(), BATCHES // 3))
+    verdicts = compared(
+        Java(java.executable, kafka_jars(RELEASE_WITH_LIMIT)),
+        [limited(question, random) for question in free],
+    )
+    kinds = Counter(
+        verdict.kind
+        for question, verdict in zip(free, verdicts, strict=True)
+        if batch_of(question.data).is_packed and ours(question).kind == "ok"
+    )
+    assert min(kinds["ok"], kinds["error"]) > len(free) // 20, kinds
+
+
+def compared(java: Java, asked: Sequence[Question]) -> list[Verdict]:
+    """Return Kafka's verdicts, which ours agree with."""
     verdicts = judged(java, asked)
     differing = [
         (question.line, theirs, found)
@@ -322,6 +358,4 @@ def test_each_batch_is_appended_or_refused_as_by_kafka(java: Java) -> None:
         if not agree(found := ours(question), theirs, question)
     ]
     assert not differing, (len(differing), differing[:3])
-    kinds = Counter((one.kind, one.facts[0] if one.kind == "error" else "") for one in verdicts)
-    codes = (ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP, ErrorCode.UNKNOWN_SERVER_ERROR)
-    assert min(kinds["ok", ""], *(kinds["error", int(code)] for code in codes)) > BATCHES // 100
+    return verdicts

@@ -6,6 +6,7 @@
       DecodeError               bytes that are no such message
         CorruptBatchError       a record batch that is damaged
           BatchTooLargeError    a record batch that would unpack to more than is allowed
+          InvalidRecordError    a packed record that is larger than is allowed
       EncodeError               a message that cannot be written
         UnsupportedVersionError   not in this version
 """
@@ -49,6 +50,12 @@ class BatchTooLargeError(CorruptBatchError):
     """A record batch that would unpack to more than the reader allows."""
 
     error_code = ErrorCode.MESSAGE_TOO_LARGE
+
+
+class InvalidRecordError(CorruptBatchError):
+    """A packed record that is larger, when it is unpacked, than the reader allows."""
+
+    error_code = ErrorCode.INVALID_RECORD
 
 
 class EncodeError(WireError):

@@ -58,7 +58,7 @@ from kvorum.storage.errors import StorageError
 from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.errors import CorruptBatchError
+from kvorum.wire.errors import CorruptBatchError, InvalidRecordError
 from kvorum.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsRequestListOffsetsPartition,
@@ -248,7 +248,8 @@ async def _partition(
     except CorruptBatchError as error:
         name = "" if topic is None else topic.name
         _log.error("%s-%d: %s", name, asked.partition_index, error)
-        answered.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+        is_named = isinstance(error, InvalidRecordError)
+        answered.error_code = error.error_code if is_named else ErrorCode.UNKNOWN_SERVER_ERROR
         return answered
     if found is not None:
         answered.offset, answered.timestamp = found.offset, found.timestamp

@@ -72,6 +72,7 @@ class BatchFilter:
 
     now_ms: int
     delete_retention_ms: int
+    record_bytes_max: int
 
     def filtered(self, batch: RecordBatch) -> bytes | memoryview | None:
         """Return the bytes that stay of a batch, its own where all of it stays; None for nothing.
@@ -82,7 +83,11 @@ class BatchFilter:
         if decision.has_no_use and not decision.is_kept_when_empty:
             return None
         content = b"" if decision.has_no_use else batch.unpacked(STORED_UNPACKED_BYTES_MAX)
-        records = () if decision.has_no_use else batch.records_in(content)
+        records = (
+            ()
+            if decision.has_no_use
+            else batch.records_in(content, record_bytes_max=self.record_bytes_max)
+        )
         # A byte for each record: all the records at once would take a hundred times that.
         fates = bytes(self._fates(batch, records))
         if not any(fates):

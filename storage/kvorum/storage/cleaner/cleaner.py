@@ -32,7 +32,7 @@ from kvorum.storage.log.segment_list import create_cleaned_segment, segments_bet
 from kvorum.storage.log.transaction_index import AbortedTransaction, find_aborted
 from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.records import RecordBatch
-from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
+from kvorum.wire.records.compression import RECORD_BYTES_MAX, STORED_UNPACKED_BYTES_MAX
 
 
 class CleanableLog(Protocol):
@@ -73,6 +73,8 @@ class Pass:
     """delete.retention.ms: how long tombstones and markers stay after the pass that met them."""
 
     now_ms: int
+    record_bytes_max: int = RECORD_BYTES_MAX
+    """max.decompressed.message.bytes: a pass fails where a packed record is larger."""
 
 
 class CleanedPart(NamedTuple):
@@ -108,7 +110,7 @@ class Cleaner:
         Raises CleaningAbortedError, CorruptLogError and DiskError; groups that were put in place
         before stay in place.
         """
-        self._build_offset_map(log, work.first_dirty_offset, work.first_uncleanable_offset)
+        self._build_offset_map(log, work)
         end_offset = self._map.latest_offset + 1
         transactions = CleanedTransactions()
         rules = BatchFilter(
@@ -118,6 +120,7 @@ class Cleaner:
             end_offset=work.first_uncleanable_offset,
             now_ms=work.now_ms,
             delete_retention_ms=work.delete_retention_ms,
+            record_bytes_max=work.record_bytes_max,
         )
         groups = group_segments(
             segments_between(log.segments, 0, end_offset),
@@ -138,25 +141,27 @@ class Cleaner:
                 raise
         return CleanedPart(end_offset, bytes_read, bytes_kept)
 
-    def _build_offset_map(self, log: CleanableLog, first: int, end: int) -> None:
-        """Map the keys from offset `first` on, up to `end` or until the map is full."""
+    def _build_offset_map(self, log: CleanableLog, work: Pass) -> None:
+        """Map the keys of the part that is not clean, up to its end or until the map is full."""
+        first, end = work.first_dirty_offset, work.first_uncleanable_offset
         self._map.clear()
         dirty = segments_between(log.segments, first, end)
         transactions = CleanedTransactions()
         transactions.add_aborted(_aborted(log, first, end))
         bounds = [segment.base_offset for segment in dirty[1:]] + [end]
         for segment, bound in zip(dirty, bounds, strict=False):
-            if not self._map_segment(segment, first, transactions):
+            if not self._map_segment(segment, work, transactions):
                 return
             # Offsets may be missing behind the last batch.
             self._map.latest_offset = bound - 1
 
-    def _map_segment(self, segment: Segment, first: int, transactions: CleanedTransactions) -> bool:
+    def _map_segment(self, segment: Segment, work: Pass, transactions: CleanedTransactions) -> bool:
         """Map one segment; return False where the map became full within it."""
+        first = work.first_dirty_offset
         for batches in read_segment(segment, segment.position_before(first)):
             self._check_aborted()
             for batch in batches:
-                if not self._map_batch(segment, batch, first, transactions):
+                if not self._map_batch(segment, batch, work, transactions):
                     return False
                 if batch.last_offset >= first:
                     self._map.latest_offset = batch.last_offset
@@ -166,7 +171,7 @@ class Cleaner:
         self,
         segment: Segment,
         batch: RecordBatch,
-        first: int,
+        work: Pass,
         transactions: CleanedTransactions,
     ) -> bool:
         """Map one batch; return False where the map became full within it.
@@ -180,8 +185,11 @@ class Cleaner:
                 return True
             if transactions.is_aborted(batch):
                 return True
-            for record in batch.records(STORED_UNPACKED_BYTES_MAX):
-                if record.key is not None and record.offset >= first:
+            records = batch.records(
+                STORED_UNPACKED_BYTES_MAX, record_bytes_max=work.record_bytes_max
+            )
+            for record in records:
+                if record.key is not None and record.offset >= work.first_dirty_offset:
                     if self._map.is_full:
                         return False
                     self._map.put(record.key, record.offset)

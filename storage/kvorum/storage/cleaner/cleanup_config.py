@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kvorum.wire.records.compression import RECORD_BYTES_MAX
+
 _DAY_MS = 24 * 60 * 60 * 1000
 _INT64_MAX = 2**63 - 1
 
@@ -29,6 +31,9 @@ class CleanupConfig:
 
     delete_retention_ms: int = _DAY_MS
     """How long tombstones stay after the pass of the cleaner that met them."""
+
+    record_bytes_max: int = RECORD_BYTES_MAX
+    """max.decompressed.message.bytes: the log is not compacted where a packed record is larger."""
 
     retention_ms: int = 7 * _DAY_MS
     """The age from which segments go; negative is no limit."""

@@ -123,6 +123,7 @@ class LogCleaner:
             first_uncleanable_offset=chosen.part.first_uncleanable_offset,
             last_records=hosted.last_records,
             delete_retention_ms=hosted.config.delete_retention_ms,
+            record_bytes_max=hosted.config.record_bytes_max,
             now_ms=now_ms,
         )
         return cleaner.clean(hosted.log, work)

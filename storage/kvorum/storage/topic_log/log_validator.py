@@ -42,6 +42,7 @@ from kvorum.wire.records.batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL,
 )
+from kvorum.wire.records.compression import RECORD_BYTES_MAX
 from kvorum.wire.records.lz4_frame import unreadable_by_kafka
 from kvorum.wire.records.record import INT64_MAX, within_64_bits
 from kvorum.wire.records.record_summary import RecordSummary, summarize, summary_of
@@ -72,7 +73,7 @@ class RecordRules(NamedTuple):
     """What a topic's configuration asks of records.
 
     `compression` is None for the producer's own; times are milliseconds. Packed records may unpack
-    to `unpacked_bytes_max`.
+    to `unpacked_bytes_max` together, and one of them to `record_bytes_max`.
     """
 
     timestamp_before_max_ms: int
@@ -81,6 +82,7 @@ class RecordRules(NamedTuple):
     compression: Compression | None = None
     is_compacted: bool = False
     unpacked_bytes_max: int = DECOMPRESSED_BYTES_MAX
+    record_bytes_max: int = RECORD_BYTES_MAX
 
 
 class Target(NamedTuple):
@@ -177,8 +179,12 @@ def inspect_batch(
     if content is None:
         content = _content_of(batch, rules)
     summary = summarize(content, count=batch.record_count, base_timestamp=batch.base_timestamp)
-    if summary is None or not _is_right(summary, batch, rules, now_ms):
-        records = _records_in(batch, content)
+    if (
+        summary is None
+        or batch.may_exceed(rules.record_bytes_max, content)
+        or not _is_right(summary, batch, rules, now_ms)
+    ):
+        records = _records_in(batch, content, rules)
         _check_records(records, batch, topic_partition, rules, now_ms)
         summary = summary_of(batch.records_in(content), batch.base_offset)
     if _may_stay(batch, summary, rules):
@@ -248,9 +254,9 @@ def _content_of(batch: RecordBatch, rules: RecordRules) -> bytes:
         raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
 
 
-def _records_in(batch: RecordBatch, content: bytes) -> Iterator[Record]:
+def _records_in(batch: RecordBatch, content: bytes, rules: RecordRules) -> Iterator[Record]:
     try:
-        yield from batch.records_in(content)
+        yield from batch.records_in(content, record_bytes_max=rules.record_bytes_max)
     except CorruptBatchError as error:
         raise RecordValidationError(ErrorCode.INVALID_RECORD, str(error)) from error
 

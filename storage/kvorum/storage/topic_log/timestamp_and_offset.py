@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
+from kvorum.wire.records.compression import RECORD_BYTES_MAX, STORED_UNPACKED_BYTES_MAX
 from kvorum.wire.records.legacy import Entry
 
 
@@ -17,17 +17,18 @@ class TimestampAndOffset(NamedTuple):
 
 
 def first_record_since(
-    batch: Entry, timestamp: int, *, start_offset: int
+    batch: Entry, timestamp: int, *, start_offset: int, record_bytes_max: int = RECORD_BYTES_MAX
 ) -> TimestampAndOffset | None:
     """Return the first record of a batch with `timestamp` or a later one, from `start_offset` on.
 
     None without such a record. Records are read only where the header allows for one, and never
     those of format 0, which have no time. Raises `CorruptBatchError` where they cannot be read, or
-    unpack to more than `STORED_UNPACKED_BYTES_MAX`.
+    unpack to more than `STORED_UNPACKED_BYTES_MAX`, and `InvalidRecordError` where a packed one
+    that precedes the place is larger than `record_bytes_max`.
     """
     if batch.magic == 0 or batch.max_timestamp < timestamp:
         return None
-    for record in batch.records(STORED_UNPACKED_BYTES_MAX):
+    for record in batch.records(STORED_UNPACKED_BYTES_MAX, record_bytes_max=record_bytes_max):
         if record.timestamp >= timestamp and record.offset >= start_offset:
             epoch = batch.partition_leader_epoch
             return TimestampAndOffset(record.timestamp, record.offset, epoch)

@@ -31,6 +31,7 @@ from kvorum.wire.records import (
     encode_control_record,
     read_batches,
 )
+from kvorum.wire.records.compression import RECORD_BYTES_MAX
 from kvorum.wire.records.legacy import read_entries
 
 GAPS: Final = replace(CONFIG, segment_bytes=10_000, may_have_gaps=True)
@@ -327,6 +328,7 @@ def test_the_records_of_a_large_batch_are_not_all_objects_at_once() -> None:
         end_offset=count,
         now_ms=START_MS,
         delete_retention_ms=RETENTION_MS,
+        record_bytes_max=RECORD_BYTES_MAX,
     )
     with peak_memory_below(6_000_000):
         kept = rules.filtered(batch)

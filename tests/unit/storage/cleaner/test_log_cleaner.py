@@ -24,7 +24,7 @@ from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, empty_pr
 from kvorum.storage.small_files.offset_checkpoint_file import OffsetCheckpointFile
 from kvorum.storage.topic_log.segment_retention import delete_old_segments
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
+from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch, read_batches
 
 DATA: Final = Path("/data")
 FILE: Final = DATA / "cleaner-offset-checkpoint"
@@ -199,6 +199,43 @@ def test_a_log_that_cannot_be_read_is_left_alone() -> None:
     work.manager.forget(work.shared(), ONE)
     assert work.manager.uncleanable == frozenset()
     assert work.manager.cleaned_offsets().keys() == {TWO}
+
+
+@pytest.mark.parametrize("is_dirty", [True, False])
+def test_a_log_with_a_record_above_the_topics_limit_is_left_as_it_is(*, is_dirty: bool) -> None:
+    """Also where the record is in the part that is clean, which would be copied anew."""
+    files = FaultyFiles()
+    work = Round(files, (ONE, hosted(files, count=0)))
+    one = work.logs[ONE]
+    if is_dirty:
+        fill(one)
+    append_packed(one, b"large", bytes(500))
+    if not is_dirty:
+        fill(one)
+        assert work.clean() == ONE
+    one.config = replace(COMPACT, record_bytes_max=500)
+    fill(one)
+    before = [segment.size for segment in one.log.segments]
+    done = work.clean_filthiest()
+    assert done is not None
+    assert "exceed the configured maximum record size of 500" in str(done.problem)
+    assert work.manager.uncleanable == {ONE}
+    assert [segment.size for segment in one.log.segments] == before
+
+
+def append_packed(one: Hosted, key: bytes, value: bytes) -> None:
+    options = BatchOptions(
+        one.log.log_end_offset, partition_leader_epoch=0, compression=Compression.ZSTD
+    )
+    one.log.append(build_batch([RecordData(value, key, 1_000)], options))
+    one.last_stable_offset = one.log.log_end_offset
+
+
+def fill(one: Hosted) -> None:
+    """Append records of one key, to the next segment and beyond."""
+    segment_count = len(one.log.segments)
+    while len(one.log.segments) < segment_count + 2:
+        append_packed(one, b"key", b"value")
 
 
 def test_a_disk_that_fails_is_no_fault_of_the_log() -> None:

@@ -126,6 +126,17 @@ def test_records_may_unpack_to_what_the_topic_allows(compression: Compression) -
     assert refused.code == ErrorCode.MESSAGE_TOO_LARGE
 
 
+def test_a_packed_record_is_held_to_the_topics_limit_whatever_else_is_wrong() -> None:
+    """Kafka ends at such a record, before it answers for those that lack a key."""
+    records = RecordData(b"v", None, TIME_MS), RecordData(bytes(100), b"k", TIME_MS)
+    packed = batch(*records, compression=Compression.GZIP)
+    for is_compacted in (False, True):
+        rules = RULES._replace(is_compacted=is_compacted, record_bytes_max=100)
+        error = refusal(packed, rules)
+        assert (error.code, error.record_errors) == (ErrorCode.INVALID_RECORD, ())
+    assert len(refusal(batch(*records), rules).record_errors) == 1
+
+
 def many_records(count: int, *, key: bytes | None = None) -> RecordBatch:
     records = [RecordData(None, key, TIME_MS)] * count
     return batch(*records, compression=Compression.ZSTD)

@@ -12,7 +12,7 @@ from tests.unit.storage.local_logs import loaded
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.topic_log import timestamp_and_offset
 from kvorum.storage.topic_log.timestamp_and_offset import first_record_since
-from kvorum.wire.errors import BatchTooLargeError
+from kvorum.wire.errors import BatchTooLargeError, InvalidRecordError
 from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch, read_batches
 
 
@@ -60,6 +60,18 @@ def test_a_stored_batch_is_looked_at_whatever_its_topic_takes_now(compression: C
     found = first_record_since(batch, 1_500, start_offset=0)
     assert found is not None
     assert (found.offset, found.timestamp) == (8, 2_000)
+
+
+def test_a_record_above_the_topics_limit_hides_those_behind_it() -> None:
+    records = [RecordData(bytes(size), None, time) for size, time in ((10, 1), (100, 2), (10, 3))]
+    options = BatchOptions(compression=Compression.ZSTD)
+    (batch,) = read_batches(build_batch(records, options))
+    found = first_record_since(batch, 1, start_offset=0, record_bytes_max=100)
+    assert found is not None
+    assert found.offset == 0
+    for timestamp in (2, 3):
+        with pytest.raises(InvalidRecordError):
+            first_record_since(batch, timestamp, start_offset=0, record_bytes_max=100)
 
 
 def test_a_stored_batch_that_unpacks_to_far_more_is_refused(

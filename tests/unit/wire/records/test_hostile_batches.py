@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.unit.peak_memory import peak_memory_below
 
-from kvorum.wire.errors import CorruptBatchError, DecodeError
+from kvorum.wire.errors import CorruptBatchError, DecodeError, InvalidRecordError
 from kvorum.wire.records import (
     DECOMPRESSED_BYTES_MAX,
     BatchOptions,
@@ -261,6 +261,26 @@ def test_exactly_as_much_as_is_allowed_is_read(compression: Compression) -> None
     assert len(list(batch.records(size))) == 1
     with pytest.raises(CorruptBatchError, match="more than"):
         list(batch.records(size - 1))
+
+
+@pytest.mark.parametrize("compression", list(Compression))
+def test_a_packed_record_is_read_while_none_up_to_it_is_too_large(
+    compression: Compression,
+) -> None:
+    records = [RecordData(bytes(size), b"key", 5) for size in (10, 90, 10)]
+    (batch,) = read_batches(build_batch(records, BatchOptions(compression=compression)))
+    # Attributes, time, offset, two lengths with a key of three bytes, the number of headers.
+    larger = 90 + 10
+    assert len(list(batch.records(record_bytes_max=larger))) == 3
+    limited = batch.records(record_bytes_max=larger - 1)
+    if compression is Compression.NONE:
+        assert len(list(limited)) == 3
+        return
+    assert next(limited).offset == 0
+    with pytest.raises(
+        InvalidRecordError, match="100 bytes exceed the configured maximum record size of 99"
+    ):
+        next(limited)
 
 
 def test_headers_up_to_the_limit_are_read() -> None:

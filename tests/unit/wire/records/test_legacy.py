@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.peak_memory import peak_memory_below
 
-from kvorum.wire.errors import BatchTooLargeError, CorruptBatchError
+from kvorum.wire.errors import BatchTooLargeError, CorruptBatchError, InvalidRecordError
 from kvorum.wire.records import Compression, RecordBatch, RecordData, build_batch
 from kvorum.wire.records.legacy import LegacyMessage, read_entries
 from kvorum.wire.records.lz4_frame import repair_lz4_header
@@ -100,6 +100,16 @@ def test_other_compressions_are_refused(attributes: int) -> None:
     wrapper = renumbered(built(1, Compression.GZIP, CONTENTS), 2, attributes=attributes)
     with pytest.raises(CorruptBatchError, match="compression"):
         read_all(wrapper)
+
+
+def test_no_wrapped_message_may_be_larger_than_is_allowed() -> None:
+    """As in Kafka all are counted before the first is read, without offset and length."""
+    (wrapper,) = read_entries(built(1, Compression.GZIP, [(5, None, b""), (5, None, bytes(90))]))
+    # Checksum, format, attributes, time, two lengths.
+    larger = 90 + 22
+    assert len(list(wrapper.records(record_bytes_max=larger))) == 2
+    with pytest.raises(InvalidRecordError):
+        next(wrapper.records(record_bytes_max=larger - 1))
 
 
 def test_a_wrapper_of_nothing_or_of_wrappers_is_refused() -> None:

@@ -16,6 +16,7 @@ from kvorum.wire.checksums import crc32c
 from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.records.compression import (
     DECOMPRESSED_BYTES_MAX,
+    RECORD_BYTES_MAX,
     Compression,
     compress,
     decompress,
@@ -26,6 +27,7 @@ from kvorum.wire.records.record import (
     Record,
     RecordData,
     read_records,
+    records_up_to,
     within_64_bits,
     write_numbered,
 )
@@ -145,20 +147,33 @@ class RecordBatch(NamedTuple):
             problem = f"checksum {computed} where {self.crc} is stored"
             raise CorruptBatchError(_WHAT, problem, offset=self.position)
 
-    def records(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[Record]:
+    def records(
+        self,
+        decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+        *,
+        record_bytes_max: int = RECORD_BYTES_MAX,
+    ) -> Iterator[Record]:
         """Yield the records, one at a time; the checksum is not verified.
 
-        Raises `CorruptBatchError` where they cannot be read, and `BatchTooLargeError` for packed
-        ones that take more than `decompressed_bytes_max`.
+        Raises `CorruptBatchError` where they cannot be read; for packed ones, `BatchTooLargeError`
+        where all take more than `decompressed_bytes_max`, and `InvalidRecordError` at the first
+        that takes more than `record_bytes_max`.
         """
-        return self.records_in(self.unpacked(decompressed_bytes_max))
+        content = self.unpacked(decompressed_bytes_max)
+        return self.records_in(content, record_bytes_max=record_bytes_max)
 
     def unpacked(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
         """Return what `records_in` reads the records from; raises as `records` does."""
         packed = bytes(self.data[HEADER_BYTES:])
         return decompress(packed, self.compression, size_max=decompressed_bytes_max)
 
-    def records_in(self, content: bytes) -> Iterator[Record]:
+    def may_exceed(self, record_bytes_max: int, content: bytes) -> bool:
+        """Return whether a packed record may be larger, by what all of them are unpacked to."""
+        return len(content) > record_bytes_max and self.is_packed
+
+    def records_in(
+        self, content: bytes, *, record_bytes_max: int = RECORD_BYTES_MAX
+    ) -> Iterator[Record]:
         """Yield the records, as `records` does, from what the batch's bytes are unpacked to."""
         records = read_records(
             content,
@@ -166,6 +181,8 @@ class RecordBatch(NamedTuple):
             base_offset=self.base_offset,
             base_timestamp=self.base_timestamp,
         )
+        if self.may_exceed(record_bytes_max, content):
+            records = records_up_to(record_bytes_max, content, records)
         if self.is_log_append_time:
             return (record._replace(timestamp=self.max_timestamp) for record in records)
         if abs(self.base_timestamp) <= INT64_MAX - NEAR_LIMIT:

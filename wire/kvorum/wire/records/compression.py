@@ -23,6 +23,9 @@ take at most 16 MiB besides their own size.
 STORED_UNPACKED_BYTES_MAX = 256 * 1024 * 1024
 """Most that a batch of a log may unpack to: it was accepted once, so this is far above usual."""
 
+RECORD_BYTES_MAX = 2**31 - 9
+"""Kafka's own limit of one record that was packed: the longest array of Java."""
+
 # Room for what is unpacked is first guessed, then multiplied: most batches take a few KiB, and
 # setting aside as much as is allowed would cost more than unpacking them.
 _FIRST_ROOM_BYTES = 32 * 1024

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from kvorum.wire.errors import CorruptBatchError
+from kvorum.wire.errors import CorruptBatchError, InvalidRecordError
 from kvorum.wire.records.batch import (
     COMPRESSION_MASK,
     LENGTH_FIELD_END,
@@ -25,7 +25,12 @@ from kvorum.wire.records.batch import (
     batch_at,
     read_units,
 )
-from kvorum.wire.records.compression import DECOMPRESSED_BYTES_MAX, Compression, decompress
+from kvorum.wire.records.compression import (
+    DECOMPRESSED_BYTES_MAX,
+    RECORD_BYTES_MAX,
+    Compression,
+    decompress,
+)
 from kvorum.wire.records.lz4_frame import repair_lz4_header
 
 MAGIC_PLACE: Final = 16
@@ -127,12 +132,16 @@ class LegacyMessage(NamedTuple):
             raise CorruptBatchError(_WHAT, "its checksum is wrong", offset=self.position)
 
     def records(
-        self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
+        self,
+        decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+        *,
+        record_bytes_max: int = RECORD_BYTES_MAX,
     ) -> Iterator[LegacyMessage]:
         """Yield the messages that this one wraps, or itself; checksums are not verified.
 
-        Raises `CorruptBatchError` where they cannot be read, and `BatchTooLargeError` for packed
-        ones that take more than `decompressed_bytes_max`.
+        Raises `CorruptBatchError` where they cannot be read; for packed ones, `BatchTooLargeError`
+        where all take more than `decompressed_bytes_max`, and `InvalidRecordError` where one takes
+        more than `record_bytes_max`, its offset and length not counted.
         """
         if self.compression is Compression.NONE:
             return iter((self,))
@@ -142,13 +151,17 @@ class LegacyMessage(NamedTuple):
         if self.magic == 0 and self.compression is Compression.LZ4:
             value = repair_lz4_header(value)
         unpacked = decompress(value, self.compression, size_max=decompressed_bytes_max)
-        return self._wrapped(memoryview(unpacked))
+        return self._wrapped(memoryview(unpacked), record_bytes_max)
 
-    def _wrapped(self, unpacked: memoryview) -> Iterator[LegacyMessage]:
+    def _wrapped(self, unpacked: memoryview, record_bytes_max: int) -> Iterator[LegacyMessage]:
         # Read twice: the last one's offset must be known before the first one is yielded.
         last_offset = -1
         for message in _messages(unpacked):
             last_offset = message.offset
+            size = message.size - LENGTH_FIELD_END
+            if size > record_bytes_max:
+                problem = f"{size} bytes exceed the configured maximum of {record_bytes_max}"
+                raise InvalidRecordError(_WHAT, problem, offset=message.position)
         if last_offset < 0:
             raise CorruptBatchError(_WHAT, "wraps no messages", offset=self.position)
         base = 0

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, repeat
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from kvorum.wire.errors import CorruptBatchError, EncodeError
+from kvorum.wire.errors import CorruptBatchError, EncodeError, InvalidRecordError
 from kvorum.wire.primitives import decode_with_replacement
 
 Header: TypeAlias = tuple[str, bytes | None]
@@ -78,6 +78,27 @@ def read_records(
         yield from _each_record(data, count, base_offset, base_timestamp)
     except IndexError:
         raise CorruptBatchError(_WHAT, "ends too early", offset=len(data)) from None
+
+
+def records_up_to(size_max: int, data: bytes, records: Iterator[Record]) -> Iterator[Record]:
+    """Yield records as they are read from `data`, while none is larger than `size_max` bytes.
+
+    The length that a record begins with is not counted. Raises `InvalidRecordError` where a larger
+    one begins, before it is read, as Kafka does.
+    """
+    pos = 0
+    while pos < len(data):
+        try:
+            size, begin = _varint(data, pos)
+        except IndexError:
+            # The reader says what is wrong here.
+            break
+        if size > size_max:
+            problem = f"{size} bytes exceed the configured maximum record size of {size_max}"
+            raise InvalidRecordError(_WHAT, problem, offset=pos)
+        yield from islice(records, 1)
+        pos = begin + max(size, 0)
+    yield from records
 
 
 def _each_record(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers are read in line
