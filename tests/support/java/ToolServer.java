@@ -12,7 +12,8 @@ import java.util.Arrays;
 import java.util.Base64;
 import java.util.List;
 
-import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.common.utils.*;
+import org.apache.kafka.common.utils.internals.*;
 
 /**
  * Runs the main methods of Kafka's tools one after the other in one virtual machine.
