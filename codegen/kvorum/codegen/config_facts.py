@@ -38,8 +38,8 @@ def definitions_in(printed: str) -> dict[str, dict[str, JsonObject]]:
     found: dict[str, dict[str, JsonObject]] = {}
     for scope, rows in whole.items():
         if scope not in _SYNONYMS.values():
-            synonyms = as_object(whole[_SYNONYMS[scope]]) if scope in _SYNONYMS else {}
-            found[scope] = _by_key(as_list(rows), synonyms)
+            synonyms = whole[_SYNONYMS[scope]] if scope in _SYNONYMS else None
+            found[scope] = _by_key(as_list(rows), as_object(synonyms or {}))
     return found
 
 

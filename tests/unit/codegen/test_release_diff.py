@@ -93,8 +93,9 @@ def test_a_message_that_changes_has_a_line_for_each_fact(tmp_path: Path) -> None
 
 
 def test_what_is_new_and_gone_stands_in_the_table_of_its_kind(tmp_path: Path) -> None:
-    record = {"type": "data", "name": "Cog", "validVersions": "0", "flexibleVersions": "0+",
-              "fields": []}  # fmt: skip
+    record: Mapping[str, Any] = {
+        "type": "data", "name": "Cog", "validVersions": "0", "flexibleVersions": "0+", "fields": [],
+    }  # fmt: skip
     old = write_release(tmp_path / "9.1", WIDGETS, LOST=(7, "Lost | found."))
     new = write_release(tmp_path / "9.2", record, metadata_versions=3, FOUND=(8, "Found."))
     _, apis, records, errors, features, _ = release_diff(old, new).split("\n## ")
