@@ -2,12 +2,12 @@
 
     python tests/support/kafka/fetch_jars.py 4.3.1 3.9.1 broker-3.9.1 spark-kafka-4.1.1
 
-Each release goes to ``.kafka/RELEASE/`` in the project's root: the reference release with all that
-its servers and tools need to run, any other with only the jars that hold message schemas. So do an
-older release's broker, Spark's connector to Kafka and Iceberg's own runtime for Spark. Maven is
-used where it is installed, else the Ivy resolver that pyspark's jars contain, run by any Java.
-Both go to whatever repository they are set up for. What cannot be had is reported and left out:
-the tests that need it say so when they skip.
+Each release goes to ``.kafka/RELEASE/`` in the project's root: the reference release, and the next
+one, with all that their servers and tools need to run, any other with only the jars that hold
+message schemas. So do an older release's broker, Spark's connector to Kafka and Iceberg's own
+runtime for Spark. Maven is used where it is installed, else the Ivy resolver that pyspark's jars
+contain, run by any Java. Both go to whatever repository they are set up for. What cannot be had is
+reported and left out: the tests that need it say so when they skip.
 """
 
 import argparse
@@ -27,6 +27,8 @@ from pathlib import Path
 
 JARS_ROOT = Path(__file__).resolve().parents[3] / ".kafka"
 REFERENCE_RELEASE = "4.3.1"
+# The release that is to be the reference next. Its shell is not published.
+NEXT_RELEASE = "4.4.0"
 JAVA_VERSION_MIN = 17
 FETCH_TIMEOUT_S = 900
 
@@ -34,7 +36,8 @@ FETCH_TIMEOUT_S = 900
 COMPILER = ("org.eclipse.jdt", "ecj", "3.40.0")
 # Kafka's distribution binds its log calls to log4j with this; its published modules leave it out.
 LOG_BINDING = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
-RUNTIME_MODULES = ("kafka_2.13", "kafka-tools", "kafka-shell")
+NEXT_RUNTIME_MODULES = ("kafka_2.13", "kafka-tools")
+RUNTIME_MODULES = (*NEXT_RUNTIME_MODULES, "kafka-shell")
 SCHEMA_MODULES = (
     "kafka-clients",
     "kafka-group-coordinator",
@@ -80,8 +83,9 @@ class Wanted:
 
 def wanted_for(release: str) -> Wanted:
     """Return what to fetch for a release."""
-    if release == REFERENCE_RELEASE:
-        kafka = tuple(("org.apache.kafka", name, release) for name in RUNTIME_MODULES)
+    if release in {REFERENCE_RELEASE, NEXT_RELEASE}:
+        names = RUNTIME_MODULES if release == REFERENCE_RELEASE else NEXT_RUNTIME_MODULES
+        kafka = tuple(("org.apache.kafka", name, release) for name in names)
         return Wanted(release, (*kafka, COMPILER, LOG_BINDING), transitive=True)
     if release == OLDER_BROKER:
         return Wanted(release, OLDER_BROKER_MODULES, transitive=True)
