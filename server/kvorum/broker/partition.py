@@ -97,6 +97,8 @@ class Partition:
         self.topic_id = topic_id
         self.log = log
         self.future_log: UnifiedLog | None = None
+        self.future_truncation_offset: int | None = None
+        """Where the future log is to be truncated, as the log was; None if it need not be."""
         """The log in the directory that the replica moves to; None while it stays (KIP-113)."""
         self._broker = broker
         self._alter_partition = alter_partition
@@ -313,6 +315,20 @@ class Partition:
         if future.local_log.log_start_offset != start:
             # A deletion of records waits for every log.
             self._changed()
+
+    def truncate_to(self, offset: int, *, now_ms: int, fully: bool = False) -> None:
+        """Truncate the log to `offset`, or wholly so that it starts there; raises StorageError.
+
+        The future log may have what goes, and is to be truncated too: where compaction has left a
+        gap in the leader's log, the epochs of the two logs do not tell.
+        """
+        if fully:
+            self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
+        else:
+            self.log.truncate_to(offset, now_ms=now_ms)
+        if self.future_log is not None:
+            known = self.future_truncation_offset
+            self.future_truncation_offset = offset if known is None else min(offset, known)
 
     def replace_log(self, log: UnifiedLog) -> None:
         """Use the log that was the future one; requests that wait read from it.

@@ -196,6 +196,14 @@ def _flush_closed_logs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LocalLog, "flush", flush)
 
 
+def _truncate_no_copy(patch: pytest.MonkeyPatch) -> None:
+    def current_only(self: Partition, offset: int, *, now_ms: int, fully: bool = False) -> None:
+        truncate = self.log.truncate_fully_and_start_at if fully else self.log.truncate_to
+        truncate(offset, now_ms=now_ms)
+
+    patch.setattr(Partition, "truncate_to", current_only)
+
+
 def _sync_nothing(patch: pytest.MonkeyPatch) -> None:
     def counted_only(_: Segment) -> None:
         return None
@@ -238,6 +246,12 @@ MISTAKES = [
         _flush_closed_logs,
         801061,
         frozenset({promises.ALL_IN_SYNC_AGAIN.meaning}),
+    ),
+    Mistake(
+        "a log that moves keeps what its replica has lost",
+        _truncate_no_copy,
+        870533,
+        frozenset({promises.READ_IS_COMMITTED.meaning}),
     ),
     Mistake("answers of another epoch are taken", _take_answers_of_another_epoch, 4, STANDSTILL),
 ]

@@ -84,8 +84,8 @@ class Wanted:
 def wanted_for(release: str) -> Wanted:
     """Return what to fetch for a release."""
     if release in {REFERENCE_RELEASE, NEXT_RELEASE}:
-        names = RUNTIME_MODULES if release == REFERENCE_RELEASE else NEXT_RUNTIME_MODULES
-        kafka = tuple(("org.apache.kafka", name, release) for name in names)
+        runtime = RUNTIME_MODULES if release == REFERENCE_RELEASE else NEXT_RUNTIME_MODULES
+        kafka = tuple(("org.apache.kafka", name, release) for name in runtime)
         return Wanted(release, (*kafka, COMPILER, LOG_BINDING), transitive=True)
     if release == OLDER_BROKER:
         return Wanted(release, OLDER_BROKER_MODULES, transitive=True)

@@ -63,6 +63,8 @@ class FutureReplica:
         if common < copied_to:
             future.truncate_to(common, now_ms=wall_ms)
             return 0
+        # Whatever was to be truncated is gone by now.
+        self.partition.future_truncation_offset = None
         if common > copied_to:
             future.truncate_fully_and_start_at(common, now_ms=wall_ms)
         end = current.local_log.log_end_offset
@@ -87,4 +89,6 @@ class FutureReplica:
             return min(end, current.log_end_offset)
         last = self.partition.last_offset_for_epoch(future.latest_epoch)
         # An epoch that the current log does not know: nothing says how far they agree.
-        return truncation_offset(last, future, fallback=start)
+        common = truncation_offset(last, future, fallback=start)
+        truncated_to = self.partition.future_truncation_offset
+        return common if truncated_to is None else max(start, min(common, truncated_to))

@@ -169,13 +169,8 @@ class ReplicaFetcher:
 
     def truncate(self, state: PartitionFetchState, offset: int, *, fully: bool = False) -> None:
         """Truncate a log to `offset`, or wholly so that it starts there; fetch from its end on."""
-        # A replica that moves to another directory gets another log.
-        log, wall_ms = state.partition.log, self._wall_ms()
         try:
-            if fully:
-                log.truncate_fully_and_start_at(offset, now_ms=wall_ms)
-            else:
-                log.truncate_to(offset, now_ms=wall_ms)
+            state.partition.truncate_to(offset, now_ms=self._wall_ms(), fully=fully)
         except StorageError as error:
             self._fail(state, f"The log cannot be truncated: {error}")
             return

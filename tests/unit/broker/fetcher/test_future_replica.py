@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.support.batch_maker import make_batch
 from tests.support.controller_under_test import RegisteredBroker, started_cluster
 from tests.support.faulty_files import FaultyFiles
 from tests.unit.broker.fetcher.replicas import WALL_MS
@@ -156,6 +157,20 @@ def test_a_copy_is_truncated_where_the_epochs_part() -> None:
     moving.copy()
     assert values_in(moving.future) == [*numbers(10), b"kept", b"kept as well"]
     assert moving.future.local_log.epoch_starts == moving.current.local_log.epoch_starts
+
+
+def test_a_copy_is_truncated_where_compaction_has_left_a_gap() -> None:
+    """The epochs agree then: the later one begins where the lost records ended."""
+    moving = Moving()
+    moving.write(*numbers(10))
+    moving.lead(1)
+    moving.copy()
+    moving.partition.truncate_to(4, now_ms=WALL_MS)
+    later = make_batch(10, epoch=1, values=(b"later",))
+    moving.current.append_as_follower(later, leader_epoch=1, now_ms=WALL_MS)
+    assert not moving.replica.is_caught_up
+    moving.copy()
+    assert values_in(moving.future) == [*numbers(4), b"later"]
 
 
 def test_a_copy_is_truncated_with_its_log() -> None:
