@@ -320,7 +320,7 @@ class Partition:
         """Truncate the log to `offset`, or wholly so that it starts there; raises StorageError.
 
         The future log may have what goes, and is to be truncated too: where compaction has left a
-        gap in the leader's log, the epochs of the two logs do not tell.
+        gap in the leader's log, the epochs of the two logs agree all the same.
         """
         if fully:
             self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
