@@ -97,9 +97,9 @@ class Partition:
         self.topic_id = topic_id
         self.log = log
         self.future_log: UnifiedLog | None = None
-        self.future_truncation_offset: int | None = None
-        """Where the future log is to be truncated, as the log was; None if it need not be."""
         """The log in the directory that the replica moves to; None while it stays (KIP-113)."""
+        self.future_truncation_offset: int | None = None
+        """The offset to truncate the future log to, as the log was; None if it need not be."""
         self._broker = broker
         self._alter_partition = alter_partition
         self._flush_log = flush_log

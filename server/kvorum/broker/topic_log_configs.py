@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, cast
 
-from kvorum.metadata.config_definitions import TOPIC_CONFIGS, InvalidConfigError, parse_value
+from kvorum.metadata.config_definitions import InvalidConfigError, parse_value
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.metadata.effective_configs import (
     MIN_INSYNC_REPLICAS,
@@ -18,9 +18,7 @@ from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.topic_log.log_validator import RecordRules, TimestampType
 from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
 from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, Compression
-from kvorum.wire.records.compression import RECORD_BYTES_MAX, STORED_UNPACKED_BYTES_MAX
-
-MAX_DECOMPRESSED_MESSAGE_BYTES: Final = "max.decompressed.message.bytes"
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 
 _COMPRESSIONS: Final[Mapping[str, Compression | None]] = MappingProxyType(
     {
@@ -92,12 +90,6 @@ def topic_log_config(values: TopicValues) -> TopicLogConfig:
     batches unpack.
     """
     max_message_bytes = values.integer("max.message.bytes")
-    # A key of Kafka 4.4.
-    record_bytes_max = (
-        values.integer(MAX_DECOMPRESSED_MESSAGE_BYTES)
-        if MAX_DECOMPRESSED_MESSAGE_BYTES in TOPIC_CONFIGS
-        else RECORD_BYTES_MAX
-    )
     policies = values.names("cleanup.policy")
     is_compacted = "compact" in policies
     segment_ms = values.integer("segment.ms")
@@ -123,7 +115,6 @@ def topic_log_config(values: TopicValues) -> TopicLogConfig:
             unpacked_bytes_max=min(
                 max(DECOMPRESSED_BYTES_MAX, max_message_bytes), STORED_UNPACKED_BYTES_MAX
             ),
-            record_bytes_max=record_bytes_max,
         ),
         max_message_bytes=max_message_bytes,
         cleanup=CleanupConfig(
@@ -133,7 +124,6 @@ def topic_log_config(values: TopicValues) -> TopicLogConfig:
             min_compaction_lag_ms=values.integer("min.compaction.lag.ms"),
             max_compaction_lag_ms=values.integer("max.compaction.lag.ms"),
             delete_retention_ms=values.integer("delete.retention.ms"),
-            record_bytes_max=record_bytes_max,
             retention_ms=values.integer("retention.ms"),
             retention_bytes=values.integer("retention.bytes"),
         ),

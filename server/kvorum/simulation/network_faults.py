@@ -106,14 +106,8 @@ class NetworkFaults:
     def isolate(self, victims: Sequence[int], duration_ms: float) -> None:
         """Cut some nodes off from everybody for a while, each other included."""
         self._around.count(FaultKind.CUT_PATHS)
-        ids = self._ids()
-        routes = [
-            (one, other)
-            for one in ids
-            for other in ids
-            if one != other and not {one, other}.isdisjoint(victims)
-        ]
-        self._cut(routes, duration_ms)
+        cut_off = [route for route in self._routes() if not set(route).isdisjoint(victims)]
+        self._cut(cut_off, duration_ms)
 
     def _swizzle(self, random: Random, ids: Sequence[int], duration_ms: int) -> None:
         """Cut nodes off one after the other, and reconnect them in another order."""
@@ -166,10 +160,14 @@ class NetworkFaults:
             return leader.node_id
         return ids[fault.first % len(ids)]
 
+    def _routes(self) -> list[Route]:
+        """Return all routes between nodes."""
+        ids = self._ids()
+        return [(one, other) for one in ids for other in ids if one != other]
+
     def _some_routes(self, random: Random) -> list[Route]:
         """Return some of all routes between nodes, often all of them."""
-        ids = self._ids()
-        routes = [(one, other) for one in ids for other in ids if one != other]
+        routes = self._routes()
         if random.random() < self._ratios.all_routes:
             return routes
         random.shuffle(routes)
