@@ -1,4 +1,4 @@
-"""What is known to differ between Kafka 4.3.1 and 4.4.0 is found in their jars."""
+"""The known differences between Kafka 4.3.1 and 4.4.0 are found in their jars."""
 
 import subprocess
 

@@ -31,8 +31,8 @@ def read_definitions(jars: Path) -> dict[str, dict[str, JsonObject]]:
 def definitions_in(printed: str) -> dict[str, dict[str, JsonObject]]:
     """Return the facts of each key by scope and key, from the program's output.
 
-    The scopes are topic, broker, broker_dynamic_only, group and client_metrics. Where a broker
-    key stands behind a key, the facts have `synonyms`.
+    The scopes are topic, broker, broker_dynamic_only, group and client_metrics. Where a key takes
+    its default from a broker's key, the facts have `synonyms`.
     """
     whole = as_object(json.loads(printed))
     found: dict[str, dict[str, JsonObject]] = {}

@@ -42,7 +42,7 @@ class Difference(NamedTuple):
 
 
 class Release(NamedTuple):
-    """What the jars of one release say without a Java."""
+    """The facts of one release that are read without a Java."""
 
     protocol: Protocol
     features: Sequence[Feature]

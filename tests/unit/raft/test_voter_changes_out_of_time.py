@@ -249,7 +249,7 @@ def test_a_late_response_to_the_probe_of_a_change_that_is_over_changes_nothing(
 
 @pytest.mark.parametrize("first", PROBED, ids=lambda change: change.kind)
 @pytest.mark.parametrize("second", SECOND, ids=lambda change: change.kind)
-def test_there_is_no_other_change_during_a_probe(first: Change, second: Change) -> None:
+def test_another_change_is_refused_during_a_probe(first: Change, second: Change) -> None:
     leader = DrivenLeader()
     first.request(leader)
     is_refused(leader, second, CHANGING)

@@ -63,7 +63,7 @@ class FutureReplica:
         if common < copied_to:
             future.truncate_to(common, now_ms=wall_ms)
             return 0
-        # Whatever was to be truncated is gone by now.
+        # The future log has nothing left to truncate.
         self.partition.future_truncation_offset = None
         if common > copied_to:
             future.truncate_fully_and_start_at(common, now_ms=wall_ms)

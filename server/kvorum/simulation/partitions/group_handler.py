@@ -199,7 +199,7 @@ class GroupHandler:
             if is_over or not group.is_waited_for(place, mark):
                 return
             if self._process.stalled_until_ms > begun_ms:
-                # What was due meanwhile has come just now: the time begins again.
+                # The process does now all that was due during its pause: the time begins again.
                 begun_ms = self._process.stalled_until_ms
                 self._around.events.at(begun_ms + longest_ms, self._process.guard(demand))
                 return

@@ -37,9 +37,9 @@ def is_unclean(before: PartitionRegistration, after: PartitionRegistration) -> b
 
 
 def waits_for_an_operator(partition: PartitionRegistration) -> bool:
-    """Return whether a partition stays as it is until somebody changes it, as it does in Kafka.
+    """Return whether a partition stays as it is until an operator changes it, as it does in Kafka.
 
-    Either nobody can be elected, because only a former replica is eligible: PartitionChangeBuilder
+    Either no replica can be elected, because a former one alone is eligible: PartitionChangeBuilder
     keeps a member of the ISR that a reassignment removes in the ELR where too few are in sync, and
     elects no last known leader while the ELR has members. That takes an unclean election. Or a
     replica is both added and removed, because a second reassignment took back what the first was to

@@ -203,7 +203,7 @@ def test_a_log_that_cannot_be_read_is_left_alone() -> None:
 
 @pytest.mark.parametrize("is_dirty", [True, False])
 def test_a_log_with_a_record_above_the_topics_limit_is_left_as_it_is(*, is_dirty: bool) -> None:
-    """Also where the record is in the part that is clean, which would be copied anew."""
+    """The record may also be in the part that is clean, which would be copied again."""
     files = FaultyFiles()
     work = Round(files, (ONE, hosted(files, count=0)))
     one = work.logs[ONE]

@@ -62,7 +62,7 @@ def test_a_stored_batch_is_looked_at_whatever_its_topic_takes_now(compression: C
     assert (found.offset, found.timestamp) == (8, 2_000)
 
 
-def test_a_record_above_the_topics_limit_hides_those_behind_it() -> None:
+def test_a_record_above_the_topics_limit_hides_those_after_it() -> None:
     records = [RecordData(bytes(size), None, time) for size, time in ((10, 1), (100, 2), (10, 3))]
     options = BatchOptions(compression=Compression.ZSTD)
     (batch,) = read_batches(build_batch(records, options))
