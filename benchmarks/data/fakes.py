@@ -1,7 +1,8 @@
 """One broker beside what testers use today: franz-go's kfake and librdkafka's mock cluster.
 
-Neither writes to a disk. The mock keeps only the last records of a partition, so nothing is
-consumed of it here.
+Neither writes to a disk. Kafka's producer cannot use the mock: it finds no node in its Metadata. So
+both sides of that row are measured with librdkafka's. The mock keeps only the last records of a
+partition: nothing is consumed of it here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Final
 from benchmarks.data.brokers import RunningBroker, broker
 from benchmarks.data.first_record import embedded, first_record_s
 from benchmarks.data.load_figures import Figures, median_rows
-from benchmarks.data.perf_tools import Load, PerfTools
+from benchmarks.data.perf_tools import Load, PerfTools, Produced, produce_by_librdkafka
 from benchmarks.node_start import START_SECONDS_MAX, kvorum_node
 from benchmarks.report import Row
 from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
@@ -35,15 +36,19 @@ WARM_UP: Final = (LARGE._replace(records=60_000), SMALL._replace(records=200_000
 KFAKE: Final = Path(__file__).with_name("kfake")
 MOCK: Final = (sys.executable, "-m", "benchmarks.data.mock_cluster")
 Started = Callable[[], AbstractContextManager[RunningBroker]]
+Produce = Callable[[str, str, Load], Produced]
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One way to have a broker."""
+    """One way to have a broker, and the client that it is measured with.
+
+    Without tools it is measured as a broker that keeps no records, by librdkafka.
+    """
 
     name: str
     start: Started
-    keeps_records: bool
+    tools: PerfTools | None
     figures: Figures = field(default_factory=Figures)
 
 
@@ -52,18 +57,19 @@ def rows() -> list[Row]:
     tools = PerfTools(Java(find_java(), JARS_ROOT / REFERENCE_RELEASE))
     with tempfile.TemporaryDirectory() as folder:
         program = _built_kfake(Path(folder))
-        ours = Peer("kvorum", lambda: broker(kvorum_node(), dict(os.environ)), keeps_records=True)
-        kfake = Peer("kfake", lambda: _listening(_kfake_command(program)), keeps_records=True)
-        mock = Peer("librdkafka's mock", _mock, keeps_records=False)
-        peers = [ours, kfake, mock]
+        ours = Peer("kvorum", _ours, tools)
+        kfake = Peer("kfake", lambda: _listening(_kfake_command(program)), tools)
+        beside_mock = Peer("kvorum", _ours, None)
+        mock = Peer("librdkafka's mock", _mock, None)
+        peers = [ours, kfake, beside_mock, mock]
         for turn in range(ROUNDS):
             for peer in peers if turn % 2 == 0 else reversed(peers):
                 with peer.start() as running:
-                    _measure(running, tools, peer)
+                    _measure(running, peer)
         for _ in range(ROUNDS):
             ours.figures.first_record_s.append(first_record_s(embedded))
             kfake.figures.first_record_s.append(first_record_s(lambda: _servers(kfake.start)))
-    return _rows_of(ours, kfake) + _rows_of(ours, mock)
+    return _rows_of(ours, kfake) + _rows_of(beside_mock, mock)
 
 
 def _rows_of(ours: Peer, peer: Peer) -> list[Row]:
@@ -77,20 +83,26 @@ def _rows_of(ours: Peer, peer: Peer) -> list[Row]:
     return median_rows(wanted, peer.name, ours.figures, peer.figures)
 
 
-def _measure(running: RunningBroker, tools: PerfTools, peer: Peer) -> None:
-    servers, figures = running.servers, peer.figures
-    if peer.keeps_records:
-        # The mock makes topics by itself, with more partitions, and knows no CreateTopics.
+def _measure(running: RunningBroker, peer: Peer) -> None:
+    servers, figures, tools = running.servers, peer.figures, peer.tools
+    produce: Produce = produce_by_librdkafka
+    if tools is not None:
+        # Without the tools topics are made by themselves: the mock knows no CreateTopics.
+        produce = tools.produce
         for name in ("warm-up", "large", "small"):
             running.create_topic(name)
     for load in WARM_UP:
-        tools.produce(servers, "warm-up", load)
-    figures.large_mib_per_s.append(tools.produce(servers, "large", LARGE).mib_per_s)
-    figures.small_records_per_s.append(tools.produce(servers, "small", SMALL).records_per_s)
-    if peer.keeps_records:
+        produce(servers, "warm-up", load)
+    figures.large_mib_per_s.append(produce(servers, "large", LARGE).mib_per_s)
+    figures.small_records_per_s.append(produce(servers, "small", SMALL).records_per_s)
+    if tools is not None:
         consumed = tools.consume(servers, "large", LARGE.records)
         figures.consumed_mib_per_s.append(consumed.mib_per_s)
         figures.memory_mib.append(running.memory_mib)
+
+
+def _ours() -> AbstractContextManager[RunningBroker]:
+    return broker(kvorum_node(), dict(os.environ))
 
 
 def _built_kfake(folder: Path) -> Path:

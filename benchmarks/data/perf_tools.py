@@ -1,17 +1,23 @@
-"""Kafka's producer- and consumer-perf-test, each run in a Java process as its script does."""
+"""Kafka's producer- and consumer-perf-test, each run in a Java process as its script does.
+
+For a broker that Kafka's client cannot use, the same load by librdkafka's producer.
+"""
 
 from __future__ import annotations
 
 import re
 import subprocess
+import time
 from typing import Final, NamedTuple
 
 from benchmarks.script_flags import RUN_CLASS_FLAGS
+from confluent_kafka import Producer
 from tests.support.kafka.java import LOG_SETTINGS, Java
 
 SCRIPT_FLAGS: Final = ("-Xmx512M", *RUN_CLASS_FLAGS)
 """The flags that the scripts of the release give to Java."""
 TIMEOUT_S: Final = 600
+POLL_S: Final = 0.1
 _SUMMARY: Final = re.compile(
     r"^(\d+) records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\).* ms 99th",
     re.MULTILINE,
@@ -38,6 +44,28 @@ class Load(NamedTuple):
     record_bytes: int
     settings: tuple[str, ...] = ()
     throughput: int = -1
+
+
+def produce_by_librdkafka(servers: str, topic: str, load: Load) -> Produced:
+    """Produce a load with an idempotent producer of librdkafka; its settings are those of Kafka's.
+
+    Raises RuntimeError where a record is not acknowledged.
+    """
+    settings = dict(each.split("=", maxsplit=1) for each in load.settings)
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, **settings})
+    value = bytes(load.record_bytes)
+    begin = time.perf_counter()
+    for _ in range(load.records):
+        while True:
+            try:
+                producer.produce(topic, value)
+                break
+            except BufferError:
+                producer.poll(POLL_S)
+    if producer.flush(TIMEOUT_S):
+        raise RuntimeError("not every record was acknowledged")
+    records_per_s = load.records / (time.perf_counter() - begin)
+    return Produced(records_per_s, records_per_s * load.record_bytes / (1 << 20))
 
 
 class PerfTools:
