@@ -1,4 +1,7 @@
-"""What docs/ARCHITECTURE.md names is there: files, folders, modules, what stands for Kafka's."""
+"""The files, folders and modules that the pages on the source name are there.
+
+So is everything that docs/kafka-names.md gives for a class or method of Kafka's.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from pathlib import Path
 import pytest
 from tests.support.source_tree import ROOT, SOURCE_ROOTS, SourceFile
 
-CHAPTER = "## From Kafka's source to ours"
+KAFKA_NAMES = "kafka-names.md"
+PAGES = ("ARCHITECTURE.md", KAFKA_NAMES)
 IN_QUOTES = re.compile(r"`([^`\n]+)`")
 # A folder in bold begins a section: its table names files from there on.
 SECTION = re.compile(r"^\*\*`([^`]+/)`\*\*")
@@ -34,8 +38,8 @@ class Counterpart:
     symbols: tuple[str, ...]
 
 
-def text() -> str:
-    return (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+def text(page: str) -> str:
+    return (ROOT / "docs" / page).read_text(encoding="utf-8")
 
 
 def files_named_in(cell: str) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -53,10 +57,9 @@ def files_named_in(cell: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 @cache
 def counterparts() -> list[Counterpart]:
-    """Everything that the table of the chapter names."""
-    chapter = text().partition(f"\n{CHAPTER}\n")[2].partition("\n## ")[0]
+    """Everything that the tables of Kafka's names give."""
     found: list[Counterpart] = []
-    for line in chapter.splitlines():
+    for line in text(KAFKA_NAMES).splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if not line.startswith("| `"):
             continue
@@ -87,9 +90,9 @@ def places_of(pattern: str, folders: tuple[str, ...]) -> list[Path]:
     return [path for place in places for path in place.parent.glob(place.name)]
 
 
-def test_the_table_of_kafkas_source_is_read() -> None:
+def test_the_tables_of_kafkas_names_are_read() -> None:
     names = {row.kafka for row in counterparts()}
-    assert len(names) >= 35
+    assert len(names) >= 180
     assert "`KafkaRaftClient.handleFetchRequest`" in names
 
 
@@ -100,10 +103,10 @@ def test_what_stands_for_a_class_of_kafkas_is_there(row: Counterpart) -> None:
     assert set(row.symbols) - symbols_of(path) == set()
 
 
-def passages() -> Iterator[tuple[str, str]]:
+def passages(page: str) -> Iterator[tuple[str, str]]:
     """Yield each paragraph, and each line of a table, with the folder that its section names."""
     section = ""
-    for paragraph in text().split("\n\n"):
+    for paragraph in text(page).split("\n\n"):
         if paragraph.startswith("## "):
             section = ""
         if paragraph.startswith("**"):
@@ -124,12 +127,14 @@ def missing_in(section: str, passage: str) -> Iterator[str]:
             yield token
 
 
-def test_every_file_and_folder_that_is_named_exists() -> None:
-    assert [token for passage in passages() for token in missing_in(*passage)] == []
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_and_folder_that_is_named_exists(page: str) -> None:
+    assert [token for passage in passages(page) for token in missing_in(*passage)] == []
 
 
 def test_every_module_that_is_named_exists() -> None:
-    tokens = [token for token in IN_QUOTES.findall(text()) if not token.endswith(".py")]
+    texts = (text(page) for page in PAGES)
+    tokens = [one for each in texts for one in IN_QUOTES.findall(each) if not one.endswith(".py")]
     named = [found.group(1) for token in tokens if (found := MODULE.fullmatch(token))]
     assert named
     missing = [
