@@ -47,7 +47,7 @@ def is_meant(path: str, name: str) -> bool:
 
 
 def names_of(path: str) -> Iterator[str]:
-    """Yield a module's path from the root, and what is left of it behind the source root."""
+    """Yield a module's path from the root, from `kvorum` on, and from the room on."""
     whole = path.removesuffix(".py")
     yield whole
     _, _, inner = whole.partition("/")

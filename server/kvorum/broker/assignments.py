@@ -1,4 +1,4 @@
-"""Where the logs of this broker's replicas are, on the way to the controller (KIP-858).
+"""The log directories of this broker's replicas, on their way to the controller (KIP-858).
 
 Pure: `due` returns the request to send now, `on_response` or `on_disconnected` handles its outcome,
 and `next_due_ms` says when to call `due`. One request is in flight at a time; what the controller

@@ -1,4 +1,4 @@
-"""What is counted of the records that go in and out, by topic and of all (BrokerTopicStats)."""
+"""Counts of the records that go in and out, by topic and of all (Kafka's BrokerTopicStats)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change of the image means for the coordinators of one internal topic on one broker."""
+"""The coordinators that start and end on one broker with a change of the image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change of the image means for the replicas of one broker (Kafka's LocalReplicaChanges)."""
+"""The replicas of one broker that a change of the image concerns (Kafka's LocalReplicaChanges)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One partition that this broker has a replica of (Kafka's Partition).
+"""A partition that this broker has a replica of: its log, and its part as leader or follower.
 
 Time is an argument. A request that waits for a partition is called when that changes.
 """

@@ -1,4 +1,4 @@
-"""What the partitions of a broker count together."""
+"""Counts that the partitions of a broker share: records, and changes of ISRs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which replica a consumer reads from best (KIP-392): Kafka's RackAwareReplicaSelector.
+"""The choice of the replica that a consumer reads from (KIP-392): RackAwareReplicaSelector.
 
 Pure. The leader asks for each fetch of a consumer; the consumer then reads from the replica that
 the response names, until it looks for a better one.

@@ -1,4 +1,4 @@
-"""What members are answered when a record of their group could not be appended."""
+"""The errors that members get when a record of their group could not be appended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partition of ``__consumer_offsets`` coordinates a group."""
+"""The partition of ``__consumer_offsets`` that coordinates a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes out of a shard beside records: timers, and promises that are kept."""
+"""The effects of a shard besides its records: timers, and promises that are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a batch of ``__consumer_offsets`` means for the shard that loads it (CoordinatorLoader)."""
+"""The replay of a batch of ``__consumer_offsets`` by the shard that loads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a group coordinator is configured with; times in milliseconds."""
+"""The settings of a group coordinator; times in milliseconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of a shard work on: the groups, and what every call brings and gathers."""
+"""The state that a shard's parts work on: the groups, and what each call brings and gathers."""
 
 from __future__ import annotations
 

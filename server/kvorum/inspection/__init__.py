@@ -1,1 +1,1 @@
-"""What the files of any Kafka say, and whether they are sound, without a running node."""
+"""The files of any Kafka without a running node: what they say, and whether they are sound."""

@@ -1,4 +1,4 @@
-"""What differs between two images, path by path."""
+"""The differences of two images, path by path."""
 
 from __future__ import annotations
 

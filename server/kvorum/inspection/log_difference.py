@@ -1,4 +1,4 @@
-"""Where two replicas of a log part, and where each of them ends."""
+"""The place where two replicas of a log part, and where each of them ends."""
 
 from __future__ import annotations
 

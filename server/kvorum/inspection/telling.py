@@ -1,4 +1,4 @@
-"""How far a reading has come, for a user who waits for it."""
+"""The progress of a reading, for a user who waits for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a whole request needs on the cluster before anybody looks into it."""
+"""The permission on the cluster that a whole request needs, before its parts are looked at."""
 
 from __future__ import annotations
 

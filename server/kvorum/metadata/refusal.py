@@ -1,4 +1,4 @@
-"""How the whole of a request is refused: each API's value names one function for it.
+"""The refusal of a whole request: each API's value names one function for it.
 
 A refusal takes the request, the error and the version of the request, and returns the response
 that Kafka's `AbstractRequest.getErrorResponse` makes. Where the form has a place for the error of

@@ -1,4 +1,4 @@
-"""What a client may do, by the access control entries that this node knows."""
+"""The authorization of clients, by the access control entries that this node knows."""
 
 from __future__ import annotations
 

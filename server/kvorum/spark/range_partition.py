@@ -1,4 +1,4 @@
-"""What both sources of files exchange with Spark: ranges as units of work, and schemas."""
+"""The values that both sources of files exchange with Spark: ranges to read, and schemas."""
 
 from __future__ import annotations
 

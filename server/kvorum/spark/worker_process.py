@@ -1,4 +1,4 @@
-"""What Spark's Python processes do around each piece of work, kept cheap.
+"""The overhead of Spark's Python processes around each piece of work, kept low.
 
 Before each task or step of planning such a process forgets where it looked for modules, and so
 `zipimport` reads the directory of an archive anew: once for the archive, and once for each package

@@ -1,4 +1,4 @@
-"""How DescribeQuorum's response says to which voters the quorum goes (KIP-642).
+"""The tag in DescribeQuorum's response that names the voters that are wanted (KIP-642).
 
 KIP-642 wants the targets in the response, and Kafka's schema has no field for them. A tagged field
 of the partition carries them, under a number that Kafka's schema does not use: clients skip tags

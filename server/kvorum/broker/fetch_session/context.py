@@ -1,4 +1,4 @@
-"""What a Fetch request is about, with or without a session (FetchContext)."""
+"""The partitions that a Fetch request is about, with or without a session (FetchContext)."""
 
 from __future__ import annotations
 

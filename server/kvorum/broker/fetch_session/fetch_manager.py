@@ -1,4 +1,4 @@
-"""From a Fetch request to its context (FetchManager)."""
+"""The choice of the context of a Fetch request (Kafka's FetchManager)."""
 
 from __future__ import annotations
 

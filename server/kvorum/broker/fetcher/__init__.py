@@ -1,4 +1,4 @@
-"""What a follower does with the partitions that it fetches from one leader. Pure.
+"""A follower's side of fetching from one leader: requests, states, truncation. Pure.
 
 `ReplicaFetcher` builds the requests and takes in the responses; its owner sends them.
 """

@@ -1,4 +1,4 @@
-"""What a follower does whose offset the leader does not have (fetchOffsetAndTruncate).
+"""The recovery of a follower whose offset the leader does not have (fetchOffsetAndTruncate).
 
 A leader whose log ends before the follower's was elected without the follower's records: they go.
 Otherwise the leader has deleted its oldest records: the follower begins where the leader does.

@@ -1,4 +1,4 @@
-"""How far a follower has fetched one partition (Kafka's PartitionFetchState)."""
+"""The progress of a follower in fetching one partition (Kafka's PartitionFetchState)."""
 
 from __future__ import annotations
 

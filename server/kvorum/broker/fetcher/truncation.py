@@ -1,4 +1,4 @@
-"""Up to where a follower keeps its log (AbstractFetcherThread.getOffsetTruncationState)."""
+"""The offset up to which a follower keeps its log (Kafka's getOffsetTruncationState)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients have used of a quota, and how long they wait beyond it (ClientQuotaManager)."""
+"""The use that clients make of a quota, and how long they wait beyond it (ClientQuotaManager)."""
 
 from __future__ import annotations
 

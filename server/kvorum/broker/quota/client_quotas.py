@@ -1,4 +1,4 @@
-"""Which quota counts for which client (the default ClientQuotaCallback of ClientQuotaManager)."""
+"""The choice of the quota that counts for a client (the default ClientQuotaCallback of Kafka)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a client waits that exceeds its quota (Kafka's QuotaUtils)."""
+"""The time that a client waits if it exceeds its quota (Kafka's QuotaUtils)."""
 
 from __future__ import annotations
 

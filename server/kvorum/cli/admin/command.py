@@ -1,4 +1,4 @@
-"""What commands that talk to a cluster share: their properties, and what they log."""
+"""The code that commands for a running cluster share: their properties, and what they log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong between files, told on standard error after all of them are printed."""
+"""The mismatches between files, printed on standard error after all of the files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the offsets of a log's records leave some out."""
+"""The gaps between the offsets of a log's records."""
 
 from __future__ import annotations
 

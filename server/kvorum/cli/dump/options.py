@@ -1,4 +1,4 @@
-"""What the options of ``kvorum dump-log`` choose."""
+"""The choices that the options of ``kvorum dump-log`` make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a command has come, on the console: one line that is written over again."""
+"""The progress of a command, on the console: one line that is written over again."""
 
 from __future__ import annotations
 

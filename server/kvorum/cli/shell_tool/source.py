@@ -1,4 +1,4 @@
-"""Where the shell's metadata comes from: a file, a directory, or a running quorum."""
+"""The source of the shell's metadata: a file, a directory, or a running quorum."""
 
 from __future__ import annotations
 

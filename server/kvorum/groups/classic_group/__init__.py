@@ -1,1 +1,1 @@
-"""What a classic group is: members, states, generations, and its record."""
+"""A classic group: its members, states and generations, and its record."""

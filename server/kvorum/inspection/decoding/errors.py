@@ -1,4 +1,4 @@
-"""What cannot be decoded at all."""
+"""The error of a file that cannot be decoded at all."""
 
 from __future__ import annotations
 

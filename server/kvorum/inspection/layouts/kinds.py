@@ -1,4 +1,4 @@
-"""Which layout a file has, by its name."""
+"""The choice of a file's layout by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the batches of one segment are, as the indexes must say it; in arrays, for large ones."""
+"""The places of a segment's batches, as the indexes must have them; in arrays, for large ones."""
 
 from __future__ import annotations
 

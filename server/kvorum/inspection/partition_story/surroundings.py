@@ -1,4 +1,4 @@
-"""What the records around the changes of one partition say about brokers.
+"""The facts about brokers that the records around the changes of one partition contain.
 
 The controller writes the records of one decision in a row (see
 `kvorum.spark.history.leader_change_causes`), so what ends a run of partition changes may explain

@@ -1,4 +1,4 @@
-"""What a recovery keeps, and what it may lose: exact as far as anybody can know.
+"""The forecast of a recovery: what it keeps and what it may lose, as exactly as can be known.
 
 Let the chosen log end at offset `n` with a record of epoch `e`. The leader of `e` was elected with
 every record in its log that was committed in an earlier epoch, and the chosen log is a first part

@@ -1,4 +1,4 @@
-"""What the control records of a log prove: its voters, its last leader, and what is committed.
+"""The facts that the control records of a log prove: voters, last leader, what is committed.
 
 A leader does not write into its log how much of it is committed. But some records are proof:
 

@@ -1,4 +1,4 @@
-"""What the words of a line may become: names of commands, and paths in the tree."""
+"""The completion of a line's words: names of commands, and paths in the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a topic's name or id in a request to the partition that this broker hosts."""
+"""The partition that this broker hosts for a topic's name or id in a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which fetcher has which partition (Kafka's ReplicaFetcherManager)."""
+"""The fetchers of a broker, and the partitions of each (Kafka's ReplicaFetcherManager)."""
 
 from __future__ import annotations
 

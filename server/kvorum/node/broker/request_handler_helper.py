@@ -1,4 +1,4 @@
-"""What a request costs its client in quotas, and how long that is to wait (RequestHandlerHelper).
+"""The use that a request makes of its client's quotas, and the wait for it (RequestHandlerHelper).
 
 Produce and Fetch decide for themselves, about bytes too; every other API when it is answered.
 """

@@ -1,4 +1,4 @@
-"""Which keys of a properties file have an effect, are only accepted, or are unknown."""
+"""The keys of a properties file: with an effect, only accepted, or unknown."""
 
 from __future__ import annotations
 

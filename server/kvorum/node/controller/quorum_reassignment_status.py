@@ -1,4 +1,4 @@
-"""What a reassignment of the quorum waits for, as this controller knows it (KIP-642)."""
+"""The reason why a reassignment of the quorum waits, as this controller knows it (KIP-642)."""
 
 from __future__ import annotations
 

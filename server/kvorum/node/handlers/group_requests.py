@@ -1,4 +1,4 @@
-"""What the handlers of groups have in common."""
+"""The code that the handlers of groups share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a leader holds back from its followers (KIP-73): Kafka's KafkaApis, ReplicaManager.
+"""The throttle of a leader on its followers (KIP-73), in Kafka a part of KafkaApis.
 
 Only followers that are not in sync are throttled; what the others get counts against the quota too.
 """

@@ -1,4 +1,4 @@
-"""Where the leader sends a consumer to read (KIP-392): Kafka's findPreferredReadReplica."""
+"""The replica that the leader sends a consumer to (KIP-392): Kafka's findPreferredReadReplica."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the leader knows of the quorum, for the controller."""
+"""The quorum as its leader knows it, described for the controller."""
 
 from __future__ import annotations
 

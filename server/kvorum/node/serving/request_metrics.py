@@ -1,4 +1,4 @@
-"""How many requests there were, how long they took, how they ended (Kafka's RequestMetrics)."""
+"""The number of requests, how long they took and how they ended (Kafka's RequestMetrics)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which unclean ends of brokers Kafka promises to survive."""
+"""The unclean ends of brokers that Kafka promises to survive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checks conclude from a partition's state in the metadata log."""
+"""The conclusions that the checks draw from a partition's state in the metadata log."""
 
 from __future__ import annotations
 

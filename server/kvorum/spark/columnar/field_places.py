@@ -1,4 +1,4 @@
-"""Where the fields of many records of one type and version are, by their schema."""
+"""The places of the fields of many records of one type and version, by their schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the records of messages of the formats 0 and 1 are."""
+"""The places of the records of messages of the formats 0 and 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each record of many batches begins and ends.
+"""The beginning and end of each record of many batches.
 
 A record's place is known only from the length of the one before it. So the first records of all
 batches are found at once, then the second ones, and so on while many batches have that many; the

@@ -1,4 +1,4 @@
-"""Where the records of a run of batches are, and what their headers say."""
+"""The places of the records of a run of batches, and what their headers say."""
 
 from __future__ import annotations
 

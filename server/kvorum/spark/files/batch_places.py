@@ -1,4 +1,4 @@
-"""Where batches are in a file: a header that can be one, a checksum, the next sound batch."""
+"""The places of batches in a file: a header that can be one, a checksum, the next sound batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files a path means: a file, a directory, a glob pattern, or several of them.
+"""The files that a path means: a file, a directory, a glob pattern, or several of them.
 
 A directory is searched at every depth, so it may be a partition's directory, a node's log
 directory, or a tree of many clusters' and nodes' directories. Files are recognised by their names.

@@ -1,4 +1,4 @@
-"""What damage means to a query: Spark's three modes of its own readers of files."""
+"""The ways of a query to treat damage: the three modes of Spark's own readers of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the batch behind one that is judged."""
+"""The batch after one that is judged, as far as it is known."""
 
 from __future__ import annotations
 

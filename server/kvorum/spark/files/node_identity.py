@@ -1,4 +1,4 @@
-"""Whose disk a file was on: the meta.properties file next to it, or above it."""
+"""The node whose disk a file was on: the meta.properties file next to the file, or above it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a sound batch belongs: its offset and epoch compared with those of the batches around it.
+"""The rules for the place of a sound batch: its offset and epoch fit those of its neighbours.
 
 A batch's checksum covers neither its offset nor its epoch. For a log without gaps the rules are:
 

@@ -1,4 +1,4 @@
-"""Whether the end of a log looks as if its node had not written it to its end yet."""
+"""The signs that a node had not yet written the end of its log to the end."""
 
 from __future__ import annotations
 

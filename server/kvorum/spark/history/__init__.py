@@ -1,4 +1,4 @@
-"""What happened in a cluster, from its metadata log: `MetadataHistory`.
+"""The history of a cluster, from its metadata log: `MetadataHistory`.
 
 Pure Python: nothing here needs pyspark, and only `arrow_schemas` needs pyarrow.
 """

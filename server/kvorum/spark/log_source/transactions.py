@@ -1,4 +1,4 @@
-"""How the transactions of a log's producers ended, by the markers in the log.
+"""The outcomes of the transactions of a log's producers, by the markers in the log.
 
 A marker is a control batch of the producer that comes behind the transaction's records, maybe far
 behind them, in a later segment. So the headers behind a range are looked through until every

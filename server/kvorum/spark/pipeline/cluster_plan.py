@@ -1,4 +1,4 @@
-"""What the driver hands to the tasks, and what it gets back."""
+"""The values that the driver hands to the tasks, and those that it gets back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run leaves for the next one of a cluster, besides its saved history."""
+"""The state that a run leaves for the next one of a cluster, besides its saved history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fold of a cluster begins with: a saved history, a snapshot, or nothing."""
+"""The start of a fold of a cluster: a saved history, a snapshot, or nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task does for one cluster: its log folded into rows, the rows into staged files."""
+"""The task for one cluster: its log folded into rows, the rows into staged files."""
 
 from __future__ import annotations
 

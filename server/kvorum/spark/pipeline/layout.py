@@ -1,4 +1,4 @@
-"""Where the files of an output are: tables by cluster and day, and what belongs to runs.
+"""The layout of an output: tables by cluster and day, and the files that belong to runs.
 
     <output>/<table>/cluster_id=X/day=YYYY-MM-DD/*.parquet   what happened, and records
     <output>/<table>/cluster_id=X/*.parquet                  the state, divergence, errors, runs

@@ -1,4 +1,4 @@
-"""Where a fold has come to in a log, and whether that is still there."""
+"""The place in a log that a fold has come to, and whether it is still there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has to do: the clusters with news, and what the last run left of each."""
+"""The plan of a run: the clusters with news, and what the last run left of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which offsets of a log a replica has, as far as that is known while the log is read."""
+"""The offsets of a log that a replica has, as far as is known while the log is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task does for the table of records: the rows of pieces of files, by day."""
+"""The task for the table of records: the rows of pieces of files, by day."""
 
 from __future__ import annotations
 

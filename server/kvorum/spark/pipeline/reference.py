@@ -1,4 +1,4 @@
-"""Which replica of a log the tables are made from, and where the others differ from it."""
+"""The replica of a log that the tables are made from, and where the others differ from it."""
 
 from __future__ import annotations
 

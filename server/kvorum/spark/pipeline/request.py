@@ -1,4 +1,4 @@
-"""What a user asks of a run, and what the run reports."""
+"""The request of a user for a run, and the report of the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run changes of one table, as the formats with a log or metadata of their own take it."""
+"""The changes of one table by a run, as formats with a log or metadata of their own take them."""
 
 from __future__ import annotations
 

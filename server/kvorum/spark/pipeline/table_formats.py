@@ -1,4 +1,4 @@
-"""What each format adds to a table's Parquet files."""
+"""The formats of tables: what each adds to the Parquet files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs the tasks of a run: Spark, or anything else that keeps to this protocol."""
+"""The runner of a run's tasks: Spark, or anything else that keeps to this protocol."""
 
 from __future__ import annotations
 

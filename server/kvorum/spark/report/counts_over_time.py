@@ -1,4 +1,4 @@
-"""How many intervals are under way, step by step: means and maxima."""
+"""The number of intervals under way, step by step: means and maxima."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed last in a cluster: one list of events of every kind, the latest ones."""
+"""The latest changes in a cluster: one list of events of every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which brokers lead how many partitions: over time, and at the window's end."""
+"""The number of partitions that each broker leads: over time, and at the window's end."""
 
 from __future__ import annotations
 

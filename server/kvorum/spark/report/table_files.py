@@ -1,4 +1,4 @@
-"""Where the tables are: a directory of this machine, or of any file system of fsspec."""
+"""The place of the tables: a directory of this machine, or of any file system of fsspec."""
 
 from __future__ import annotations
 

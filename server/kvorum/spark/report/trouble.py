@@ -1,4 +1,4 @@
-"""How much is wrong."""
+"""The degrees of trouble with a cluster, or with the files of its log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the logs of directories were read, as Spark's checkpoint has it.
+"""The progress of a stream in the logs of directories, as Spark's checkpoint has it.
 
 {"logs": {"/data/__cluster_metadata-0": {"segment": 0, "position": 812, "offset": 9, "epoch": 2,
 "lastPosition": 700, "lastCrc": 1203445}}}

@@ -1,4 +1,4 @@
-"""What a stream over directories reads next, and the units of work between two places.
+"""The next files of a stream over directories, and the units of work between two places.
 
 A log whose last batch is not the one that was read was truncated, as a node does with records that
 were never committed: its last segment is read again. Where segments were deleted before they were

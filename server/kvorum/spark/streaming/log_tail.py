@@ -1,4 +1,4 @@
-"""How far a log that grows can be read: to the end of its last whole batch.
+"""The readable part of a log that grows: up to the end of its last whole batch.
 
 Only headers are read on the way, and of all segments but the last none where no bound asks for it.
 Damage does not end the reading, and is not judged here: the reader of the range reports it.

@@ -1,4 +1,4 @@
-"""How far a stream over a quorum may read: the offsets that a micro-batch ends at."""
+"""The limit of a stream over a quorum: the offsets that a micro-batch ends at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a stream's connections are secured: TLS, and SASL with a name and a password.
+"""The security of a stream's connections: TLS, and SASL with a name and a password.
 
 What is secret is in no text that Python makes of these values.
 """

@@ -1,4 +1,4 @@
-"""What compaction keeps of one batch (Kafka's LogCleaner.cleanInto and MemoryRecords.filterTo).
+"""The part of one batch that compaction keeps (Kafka's cleanInto and MemoryRecords.filterTo).
 
 **Records.** Kept is what lies behind the mapped part of the log, and else the latest record of each
 key. A tombstone (null value) gives its batch a *delete horizon*, the time from which later passes

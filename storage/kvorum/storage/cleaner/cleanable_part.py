@@ -1,4 +1,4 @@
-"""Which part of a log a cleaner may clean, and how much of it is dirty (Kafka's LogToClean).
+"""The part of a log that a cleaner may clean, and how much of it is dirty (Kafka's LogToClean).
 
 Clean is what lies below the checkpoint of the cleaner, dirty what lies above it. Not cleaned are
 the active segment, what is not stable yet, and segments with a record that is younger than

@@ -1,4 +1,4 @@
-"""Which transactions a cleaner meets on its way through a log, and which markers may go.
+"""The transactions that a cleaner meets on its way through a log, and the markers that may go.
 
 The data of an aborted transaction goes at once. Its marker, and that of a committed one, stays as
 long as a batch of the transaction was read in the same pass; after that it may go. Counterpart of

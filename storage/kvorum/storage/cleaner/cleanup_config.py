@@ -1,4 +1,4 @@
-"""What of a topic's configuration says how its logs are cleaned, with Kafka's defaults."""
+"""The settings of a topic for the cleaning of its logs, with Kafka's defaults."""
 
 from __future__ import annotations
 

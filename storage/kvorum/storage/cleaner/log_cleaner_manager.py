@@ -1,4 +1,4 @@
-"""Which log is cleaned next, how far each one is clean, and which ones must be left alone.
+"""The choice of the next log to clean, how far each one is clean, and those to leave alone.
 
 Counterpart of Kafka's LogCleanerManager for one log directory and one thread. Kafka's states and
 pauses keep its cleaner away from logs that others change. Here a pass notices a change when it is

@@ -1,4 +1,4 @@
-"""Which segments a cleaner joins into one, so that compaction does not leave ever smaller ones."""
+"""The segments that a cleaner joins into one, so that compaction leaves no ever smaller ones."""
 
 from __future__ import annotations
 

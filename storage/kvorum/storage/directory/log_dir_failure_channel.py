@@ -1,4 +1,4 @@
-"""Which log directories have failed, each told once (Kafka's LogDirFailureChannel, KIP-112)."""
+"""The log directories that have failed, each reported once (LogDirFailureChannel, KIP-112)."""
 
 from __future__ import annotations
 

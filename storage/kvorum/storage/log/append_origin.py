@@ -1,4 +1,4 @@
-"""Where the batches of a log come from (Kafka's AppendOrigin)."""
+"""The writer of a batch: a client, a coordinator, or replication (Kafka's AppendOrigin)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a crash left of a segment's replacement: it is finished, or undone (Kafka's LogLoader).
+"""A segment's replacement that a crash interrupted: it is finished, or undone (Kafka's LogLoader).
 
 A cleaned segment is written to ``*.cleaned`` files. Once they are durable they are renamed to
 ``*.swap``, the old segments to ``*.deleted``, and then the suffix is dropped. So:

@@ -1,4 +1,4 @@
-"""What a partition knows of producers with an id: sequences, epochs, transactions (KIP-98).
+"""The producers with an id that a partition knows: sequences, epochs, transactions (KIP-98).
 
 The state is a fold of the log: each batch of such a producer is checked against what is known of
 the producer, and changes it. A batch that fails a check changes nothing. A follower does not check:

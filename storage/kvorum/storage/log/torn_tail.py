@@ -1,4 +1,4 @@
-"""What the end of a file looks like when the write of its last batch was not finished."""
+"""The signs of a torn tail: the end of a file whose last batch was not written to its end."""
 
 from __future__ import annotations
 

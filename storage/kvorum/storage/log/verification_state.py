@@ -1,4 +1,4 @@
-"""What a log knows of producers whose transactions are being verified (KIP-890).
+"""The producers of a log whose transactions are being verified (KIP-890).
 
 Before the first batch of a transaction is appended, its leader asks the transaction's coordinator.
 A guard is made before that. The batch is appended only if the guard is still in force then: a

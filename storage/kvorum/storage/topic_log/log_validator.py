@@ -1,4 +1,4 @@
-"""What a leader does with a batch before it is appended: checks, offsets, times (LogValidator).
+"""The leader's work on a batch before it is appended: checks, offsets, times (LogValidator).
 
 A batch of the current format is patched where it lies: its base offset, leader epoch, and, where
 they differ from the topic's, timestamp type and highest timestamp. Its records are written anew

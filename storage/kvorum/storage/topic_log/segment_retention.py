@@ -1,4 +1,4 @@
-"""Which old segments of a topic's log go, by its start, its size and its age.
+"""The removal of a topic log's old segments, by its start, its size and its age.
 
 Whole segments go, the oldest first, and never what the high watermark has not passed. A log that is
 only compacted loses no more than what lies below its start (KAFKA-7400). If all segments are to go,

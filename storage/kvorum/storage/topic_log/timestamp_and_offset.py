@@ -1,4 +1,4 @@
-"""The place of a record by its time (Kafka's FileRecords.TimestampAndOffset)."""
+"""The first record that is as late as a time (Kafka's FileRecords.TimestampAndOffset)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a leader has to know of a batch's records, read without making any record."""
+"""The facts of a batch's records that a leader needs, read without making any record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed last."""
+"""The latest changes."""
 
 from __future__ import annotations
 

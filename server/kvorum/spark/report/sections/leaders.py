@@ -1,4 +1,4 @@
-"""How evenly brokers lead, and why leaders changed."""
+"""The balance of leaders among the brokers, and the reasons for their changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partitions had no leader on which day, and why."""
+"""The partitions without a leader, by day, and the reasons."""
 
 from __future__ import annotations
 
