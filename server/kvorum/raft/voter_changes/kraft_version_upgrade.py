@@ -1,7 +1,12 @@
 """The upgrade of kraft.version from 0 to 1, from which on the log holds the voters.
 
-Every voter must have reported its directory id to the leader of this epoch, and that it can work at
-the new version. Then the leader appends one batch with the version and the voters.
+At 0 the voters are those of ``controller.quorum.voters``: they are known by their ids, and do not
+change. At 1 they are records of the log, each with its directory id, endpoints and versions: votes
+name the directory too, quorum-state has another form, and voters can be added, removed, updated and
+reassigned (KIP-853). There is no way back.
+
+For the upgrade every voter must have reported its directory id to the leader of this epoch, and
+that it can work at the new version. Then the leader appends one batch with version and voters.
 """
 
 from __future__ import annotations
