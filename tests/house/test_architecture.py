@@ -13,18 +13,21 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.support.source_tree import ROOT, SOURCE_ROOTS, SourceFile
+from tests.support.source_tree import ROOT, SOURCE_ROOTS, SourceFile, python_files
 
+ARCHITECTURE = "ARCHITECTURE.md"
 KAFKA_NAMES = "kafka-names.md"
-PAGES = ("ARCHITECTURE.md", KAFKA_NAMES)
+PAGES = (ARCHITECTURE, KAFKA_NAMES)
+# A page that is read from top to bottom: lists of files are printed by tools/files.py.
+ARCHITECTURE_BYTES_MAX = 15 * 1024
+ROOM = re.compile(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|", re.MULTILINE)
+IMPORT = re.compile(r"^ *(?:from|import) kvorum\.(\w+)", re.MULTILINE)
 IN_QUOTES = re.compile(r"`([^`\n]+)`")
-# A folder in bold begins a section: its table names files from there on.
-SECTION = re.compile(r"^\*\*`([^`]+/)`\*\*")
 PYTHON_FILE = re.compile(r"[\w./*<>-]+\.py")
 FOLDER = re.compile(r"[\w.-]+(?:/[\w.-]+)*/")
 MODULE = re.compile(
-    r"(?:kvorum\.)?((?:codegen|wire|storage|raft|metadata|controller|broker|node|testing|simulation"
-    r"|internal_topics|spark|inspection|cli)(?:\.[a-z_]+)+)"
+    r"(?:kvorum\.)?((?:codegen|wire|storage|raft|metadata|controller|groups|broker|node|testing"
+    r"|simulation|internal_topics|spark|inspection|cli)(?:\.[a-z_]+)+)"
 )
 MUST_NOT_BE_THERE = frozenset({"kvorum/__init__.py"})
 
@@ -103,33 +106,25 @@ def test_what_stands_for_a_class_of_kafkas_is_there(row: Counterpart) -> None:
     assert set(row.symbols) - symbols_of(path) == set()
 
 
-def passages(page: str) -> Iterator[tuple[str, str]]:
-    """Yield each paragraph, and each line of a table, with the folder that its section names."""
-    section = ""
+def passages(page: str) -> Iterator[str]:
+    """Yield each paragraph, and each line of a table."""
     for paragraph in text(page).split("\n\n"):
-        if paragraph.startswith("## "):
-            section = ""
-        if paragraph.startswith("**"):
-            found = SECTION.match(paragraph)
-            section = found.group(1) if found else ""
-        for passage in paragraph.splitlines() if paragraph.startswith("|") else [paragraph]:
-            yield section, passage
+        yield from paragraph.splitlines() if paragraph.startswith("|") else [paragraph]
 
 
-def missing_in(section: str, passage: str) -> Iterator[str]:
+def missing_in(passage: str) -> Iterator[str]:
     """Yield the files and folders that a passage names and that are not there."""
     tokens = IN_QUOTES.findall(passage)
-    folders = [token for token in tokens if FOLDER.fullmatch(token)]
-    starts = (section, *folders, *(f"{section}{folder}" for folder in folders))
+    folders = tuple(token for token in tokens if FOLDER.fullmatch(token))
     for token in tokens:
         is_path = PYTHON_FILE.fullmatch(token) or FOLDER.fullmatch(token)
-        if is_path and token not in MUST_NOT_BE_THERE and not places_of(token, starts):
+        if is_path and token not in MUST_NOT_BE_THERE and not places_of(token, folders):
             yield token
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_file_and_folder_that_is_named_exists(page: str) -> None:
-    assert [token for passage in passages(page) for token in missing_in(*passage)] == []
+    assert [token for passage in passages(page) for token in missing_in(passage)] == []
 
 
 def test_every_module_that_is_named_exists() -> None:
@@ -144,3 +139,28 @@ def test_every_module_that_is_named_exists() -> None:
         and not places_of(f"{name.replace('.', '/')}.py", ())
     ]
     assert missing == []
+
+
+def test_each_room_knows_the_rooms_that_the_page_names() -> None:
+    known = {
+        room: sorted(cell.strip().split(", ")) if cell.strip() else []
+        for room, cell in ROOM.findall(text(ARCHITECTURE))
+    }
+    imported = {
+        package.name: sorted(
+            {
+                name
+                for file in python_files(package.relative_to(ROOT).as_posix())
+                for name in IMPORT.findall(file.text)
+                if name != package.name
+            }
+        )
+        for root in SOURCE_ROOTS
+        for package in (ROOT / root / "kvorum").iterdir()
+        if (package / "__init__.py").exists()
+    }
+    assert known == imported
+
+
+def test_the_page_of_the_architecture_stays_short() -> None:
+    assert len(text(ARCHITECTURE).encode()) <= ARCHITECTURE_BYTES_MAX

@@ -2,8 +2,11 @@
 
 A package that holds APIs has one module for each, called as the generated message module is:
 `create_topics` for CreateTopics. The listing of the package is the list of what there is; a module
-is imported with the first request for its API. It defines exactly one value of the package's class,
-which is found by its type: no name is looked up in a string.
+is imported with the first request for its API: all of them together cost some 50 ms, beside the 450
+that a start takes, and ten times as much where nothing is compiled yet. A module defines exactly
+one value of the package's class, which is found by its type: no name is looked up in a string. A
+module with none, with two, or with the value of another API is an error. So the usages of the class
+are its APIs, and from a value every function of the API is one step away, checked for its types.
 """
 
 from __future__ import annotations

@@ -4,6 +4,10 @@ A refusal takes the request, the error and the version of the request, and retur
 that Kafka's `AbstractRequest.getErrorResponse` makes. Where the form has a place for the error of
 the whole, one of the functions below makes the refusal; other APIs have their own, which gives the
 error to every part.
+
+It is the only way to refuse: for a missing permission, an error of the handler, a defect, and
+NOT_CONTROLLER. A connection is closed only where Kafka closes it: after bytes that are not a
+request, and after a version that is not served.
 """
 
 from __future__ import annotations

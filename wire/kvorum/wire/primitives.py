@@ -280,7 +280,11 @@ def string_length(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def decode_with_replacement(raw: bytes) -> str:
-    """Return a string whose bytes are not UTF-8 as Java reads it, each flaw as U+FFFD."""
+    """Return a string whose bytes are not UTF-8 as Java reads it, each flaw as U+FFFD.
+
+    This is for requests and for records on disk. Kafka writes no such record, and reads one that
+    another program has written in the same way.
+    """
     return raw.decode(errors=AS_JAVA)
 
 

@@ -18,6 +18,7 @@ on a controller's listeners     `node.raft.translation`        the replica answe
 
 A module is imported with the first request for its API: ApiVersions needs only the listing of the
 packages and the table of the schemas. Versions are those of the protocol, without unstable ones.
+The exception, Produce, is one of the protocol too and stands in `kvorum.wire.apis`.
 """
 
 from __future__ import annotations
