@@ -31,4 +31,4 @@ def test_corpus_holds_every_pair_of_message_and_version(golden: Path) -> None:
         (line["message"], line["version"])
         for line in read_json_lines(golden / "codec-corpus.jsonl.gz")
     }
-    assert len(pairs) == 728
+    assert len(pairs) == 744
