@@ -17,7 +17,7 @@ from tests.support.node import Node
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log.batch_header import split_batches
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.metadata_log.bootstrap_checkpoint import write_bootstrap_checkpoint
+from kvorum.storage.metadata_log.bootstrap_checkpoint import write_bootstrap_snapshot
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.storage.metadata_log.snapshot_writer import SnapshotWriter
 from kvorum.storage.small_files.meta_properties import MetaProperties, write_meta_properties
@@ -39,6 +39,11 @@ class Written:
     @property
     def log(self) -> Path:
         return self.directory / "__cluster_metadata-0"
+
+    @property
+    def bootstrap_log(self) -> Path:
+        """The metadata log of a directory that has only a bootstrap snapshot."""
+        return self.directory / "bootstrap" / "__cluster_metadata-0"
 
     def files(self, suffix: str) -> list[Path]:
         found = sorted(self.log.glob(f"*{suffix}"))
@@ -91,7 +96,14 @@ def written(golden_sets: Path, tmp_path_factory: pytest.TempPathFactory) -> Writ
     log.local_log.close()
     properties = MetaProperties(cluster_id="a-cluster", node_id=1, directory_id=b"0123456789abcdef")
     write_meta_properties(found.directory, properties, FILES, now=datetime.now(UTC))
-    write_bootstrap_checkpoint(found.directory, snapshot_values(golden)[:1], FILES, now_ms=7_000)
+    write_bootstrap_snapshot(
+        found.bootstrap_log,
+        FILES,
+        values=snapshot_values(golden)[:1],
+        kraft_version=0,
+        voters=None,
+        now_ms=7_000,
+    )
     return found
 
 
@@ -147,7 +159,7 @@ def test_kafka_dump_log_reads_our_snapshots(written: Written, kafka_tools: ToolR
     values = snapshot_values(written.golden)
     for path, count in (
         (written.files(".checkpoint")[0], len(values)),
-        (written.directory / "bootstrap.checkpoint", 1),
+        (next(written.bootstrap_log.iterdir()), 1),
     ):
         dumped = kafka_tools.run("kafka-dump-log", DECODER, "--files", str(path))
         assert (dumped.exit_code, dumped.stderr) == (0, "")

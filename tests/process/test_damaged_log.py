@@ -88,7 +88,6 @@ SNAPSHOT = "00000000000000000000-0000000000.checkpoint"
 @pytest.mark.parametrize(
     "name",
     [
-        "bootstrap.checkpoint",
         f"{LOG_DIRECTORY}/leader-epoch-checkpoint",
         f"{LOG_DIRECTORY}/partition.metadata",
         f"{LOG_DIRECTORY}/kvorum-flushed-offset",

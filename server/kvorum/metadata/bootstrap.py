@@ -1,4 +1,4 @@
-"""Bootstrap records of a new cluster, which formatting writes into bootstrap.checkpoint."""
+"""Bootstrap records of a new cluster, which formatting writes into the snapshot at offset 0."""
 
 from __future__ import annotations
 

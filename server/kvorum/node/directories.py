@@ -28,9 +28,9 @@ from kvorum.storage.errors import DiskError, StorageError, TooManyOpenFilesError
 from kvorum.storage.files import FileSystem
 from kvorum.storage.metadata_log.bootstrap_checkpoint import (
     BOOTSTRAP_CHECKPOINT,
-    read_bootstrap_checkpoint,
+    read_bootstrap_records,
 )
-from kvorum.storage.names import METADATA_LOG_DIRECTORY
+from kvorum.storage.names import METADATA_LOG_DIRECTORY, snapshot_name
 from kvorum.storage.small_files.clean_shutdown import CleanShutdown, take_clean_shutdown
 from kvorum.storage.small_files.directory_lock import lock_directory
 from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE
@@ -38,6 +38,7 @@ from kvorum.storage.small_files.meta_properties_ensemble import (
     MetaPropertiesEnsemble,
     load_meta_properties,
 )
+from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID
 
 _log = logging.getLogger(__name__)
 
@@ -181,15 +182,17 @@ def _directory_id(found: MetaPropertiesEnsemble, directory: Path) -> bytes:
 
 
 def _read_bootstrap(directory: Path, files: FileSystem) -> BootstrapMetadata:
-    values = read_bootstrap_checkpoint(directory, files)
-    if values is None:
-        return bootstrap_from_features(
-            LATEST_PRODUCTION_METADATA_VERSION, {}, source="the default bootstrap"
-        )
-    path = directory / BOOTSTRAP_CHECKPOINT
-    try:
-        return bootstrap_from_records(
-            map(decode_record, values), source=f"the binary bootstrap metadata file: {path}"
-        )
-    except MetadataError as error:
-        raise StorageError(str(error), file=path) from error
+    """Return the bootstrap records of the snapshot 0-0, else of a file as before Kafka 4.4."""
+    snapshot = directory / METADATA_LOG_DIRECTORY / snapshot_name(BOOTSTRAP_SNAPSHOT_ID)
+    for path in (snapshot, directory / BOOTSTRAP_CHECKPOINT):
+        values = read_bootstrap_records(path, files)
+        if values:
+            try:
+                return bootstrap_from_records(
+                    map(decode_record, values), source=f"the binary bootstrap metadata file: {path}"
+                )
+            except MetadataError as error:
+                raise StorageError(str(error), file=path) from error
+    return bootstrap_from_features(
+        LATEST_PRODUCTION_METADATA_VERSION, {}, source="the default bootstrap"
+    )

@@ -25,7 +25,7 @@ from kvorum.simulation.telling import told_role
 from kvorum.simulation.transport import Reply
 from kvorum.simulation.versions import Release
 from kvorum.storage.errors import StorageError
-from kvorum.storage.metadata_log.bootstrap_checkpoint import write_voters_checkpoint
+from kvorum.storage.metadata_log.bootstrap_checkpoint import write_bootstrap_snapshot
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
 
 LISTENER = "CONTROLLER"
@@ -160,7 +160,7 @@ class SimulatedNode:
 
     def format(self, voters: VoterSet) -> None:
         """Write the first snapshot of a dynamic quorum, as formatting a directory does."""
-        write_voters_checkpoint(
+        write_bootstrap_snapshot(
             self.settings.directory,
             self.disk.inspect(),
             kraft_version=1,

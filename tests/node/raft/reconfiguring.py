@@ -15,7 +15,7 @@ from kvorum.metadata.address import Address
 from kvorum.node.outbound.client_connection import ClientConnection
 from kvorum.node.raft.control_records import voters_record_of
 from kvorum.raft import Endpoint, ReplicaKey, Voter, VoterSet
-from kvorum.storage.metadata_log.bootstrap_checkpoint import write_voters_checkpoint
+from kvorum.storage.metadata_log.bootstrap_checkpoint import write_bootstrap_snapshot
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import (
     AddRaftVoterRequest,
@@ -88,7 +88,7 @@ class DynamicQuorum:
             replica = self.replicas[voter_id]
             directory = replica.directory / "__cluster_metadata-0"
             directory.mkdir(parents=True)
-            write_voters_checkpoint(
+            write_bootstrap_snapshot(
                 directory,
                 replica.files,
                 kraft_version=1,

@@ -35,6 +35,7 @@ def run_format(arguments: argparse.Namespace, config: NodeConfig, files: FileSys
         directories=log_directories(config),
         metadata_directory=config.metadata_log.directory,
         controller_listener_name=config.listeners.controller_names[0],
+        is_controller=config.is_controller,
         has_dynamic_quorum=not config.quorum.is_static,
         initial_controllers=_initial_controllers(arguments, config, source),
         release_version=release_version,

@@ -296,6 +296,7 @@ def _format(config: NodeConfig, place: Place, identity: ClusterIdentity) -> None
         directories=config.log_directories,
         metadata_directory=config.metadata_log.directory,
         controller_listener_name=CONTROLLER_LISTENER,
+        is_controller=place.is_controller,
         has_dynamic_quorum=True,
         initial_controllers=identity.voters if place.is_controller else None,
     )

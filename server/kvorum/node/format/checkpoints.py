@@ -1,4 +1,4 @@
-"""The two record files of a new directory: the first metadata, and the first voters."""
+"""The bootstrap snapshot of a new directory: its records, and the voters of a dynamic quorum."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kvorum.metadata.record_frame import encode_record
 from kvorum.node.format.dynamic_voters import DynamicVoter
 from kvorum.storage.files import FileSystem
 from kvorum.storage.metadata_log import bootstrap_checkpoint
+from kvorum.storage.names import METADATA_LOG_DIRECTORY
 from kvorum.wire.messages.voters_record import (
     VotersRecord,
     VotersRecordEndpoint,
@@ -18,33 +19,26 @@ from kvorum.wire.messages.voters_record import (
     VotersRecordVoter,
 )
 
-METADATA_PARTITION_DIRECTORY = "__cluster_metadata-0"
 _KRAFT_VERSION_MAX = 1
 
 
-def write_bootstrap_checkpoint(
-    directory: Path, bootstrap: BootstrapMetadata, files: FileSystem, *, now_ms: int
-) -> None:
-    """Write the first metadata records into a data directory."""
-    values = [encode_record(message, version) for message, version in bootstrap.records]
-    bootstrap_checkpoint.write_bootstrap_checkpoint(directory, values, files, now_ms=now_ms)
-
-
-def write_voters_checkpoint(
+def write_bootstrap_snapshot(
     directory: Path,
-    voters: Mapping[int, DynamicVoter],
+    bootstrap: BootstrapMetadata,
+    voters: Mapping[int, DynamicVoter] | None,
     files: FileSystem,
     *,
     listener_name: str,
     kraft_version: int,
     now_ms: int,
 ) -> None:
-    """Write the first snapshot of a dynamic quorum below a data directory."""
-    bootstrap_checkpoint.write_voters_checkpoint(
-        directory / METADATA_PARTITION_DIRECTORY,
+    """Write the first snapshot of the metadata log below a data directory."""
+    bootstrap_checkpoint.write_bootstrap_snapshot(
+        directory / METADATA_LOG_DIRECTORY,
         files,
+        values=[encode_record(message, version) for message, version in bootstrap.records],
         kraft_version=kraft_version,
-        voters=voters_record(voters, listener_name=listener_name),
+        voters=None if voters is None else voters_record(voters, listener_name=listener_name),
         now_ms=now_ms,
     )
 

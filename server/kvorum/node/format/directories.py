@@ -16,7 +16,7 @@ from kvorum.metadata.bootstrap import (
 )
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.node.format.checkpoints import write_bootstrap_checkpoint, write_voters_checkpoint
+from kvorum.node.format.checkpoints import write_bootstrap_snapshot
 from kvorum.node.format.errors import FormatError
 from kvorum.node.format.levels import effective_feature_levels, effective_release_version
 from kvorum.node.format.record_text import bootstrap_metadata_text
@@ -178,11 +178,10 @@ def _format_one(
     try:
         with disk_errors(directory, "creating"):
             files.make_directory(directory)
-        write_bootstrap_checkpoint(directory, plan.bootstrap, files, now_ms=now_ms)
-        if kind.needs_voters:
-            assert request.initial_controllers is not None
-            write_voters_checkpoint(
+        if request.is_controller and kind is not DirectoryType.DATA:
+            write_bootstrap_snapshot(
                 directory,
+                plan.bootstrap,
                 request.initial_controllers,
                 files,
                 listener_name=request.controller_listener_name,

@@ -19,7 +19,8 @@ def _no_levels() -> Mapping[str, int]:
 class FormatRequest:
     """The directories of one node, and the cluster that they will belong to.
 
-    `directories` and `metadata_directory` are texts of the configuration. `initial_controllers`
+    `directories` and `metadata_directory` are texts of the configuration. The metadata directory of
+    a node that is a controller gets the bootstrap snapshot. `initial_controllers`
     are the first voters of a dynamic quorum, None if the request does not name them.
     `feature_levels` and `release_version` are only the requested ones, without defaults.
     """
@@ -29,6 +30,7 @@ class FormatRequest:
     directories: tuple[str, ...]
     metadata_directory: str
     controller_listener_name: str
+    is_controller: bool
     has_dynamic_quorum: bool
     initial_controllers: Mapping[int, DynamicVoter] | None = None
     release_version: MetadataVersion | None = None
@@ -45,11 +47,6 @@ class DirectoryType(Enum):
     STATIC_METADATA = "metadata directory"
     DYNAMIC_METADATA = "dynamic metadata directory"
     DYNAMIC_METADATA_VOTER = "dynamic metadata voter directory"
-
-    @property
-    def needs_voters(self) -> bool:
-        """Whether the directory gets a first snapshot that contains the voters."""
-        return self in {DirectoryType.DYNAMIC_METADATA, DirectoryType.DYNAMIC_METADATA_VOTER}
 
 
 def directory_type(directory: str, request: FormatRequest) -> DirectoryType:

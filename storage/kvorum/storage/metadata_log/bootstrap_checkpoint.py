@@ -1,19 +1,19 @@
-"""The files that a new cluster starts from: bootstrap.checkpoint, and the snapshot at offset 0.
+"""The file that a new cluster starts from: the snapshot at offset 0, the bootstrap snapshot.
 
-``bootstrap.checkpoint`` lies in the metadata log's data directory and holds the first metadata
-records; the first active controller writes them into the log. The snapshot ``0-0`` lies in the log
-directory itself and holds the first voters and kraft.version of a dynamic quorum. Both have the
-form of a snapshot.
+The snapshot ``0-0`` in the metadata log's directory holds the bootstrap records, which the first
+active controller writes into the log, and the first voters and kraft.version of a dynamic quorum
+(KIP-1170). Directories that a release before Kafka 4.4 has formatted hold the bootstrap records in
+``bootstrap.checkpoint`` of the data directory, which has the form of a snapshot too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from kvorum.storage.errors import CorruptSnapshotError
-from kvorum.storage.files import FileSystem, read_if_there, replace_durably
+from kvorum.storage.files import FileSystem, read_if_there
 from kvorum.storage.metadata_log.snapshot_reader import read_snapshot_batches
 from kvorum.storage.metadata_log.snapshot_writer import SnapshotWriter
 from kvorum.storage.metadata_log.snapshots import RawSnapshotWriter
@@ -23,53 +23,32 @@ from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID
 from kvorum.wire.records import read_batches
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
-_EPOCH = 0
-_NO_RECORDS_YET_MS = 0
 
 
-@dataclass(slots=True)
-class _Buffer:
-    """A snapshot's bytes in memory, to be written and to be read."""
+class _ReadBytes(NamedTuple):
+    """A snapshot's bytes in memory."""
 
     path: Path
-    content: bytearray = field(default_factory=bytearray)
+    content: bytes
 
     @property
     def size(self) -> int:
         return len(self.content)
 
-    def append(self, data: bytes) -> None:
-        self.content += data
-
     def read_at(self, position: int, size: int) -> bytes:
-        return bytes(self.content[position : position + size])
+        return self.content[position : position + size]
 
 
-def write_bootstrap_checkpoint(
-    directory: Path, values: Iterable[bytes], files: FileSystem, *, now_ms: int
-) -> None:
-    """Replace the file in a data directory durably by one that holds the given framed records."""
-    path = directory / BOOTSTRAP_CHECKPOINT
-    buffer = _Buffer(path)
-    writer = SnapshotWriter(
-        buffer, epoch=_EPOCH, last_contained_timestamp_ms=_NO_RECORDS_YET_MS, now_ms=now_ms
-    )
-    writer.append(values, now_ms=now_ms)
-    writer.finish(now_ms=now_ms)
-    replace_durably(files, path, bytes(buffer.content))
-
-
-def read_bootstrap_checkpoint(directory: Path, files: FileSystem) -> list[bytes] | None:
-    """Return the framed records of a data directory's file, or None where there is none.
+def read_bootstrap_records(path: Path, files: FileSystem) -> list[bytes] | None:
+    """Return the framed records of a bootstrap snapshot, or None where there is no such file.
 
     Raises CorruptSnapshotError for a file that is damaged or incomplete.
     """
-    path = directory / BOOTSTRAP_CHECKPOINT
     data = read_if_there(files, path)
     if data is None:
         return None
     values: list[bytes] = []
-    for header, batch in read_snapshot_batches(_Buffer(path, bytearray(data))):
+    for header, batch in read_snapshot_batches(_ReadBytes(path, data)):
         if not header.is_control:
             values += _values_of(batch, path)
     return values
@@ -85,25 +64,31 @@ def _values_of(batch: memoryview, path: Path) -> list[bytes]:
     return [bytes(record.value) for record in records if record.value is not None]
 
 
-def write_voters_checkpoint(
+def write_bootstrap_snapshot(
     log_directory: Path,
     files: FileSystem,
     *,
+    values: Iterable[bytes] = (),
     kraft_version: int,
-    voters: VotersRecord,
+    voters: VotersRecord | None,
     now_ms: int,
 ) -> None:
-    """Write the snapshot 0-0 of a new dynamic quorum into a metadata log directory."""
+    """Write the snapshot 0-0 of a new cluster into a metadata log directory.
+
+    `values` are the framed bootstrap records. `voters` are those of a dynamic quorum, None where
+    the configuration names the voters or this node has to join them.
+    """
     raw = RawSnapshotWriter(log_directory, BOOTSTRAP_SNAPSHOT_ID, files=files)
     try:
         writer = SnapshotWriter(
             raw,
-            epoch=_EPOCH,
+            epoch=BOOTSTRAP_SNAPSHOT_ID.epoch,
             last_contained_timestamp_ms=now_ms,
             now_ms=now_ms,
             kraft_version=kraft_version,
             voters=voters,
         )
+        writer.append(values, now_ms=now_ms)
         writer.finish(now_ms=now_ms)
         raw.freeze()
     except BaseException:

@@ -22,7 +22,7 @@ from kvorum.node.format import (
     parse_dynamic_voter,
     parse_dynamic_voters,
 )
-from kvorum.node.format.checkpoints import METADATA_PARTITION_DIRECTORY, voters_record
+from kvorum.node.format.checkpoints import voters_record
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.small_files.meta_properties import read_meta_properties
 from kvorum.wire.messages.voters_record import VotersRecord
@@ -40,7 +40,10 @@ controller.quorum.bootstrap.servers=localhost:9093
 
 
 def request(
-    folder: Path, *names: str, voters: Mapping[int, DynamicVoter] | None = VOTERS
+    folder: Path,
+    *names: str,
+    voters: Mapping[int, DynamicVoter] | None = VOTERS,
+    is_controller: bool = True,
 ) -> FormatRequest:
     directories = tuple(str(folder / name) for name in names)
     return FormatRequest(
@@ -49,6 +52,7 @@ def request(
         directories=directories,
         metadata_directory=directories[0],
         controller_listener_name="CONTROLLER",
+        is_controller=is_controller,
         has_dynamic_quorum=True,
         initial_controllers=voters,
     )
@@ -80,11 +84,14 @@ def test_the_same_request_at_the_same_time_writes_the_same_bytes(tmp_path: Path)
     assert contents(tmp_path / "x") == contents(tmp_path / "y")
     assert sorted(contents(tmp_path / "x")) == [
         "a/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint",
-        "a/bootstrap.checkpoint",
         "a/meta.properties",
-        "b/bootstrap.checkpoint",
         "b/meta.properties",
     ]
+
+
+def test_a_node_that_is_no_controller_gets_no_bootstrap_snapshot(tmp_path: Path) -> None:
+    run(request(tmp_path, "a", "b", voters=None, is_controller=False))
+    assert sorted(contents(tmp_path)) == ["a/meta.properties", "b/meta.properties"]
 
 
 def test_a_voter_gets_the_directory_id_it_was_promised(tmp_path: Path) -> None:
@@ -120,7 +127,7 @@ class SmallDisk(RealFileSystem):
         super().rename(source, target)
 
 
-@pytest.mark.parametrize("name", ["bootstrap.checkpoint", "0000000000.checkpoint", "meta.prop"])
+@pytest.mark.parametrize("name", ["0000000000.checkpoint", "meta.prop"])
 def test_a_full_disk_is_one_line_and_leaves_the_directory_unformatted(
     tmp_path: Path, name: str
 ) -> None:
@@ -138,13 +145,15 @@ def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
 
 
 def test_golden_voters_are_written_again_as_they_were(golden_sets: Path) -> None:
-    name = f"{METADATA_PARTITION_DIRECTORY}/00000000000000000000-0000000000.checkpoint"
-    found = sorted(golden_sets.glob(f"*/metadata/*/{name}"))
-    assert found
-    for file in found:
-        first, _ = read_batches(file.read_bytes())
-        voters = [decode_control_record(each).message for each in first.records()][2]
-        assert isinstance(voters, VotersRecord)
+    name = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
+    found = [
+        message
+        for file in sorted(golden_sets.glob(f"*/metadata/*/{name}"))
+        for record in next(iter(read_batches(file.read_bytes()))).records()
+        if isinstance(message := decode_control_record(record).message, VotersRecord)
+    ]
+    assert len(found) > 2
+    for voters in found:
         named = {
             each.voter_id: DynamicVoter(
                 each.voter_id,

@@ -11,9 +11,8 @@ from tests.support.faulty_files import FaultyFiles
 from kvorum.storage.errors import CorruptSnapshotError, DiskError
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.metadata_log.bootstrap_checkpoint import (
-    read_bootstrap_checkpoint,
-    write_bootstrap_checkpoint,
-    write_voters_checkpoint,
+    read_bootstrap_records,
+    write_bootstrap_snapshot,
 )
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.storage.metadata_log.snapshot_reader import check_snapshot
@@ -25,6 +24,7 @@ from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 from kvorum.wire.records import RecordBatch, decode_control_record, read_batches
 
 FILES = RealFileSystem()
+SNAPSHOT_0 = "00000000000000000000-0000000000.checkpoint"
 
 
 @dataclass
@@ -96,13 +96,16 @@ def test_every_golden_bootstrap_file_is_read_and_written_again(
     paths = sorted(golden_sets.rglob("metadata/*/bootstrap.checkpoint"))
     assert paths
     for path in paths:
-        values = read_bootstrap_checkpoint(path.parent, FILES)
+        values = read_bootstrap_records(path, FILES)
         assert values
-        write_bootstrap_checkpoint(tmp_path, values, FILES, now_ms=7)
-        assert read_bootstrap_checkpoint(tmp_path, FILES) == values
-        ours = list(read_batches((tmp_path / "bootstrap.checkpoint").read_bytes()))
+        folder = tmp_path / path.parent.name
+        write_bootstrap_snapshot(
+            folder, FILES, values=values, kraft_version=0, voters=None, now_ms=7
+        )
+        assert read_bootstrap_records(folder / SNAPSHOT_0, FILES) == values
+        ours = list(read_batches((folder / SNAPSHOT_0).read_bytes()))
         golden = list(read_batches(path.read_bytes()))
-        assert [shape(batch) for batch in ours] == [shape(batch) for batch in golden]
+        assert [shape(batch) for batch in ours[1:]] == [shape(batch) for batch in golden[1:]]
 
 
 def shape(batch: RecordBatch) -> tuple[int, int, int, list[bytes | None]]:
@@ -111,12 +114,14 @@ def shape(batch: RecordBatch) -> tuple[int, int, int, list[bytes | None]]:
     return batch.base_offset, batch.attributes, batch.partition_leader_epoch, values
 
 
-def test_the_voters_checkpoint_of_a_new_quorum(golden_sets: Path, tmp_path: Path) -> None:
+def test_the_bootstrap_snapshot_of_a_new_quorum_holds_its_voters(
+    golden_sets: Path, tmp_path: Path
+) -> None:
     golden = next(golden_sets.glob(f"standalone-4.3.1/metadata/*-11/*/{'0' * 20}-*.checkpoint"))
     first, last = read_batches(golden.read_bytes())
     header = header_of(first)
     assert header.voters is not None
-    write_voters_checkpoint(
+    write_bootstrap_snapshot(
         tmp_path,
         FILES,
         kraft_version=header.kraft_version,
@@ -179,20 +184,22 @@ def test_a_written_snapshot_is_checked_before_it_is_frozen(tmp_path: Path) -> No
 
 
 def test_no_bootstrap_file_is_none_and_a_broken_one_an_error(tmp_path: Path) -> None:
-    assert read_bootstrap_checkpoint(tmp_path, FILES) is None
-    write_bootstrap_checkpoint(tmp_path, [b"value"], FILES, now_ms=1)
-    path = tmp_path / "bootstrap.checkpoint"
+    path = tmp_path / SNAPSHOT_0
+    assert read_bootstrap_records(path, FILES) is None
+    write_bootstrap_snapshot(
+        tmp_path, FILES, values=[b"value"], kraft_version=0, voters=None, now_ms=1
+    )
     data = path.read_bytes()
     for bad in (b"", data[:-1], data[:100], data.replace(b"value", b"Value")):
         path.write_bytes(bad)
         with pytest.raises(CorruptSnapshotError):
-            read_bootstrap_checkpoint(tmp_path, FILES)
+            read_bootstrap_records(path, FILES)
 
 
-def test_a_voters_checkpoint_that_fails_leaves_nothing() -> None:
+def test_a_bootstrap_snapshot_that_fails_leaves_nothing() -> None:
     here = Path("/log")
     broken = FaultyFiles()
     broken.fail("write", 2)
     with pytest.raises(DiskError):
-        write_voters_checkpoint(here, broken, kraft_version=1, voters=VotersRecord(), now_ms=1)
+        write_bootstrap_snapshot(here, broken, kraft_version=1, voters=VotersRecord(), now_ms=1)
     assert broken.names == {}
