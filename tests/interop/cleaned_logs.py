@@ -382,6 +382,7 @@ class OurLog:
         work = Pass(
             first_dirty_offset=part.first_dirty_offset,
             first_uncleanable_offset=part.first_uncleanable_offset,
+            high_watermark=self._high_watermark,
             last_records=last_records(self._state.entries),
             delete_retention_ms=self._config.delete_retention_ms,
             now_ms=self._now,

@@ -69,7 +69,7 @@ MUTANTS = (
         edits=(
             Edit(
                 within="BatchFilter._decide",
-                old="batch.next_offset == self.end_offset",
+                old="batch.next_offset == self.high_watermark",
                 new="False",
             ),
         ),

@@ -8,8 +8,8 @@ drop it (KIP-534). Records without a key, and those of aborted transactions, are
 a pass after it.
 
 **Empty batches.** A batch of which nothing is left stays as a header where it says something that
-is said nowhere else: the last sequence, or epoch, of an active producer, or, at the end of the
-cleaned part, where the log's offsets had come to.
+is said nowhere else: the last sequence, or epoch, of an active producer, or, at the high watermark,
+where the log's offsets had come to.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class BatchFilter:
     offset_map: OffsetMap
     transactions: CleanedTransactions
     last_records: Mapping[int, LastRecord]
-    end_offset: int
-    """Where the cleanable part of the log ends: the first offset that is not cleaned."""
+    high_watermark: int
+    """The offset behind the last record that is committed."""
 
     now_ms: int
     delete_retention_ms: int
@@ -102,7 +102,7 @@ class BatchFilter:
 
     def _decide(self, batch: RecordBatch) -> _Decision:
         is_kept_when_empty = self._is_last_of_its_producer(batch) or (
-            batch.next_offset == self.end_offset
+            batch.next_offset == self.high_watermark
         )
         if not batch.is_control:
             is_aborted = self.transactions.is_aborted(batch)

@@ -66,6 +66,9 @@ class Pass:
     first_uncleanable_offset: int
     """The base offset of the first segment that is not cleaned."""
 
+    high_watermark: int
+    """The offset behind the last record that is committed."""
+
     last_records: Mapping[int, LastRecord]
     """The last records of the log's active producers."""
 
@@ -117,7 +120,7 @@ class Cleaner:
             offset_map=self._map,
             transactions=transactions,
             last_records=work.last_records,
-            end_offset=work.first_uncleanable_offset,
+            high_watermark=work.high_watermark,
             now_ms=work.now_ms,
             delete_retention_ms=work.delete_retention_ms,
             record_bytes_max=work.record_bytes_max,

@@ -121,6 +121,7 @@ class LogCleaner:
         work = Pass(
             first_dirty_offset=chosen.part.first_dirty_offset,
             first_uncleanable_offset=chosen.part.first_uncleanable_offset,
+            high_watermark=hosted.high_watermark,
             last_records=hosted.last_records,
             delete_retention_ms=hosted.config.delete_retention_ms,
             record_bytes_max=hosted.config.record_bytes_max,

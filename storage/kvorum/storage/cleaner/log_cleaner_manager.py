@@ -26,6 +26,7 @@ class HostedLog:
 
     log: SharedLog
     config: CleanupConfig
+    high_watermark: int
     last_stable_offset: int
     """Not above the high watermark."""
 

@@ -395,6 +395,7 @@ class UnifiedLog:
         return HostedLog(
             log=SharedLog(self.local_log, run_in_owner),
             config=self.config.cleanup,
+            high_watermark=self.high_watermark,
             last_stable_offset=self.last_stable_offset,
             truncated_to=self.local_log.take_truncation(),
             last_records=last_records(self.producers.entries),

@@ -102,8 +102,18 @@ class World:
             )
         self.producers.complete(ended)
 
-    def clean(self, *, slots: int = 1000, later_ms: int = 0, is_rolled: bool = True) -> None:
-        """Clean all there is, after some time; a batch of no use follows in a new segment."""
+    def clean(
+        self,
+        *,
+        slots: int = 1000,
+        later_ms: int = 0,
+        is_rolled: bool = True,
+        is_more_committed: bool = False,
+    ) -> None:
+        """Clean all there is, after some time; a batch of no use follows in a new segment.
+
+        It is committed if `is_more_committed`.
+        """
         self.now += later_ms
         if is_rolled:
             self.log.roll()
@@ -112,6 +122,7 @@ class World:
         work = Pass(
             first_dirty_offset=self.clean_to,
             first_uncleanable_offset=self.log.segments[-1].base_offset,
+            high_watermark=self.log.segments[-1].base_offset + is_more_committed,
             last_records=last_records(self.producers.entries),
             delete_retention_ms=RETENTION_MS,
             now_ms=self.now,
@@ -176,8 +187,8 @@ def test_a_marker_stays_as_long_as_data_of_its_transaction_does() -> None:
     assert 2 not in world.offsets()
 
 
-def test_the_end_of_what_was_cleaned_is_still_said() -> None:
-    """KAFKA-17076: the last batch of a pass stays, empty if need be."""
+def test_the_end_of_what_is_committed_is_still_said() -> None:
+    """KAFKA-17076: the last batch up to the high watermark stays, empty if need be."""
     world = World()
     world.data((b"a", b"1"))
     world.data((None, b"without a key"))
@@ -185,6 +196,15 @@ def test_the_end_of_what_was_cleaned_is_still_said() -> None:
     assert [(one.base_offset, one.record_count) for one in world.batches()] == [(0, 1), (1, 0)]
     world.clean()
     assert [one.base_offset for one in world.batches()] == [0, 2]
+
+
+def test_nothing_stays_of_a_batch_that_more_follows_which_is_committed() -> None:
+    """Up to 4.3 Kafka leaves an empty batch at the end of what a pass has cleaned."""
+    world = World()
+    world.data((b"a", b"1"))
+    world.data((None, b"without a key"))
+    world.clean(is_more_committed=True)
+    assert [one.base_offset for one in world.batches()] == [0]
 
 
 def test_old_messages_become_batches_and_the_end_is_said_where_nothing_is_left() -> None:
@@ -325,7 +345,7 @@ def test_the_records_of_a_large_batch_are_not_all_objects_at_once() -> None:
         offset_map=keys,
         transactions=CleanedTransactions(),
         last_records={},
-        end_offset=count,
+        high_watermark=count,
         now_ms=START_MS,
         delete_retention_ms=RETENTION_MS,
         record_bytes_max=RECORD_BYTES_MAX,

@@ -47,6 +47,7 @@ class Hosted:
         return HostedLog(
             log=SharedLog(self.log),
             config=self.config,
+            high_watermark=self.last_stable_offset,
             last_stable_offset=self.last_stable_offset,
             truncated_to=self.log.take_truncation(),
             last_records=self.last_records,

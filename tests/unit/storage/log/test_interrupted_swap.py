@@ -53,6 +53,7 @@ def work(log: LocalLog) -> Pass:
     return Pass(
         first_dirty_offset=0,
         first_uncleanable_offset=log.segments[-1].base_offset,
+        high_watermark=log.segments[-1].base_offset,
         last_records={},
         delete_retention_ms=0,
         now_ms=5_000,
