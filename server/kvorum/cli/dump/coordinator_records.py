@@ -9,13 +9,16 @@ from typing import Final
 
 from kvorum.cli.dump.errors import MissingKeyError
 from kvorum.cli.dump.payloads import Payload
-from kvorum.internal_topics.coordinator_records import CoordinatorTopic
+from kvorum.internal_topics.coordinator_records import TRANSACTION_STATE, CoordinatorTopic
 from kvorum.internal_topics.errors import DamagedRecordError, UnknownRecordTypeError
+from kvorum.internal_topics.states import TRANSACTION_STATES
 from kvorum.metadata.json_text import json_text
 from kvorum.wire.errors import DecodeError
+from kvorum.wire.json_form import Json
 from kvorum.wire.records import Record
 
 _NUMBER: Final = struct.Struct(">h")
+_STATE: Final = "transactionStatus"
 _BEYOND_END: Final = re.compile(r".* of length (?P<length>\d+), but (?P<left>\d+) bytes are left")
 
 
@@ -50,7 +53,18 @@ class CoordinatorDecoder:
         if data is None:
             return "<DELETE>"
         value = self.topic.decode_value(type_id, data)
-        return json_text({"version": str(value.version), "data": value.fields})
+        fields = value.fields
+        if self.topic is TRANSACTION_STATE:
+            fields = _with_state_name(fields)
+        return json_text({"version": str(value.version), "data": fields})
+
+
+def _with_state_name(fields: Json) -> Json:
+    """Name the state of a transaction, as Kafka does from 4.4.0 on."""
+    assert isinstance(fields, dict)
+    state = fields[_STATE]
+    assert isinstance(state, int)
+    return {**fields, _STATE: TRANSACTION_STATES.get(state, str(state))}
 
 
 def _skipped(record: Record, problem: str) -> Payload:

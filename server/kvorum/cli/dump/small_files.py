@@ -20,8 +20,7 @@ from kvorum.wire.errors import WireError
 from kvorum.wire.messages.producer_snapshot import ProducerSnapshot, ProducerSnapshotProducerEntry
 from kvorum.wire.records.legacy import Entry, read_entries
 
-# The version has two bytes, of which Kafka prints only the upper one.
-_ABORTED_TRANSACTION = struct.Struct(">bxqqqq")
+_ABORTED_TRANSACTION = struct.Struct(">hqqqq")
 _SNAPSHOT_VERSION = struct.Struct(">h")
 _SNAPSHOT_CRC_END = 6
 _SEQUENCE_MASK = 0x7FFF_FFFF
@@ -146,7 +145,7 @@ def transaction_index_lines(data: bytes) -> Iterator[str]:
     """Yield the aborted transactions of a segment."""
     whole = len(data) - len(data) % _ABORTED_TRANSACTION.size
     for version, producer, first, last, stable in _ABORTED_TRANSACTION.iter_unpack(data[:whole]):
-        if version > 0:
+        if version != 0:
             raise DamagedFileError(
                 f"unknown version {version} of an aborted transaction (only 0 is known)"
             )

@@ -54,7 +54,7 @@ class TransactionIndex:
 
     @property
     def entries(self) -> tuple[AbortedTransaction, ...]:
-        """All entries. Raises CorruptFileError for an entry of a version above 0."""
+        """All entries. Raises CorruptFileError for an entry of another version than 0."""
         return tuple(self._entries())
 
     def _entries(self) -> list[AbortedTransaction]:
@@ -67,9 +67,8 @@ class TransactionIndex:
     def _decoded(self, data: bytes) -> list[AbortedTransaction]:
         whole = data[: len(data) - len(data) % _ENTRY.size]
         for position in range(0, len(whole), _ENTRY.size):
-            # Kafka reads the first byte of the version as the whole of it.
-            version = int.from_bytes(whole[position : position + 1], "big", signed=True)
-            if version > _VERSION:
+            version = int.from_bytes(whole[position : position + 2], "big", signed=True)
+            if version != _VERSION:
                 problem = f"an aborted transaction of version {version}"
                 raise self._corrupt(problem, position)
         return [AbortedTransaction._make(fields[1:]) for fields in _ENTRY.iter_unpack(whole)]

@@ -184,7 +184,7 @@ def test_aborted_transactions_of_a_version_to_come_are_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     index = tmp_path / LOG.replace(".log", ".txnindex")
-    known, unknown = (struct.pack(">bbqqqq", version, 0, 9, 1, 2, 3) for version in (0, 1))
+    known, unknown = (struct.pack(">hqqqq", version, 9, 1, 2, 3) for version in (0, 1))
     index.write_bytes(known + unknown)
     printed = dump(capsys, "--files", str(index))
     assert printed.exit_code == 1

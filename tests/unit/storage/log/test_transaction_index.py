@@ -114,13 +114,12 @@ def test_a_reset_removes_everything_even_what_cannot_be_read() -> None:
     assert index_in(files).entries == (ONE,)
 
 
-def test_an_unknown_version_is_refused_as_kafka_reads_it() -> None:
+@pytest.mark.parametrize("version", [1, 256, -1])
+def test_another_version_than_0_is_refused(version: int) -> None:
     files = FaultyFiles()
     filled(files)
-    files.names[FILE].content[35] = 9
-    assert index_in(files).entries == (ONE, TWO, THREE)  # the second byte of a version
-    files.names[FILE].content[34] = 1
-    with pytest.raises(CorruptFileError, match=r"version 1.*byte 34"):
+    files.names[FILE].content[34:36] = version.to_bytes(2, "big", signed=True)
+    with pytest.raises(CorruptFileError, match=rf"version {version} .*byte 34"):
         _ = index_in(files).entries
 
 
