@@ -41,8 +41,14 @@ PERMISSIONS = (PermissionType.ALLOW, PermissionType.ALLOW, PermissionType.DENY)
 PRINCIPALS = ("User:alice", "User:bob", "User:*", "Group:alice", "User:a:b", "User:")
 ASKING = tuple(principal for principal in PRINCIPALS if principal != "User:*")
 """A user of the name "*" fails Kafka's authorizer."""
-HOSTS = ("*", "10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1", "2001:db8:0:0:0:0:0:1")
-CLIENT_HOSTS = ("10.0.0.1", "10.0.0.2", "::1", "2001:db8::1", "::ffff:10.0.0.1", "10.9.9.9")
+HOSTS = (
+    "*", "10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1", "2001:db8:0:0:0:0:0:1",
+    "10.0.0.0/8", "10.0.0.2/31", "010.0.0.1/32", "0.0.0.0/0", "10.9.9.9/33", "10.0.0/8",
+    "2001:db8::/32", "::1/128", "::/0", "2001:db8::1/129", "::ffff:10.0.0.0/104",
+)  # fmt: skip
+CLIENT_HOSTS = (
+    "10.0.0.1", "10.0.0.2", "::1", "2001:db8::1", "::ffff:10.0.0.1", "10.9.9.9", "0.0.0.0", "::",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

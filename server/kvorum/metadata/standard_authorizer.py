@@ -26,6 +26,7 @@ from kvorum.metadata.acls_image import (
     EntriesByPrincipal,
     ResourcePattern,
 )
+from kvorum.metadata.cidr import is_in_range
 from kvorum.metadata.principal import ANONYMOUS, Principal
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
@@ -151,7 +152,7 @@ class Access(NamedTuple):
             names.add(self.principal.text)
         for name in names:
             for entry in entries.get(name, ()):
-                if entry.host in (WILDCARD, self.host):
+                if entry.host in (WILDCARD, self.host) or is_in_range(self.host, entry.host):
                     yield entry
 
 

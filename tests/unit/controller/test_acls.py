@@ -15,6 +15,7 @@ from kvorum.controller.requests import controller_api, handle
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acls_image import AccessControlEntry
+from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.principal import ANONYMOUS
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, AuthorizerRules
@@ -40,7 +41,7 @@ NO_COLON = (
 
 @pytest.fixture
 def controller() -> ControllerUnderTest:
-    return started_cluster(brokers=1)
+    return started_cluster(brokers=1, version=MetadataVersion.V4_4_IV1)
 
 
 def restricted(controller: ControllerUnderTest) -> ControllerRequestContext:
@@ -56,13 +57,14 @@ def creation(
     principal: str = "User:alice",
     operation: int = AclOperation.READ,
     permission_type: int = PermissionType.ALLOW,
+    host: str = "*",
 ) -> CreateAclsRequestAclCreation:
     return CreateAclsRequestAclCreation(
         resource_type=resource_type,
         resource_name=name,
         resource_pattern_type=pattern_type,
         principal=principal,
-        host="*",
+        host=host,
         operation=operation,
         permission_type=permission_type,
     )
@@ -125,6 +127,22 @@ def test_an_entry_is_created_once(controller: ControllerUnderTest) -> None:
             "The only valid name for the CLUSTER resource is kafka-cluster",
         ),
         (creation(name=""), "Invalid empty resource name"),
+        (creation(host=""), "Host pattern cannot be null or empty"),
+        (
+            creation(host="10.0.0.0/33"),
+            "Invalid CIDR notation '10.0.0.0/33': Value [33] not in range [0,32]",
+        ),
+        (
+            creation(host="10.0.0/8"),
+            "Invalid CIDR notation '10.0.0/8': Could not parse [10.0.0/8]",
+        ),
+        (
+            creation(host="2001:db8::/129"),
+            (
+                "Invalid CIDR notation '2001:db8::/129': Could not parse [2001:db8::/129] - prefix "
+                "length must be between 0 and 128"
+            ),
+        ),
         (creation(resource_type=NOBODY_KNOWS), "Invalid resourceType UNKNOWN"),
         (creation(pattern_type=NOBODY_KNOWS), "Invalid patternType UNKNOWN"),
         (creation(operation=NOBODY_KNOWS), "Invalid operation UNKNOWN"),
@@ -144,6 +162,21 @@ def test_what_makes_no_sense_is_refused_by_itself(
         (ErrorCode.NONE, ""),
     ]
     assert len(controller.last_records) == 1
+
+
+def test_ranges_of_addresses_need_their_metadata_version() -> None:
+    ranges = [creation(host="10.0.0.0/8"), creation(host="2001:db8::/32"), creation(host="a/b")]
+    older = started_cluster(brokers=1, version=MetadataVersion.V4_3_IV0)
+    refused = create(older, *ranges, creation()).results
+    assert [(one.error_code, one.error_message) for one in refused] == [
+        (
+            ErrorCode.UNSUPPORTED_VERSION,
+            "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher.",
+        )
+    ] * 3 + [(ErrorCode.NONE, "")]
+    current = started_cluster(brokers=1, version=MetadataVersion.V4_4_IV1)
+    codes = [one.error_code for one in create(current, *ranges).results]
+    assert codes == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ from kvorum.metadata.acl_codes import (
     problem_with_codes,
 )
 from kvorum.metadata.acls_image import AccessControlEntry, acl_record
+from kvorum.metadata.cidr import CidrError, parse_cidr
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
@@ -52,6 +54,7 @@ def create_acls(
     for entry in wanted:
         try:
             _check(entry)
+            _check_host(entry.host, image.metadata_version)
         except RequestError as error:
             response.results.append(CreateAclsResponseAclCreationResult(error.code, error.message))
             continue
@@ -104,6 +107,23 @@ def _check(entry: AccessControlEntry) -> None:
             f"Could not parse principal from `{entry.principal}` (no colon is present separating "
             "the principal type from the principal name)"
         )
+
+
+def _check_host(host: str, metadata_version: MetadataVersion) -> None:
+    if not host:
+        raise invalid_request("Host pattern cannot be null or empty")
+    if "/" not in host:
+        return
+    if not metadata_version.supports_cidr_acls:
+        raise RequestError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "CIDR-based ACL host patterns require metadata version "
+            f"{MetadataVersion.V4_4_IV1.text} or higher.",
+        )
+    try:
+        parse_cidr(host)
+    except CidrError as error:
+        raise invalid_request(f"Invalid CIDR notation '{host}': {error}") from error
 
 
 def _record(
