@@ -169,6 +169,7 @@ class ControllerUnderTest:
         want_fence: bool = False,
         want_shut_down: bool = False,
         metadata_offset: int | None = None,
+        cordoned_log_dirs: list[bytes] | None = None,
     ) -> BrokerHeartbeatResponse:
         """Send a heartbeat of a registered broker that has read everything."""
         epoch = self.image.cluster.brokers[broker_id].epoch
@@ -182,6 +183,7 @@ class ControllerUnderTest:
                 ),
                 want_fence=want_fence,
                 want_shut_down=want_shut_down,
+                cordoned_log_dirs=cordoned_log_dirs,
             )
         )
         assert isinstance(response, BrokerHeartbeatResponse)

@@ -12,8 +12,9 @@ from kvorum.wire.error_codes import ErrorCode
 def check_assignment(
     cluster: ClusterImage, replicas: Sequence[int], *, replication_factor: int | None
 ) -> None:
-    """Raise `RequestError` unless `replicas` are registered brokers, each named once.
+    """Raise `RequestError` unless `replicas` are brokers that take replicas, each named once.
 
+    Such a broker is registered, and has a log directory that is not cordoned (KIP-1066).
     `replication_factor` is that of the preceding partitions, or None for the first one.
     """
     if not replicas:
@@ -24,6 +25,11 @@ def check_assignment(
             raise _invalid(
                 f"The manual partition assignment includes broker {broker_id}, but no such "
                 "broker is registered."
+            )
+        if not cluster.brokers[broker_id].has_uncordoned_directory:
+            raise _invalid(
+                f"The manual partition assignment includes broker {broker_id}, but all its log "
+                "directories are cordoned."
             )
         if broker_id == previous:
             raise _invalid(

@@ -69,11 +69,16 @@ def check_partition_total(
     topics: Iterable[CreateTopicsRequestCreatableTopic], *, partitions_default: int
 ) -> None:
     """Raise `RequestError` POLICY_VIOLATION where `topics` have too many partitions."""
-    total = sum(_partition_count(topic, partitions_default) for topic in topics)
-    if total > PARTITIONS_PER_REQUEST_MAX:
-        raise RequestError(
-            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
-        )
+    check_total(
+        (_partition_count(topic, partitions_default) for topic in topics),
+        "Excessively large number of partitions per request.",
+    )
+
+
+def check_total(counts: Iterable[int], message: str) -> None:
+    """Raise `RequestError` POLICY_VIOLATION with `message` where a request adds too much."""
+    if sum(counts) > PARTITIONS_PER_REQUEST_MAX:
+        raise RequestError(ErrorCode.POLICY_VIOLATION, message)
 
 
 def _partition_count(topic: CreateTopicsRequestCreatableTopic, partitions_default: int) -> int:

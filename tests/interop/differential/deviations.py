@@ -104,23 +104,6 @@ DEVIATIONS: Final[Sequence[Deviation]] = (
         ),
     ),
     Deviation(
-        "partitions-beyond-what-one-request-may-write",
-        "Real Kafka answers UNKNOWN_SERVER_ERROR and creates those that still fitted, so that a "
-        "refused topic has grown by some; ours creates all partitions of a topic or none.",
-        (
-            *started(1),
-            created(topic("t", [[1]])),
-            Step(
-                "CreatePartitions",
-                3,
-                {
-                    "topics": [{"name": "t", "count": 10_002, "assignments": None}],
-                    "timeoutMs": TIMEOUT_MS,
-                },
-            ),
-        ),
-    ),
-    Deviation(
         "one-partition-reassigned-twice-in-a-request",
         "Real Kafka decides both from the state before and writes both; where they do not fit "
         "together its process ends while it replays them. Ours refuses the second.",

@@ -299,14 +299,7 @@ def test_cordoned_directories_are_written_when_they_are_news() -> None:
     broker = controller.image.cluster.brokers[1]
 
     def heartbeat(cordoned: list[bytes] | None) -> list[object]:
-        controller.ask(
-            BrokerHeartbeatRequest(
-                broker_id=1,
-                broker_epoch=broker.epoch,
-                current_metadata_offset=controller.next_offset,
-                cordoned_log_dirs=cordoned,
-            )
-        )
+        controller.heartbeat(1, cordoned_log_dirs=cordoned)
         return messages(controller)
 
     assert heartbeat(None) == []

@@ -249,6 +249,18 @@ def test_a_manual_assignment_to_fenced_brokers() -> None:
     )
 
 
+def test_a_manual_assignment_to_a_broker_whose_directories_are_all_cordoned() -> None:
+    controller = started_cluster(brokers=2)
+    broker = controller.image.cluster.brokers[2]
+    controller.heartbeat(2, cordoned_log_dirs=list(broker.directories))
+    (result,) = create(controller, assigned([1, 2]))
+    assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert result.error_message == (
+        "The manual partition assignment includes broker 2, but all its log directories are "
+        "cordoned."
+    )
+
+
 def test_what_is_written() -> None:
     controller = started_cluster()
     (result,) = create(

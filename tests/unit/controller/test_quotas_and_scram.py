@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 from dataclasses import dataclass
 
 import pytest
@@ -125,6 +126,15 @@ class RefusedQuota:
             "producer_byte_rate",
             -1,
             "Quota producer_byte_rate must be greater than 0",
+        ),
+        *(
+            RefusedQuota(
+                {"user": "a"},
+                "producer_byte_rate",
+                value,
+                "Quota producer_byte_rate must be a finite number",
+            )
+            for value in (math.nan, math.inf, -math.inf)
         ),
         RefusedQuota(
             {"user": "a"},

@@ -170,7 +170,6 @@ class RefusedPartitions:
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "The manual partition assignment includes broker 7, but no such broker is registered.",
         ),
-        RefusedPartitions(Topic("a", 20_000, None), ErrorCode.UNKNOWN_SERVER_ERROR, None),
     ],
     ids=lambda case: str(case.message)[:50],
 )
@@ -178,6 +177,14 @@ def test_partitions_that_are_refused(
     controller: ControllerUnderTest, case: RefusedPartitions
 ) -> None:
     assert add(controller, case.topic) == [(case.topic.name, case.code, case.message)]
+    assert controller.last_records == ()
+
+
+def test_too_many_partitions_refuse_the_whole_request(controller: ControllerUnderTest) -> None:
+    message = "Excessively large number of additional partitions per request."
+    refused = (ErrorCode.POLICY_VIOLATION, message)
+    topics = Topic("a", 6_002, None), Topic("b", 4_003, None), Topic("no", 3, None)
+    assert add(controller, *topics) == [(topic.name, *refused) for topic in topics]
     assert controller.last_records == ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -186,6 +187,8 @@ def _check_value(keys: Mapping[str, QuotaKey], name: str, value: float) -> None:
     key = keys.get(name)
     if key is None:
         raise _invalid(f"Invalid configuration key {name}")
+    if not math.isfinite(value):
+        raise _invalid(f"Quota {name} must be a finite number")
     if value <= 0.0:
         raise _invalid(f"Quota {name} must be greater than 0")
     if key.value_max is None:

@@ -14,8 +14,9 @@ from kvorum.controller.new_partitions import (
     new_partition,
     new_partition_record,
 )
-from kvorum.controller.result import MAX_RECORDS_PER_USER_OPERATION, ControllerResult
+from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
+from kvorum.controller.topic_validation import check_total
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import PER_RESOURCE
@@ -46,8 +47,15 @@ HASH_BITS: Final = 64
 def create_partitions(
     image: MetadataImage, request: CreatePartitionsRequest, context: ControllerRequestContext
 ) -> ControllerResult[CreatePartitionsResponse]:
-    """Add partitions to each topic on its own; duplicate names are refused first."""
+    """Add partitions to each topic on its own; duplicate names are refused first.
+
+    Raises `RequestError` where the topics together get more partitions than a request may add.
+    """
     counts = Counter(topic.name for topic in request.topics)
+    check_total(
+        (_additional(image, topic) for topic in request.topics if counts[topic.name] == 1),
+        "Excessively large number of additional partitions per request.",
+    )
     results = [
         _result(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         for name, count in counts.items()
@@ -58,16 +66,18 @@ def create_partitions(
         if counts[topic.name] > 1:
             continue
         try:
-            added = _add_partitions(image, topic, context)
-            if len(records) + len(added) > MAX_RECORDS_PER_USER_OPERATION:
-                raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
-            records.extend(added)
+            records.extend(_add_partitions(image, topic, context))
             results.append(_result(topic.name, ErrorCode.NONE, None))
         except RequestError as error:
             results.append(_result(topic.name, error.code, error.message))
     return ControllerResult(
         CreatePartitionsResponse(results=results), () if request.validate_only else tuple(records)
     )
+
+
+def _additional(image: MetadataImage, wanted: CreatePartitionsTopic) -> int:
+    topic = image.topics.by_name(wanted.name)
+    return 0 if topic is None else max(wanted.count - len(topic.partitions), 0)
 
 
 def _result(name: str, code: ErrorCode, message: str | None) -> CreatePartitionsTopicResult:
@@ -124,9 +134,6 @@ def _replicas(
     if wanted.assignments is not None:
         return _assigned(image, topic, wanted, replication_factor)
     additional = wanted.count - len(topic.partitions)
-    if additional > MAX_RECORDS_PER_USER_OPERATION:
-        # The request is refused later in any case, and its count may be huge: nothing is placed.
-        raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
     try:
         return Placement(image, context).place(
             partition_count=additional, replication_factor=replication_factor
