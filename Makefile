@@ -48,7 +48,7 @@ $(VENV)/.development: $(VENV)/.runtime
 	@touch $@
 
 setup: $(VENV)/.development
-	@$(BIN)/python tests/support/kafka/fetch_jars.py 4.4.0 4.3.1 4.0.0 3.9.1 broker-3.9.1 \
+	@$(BIN)/python tests/support/kafka/fetch_jars.py 4.4.0 4.3.1 node-4.0.0 node-3.9.1 \
 		spark-kafka-4.1.1 iceberg-spark-4.1
 
 run: $(VENV)/.runtime

@@ -15,19 +15,18 @@ def test_the_reference_release_comes_with_all_it_needs_to_run() -> None:
     assert {name for _, name, _ in wanted.modules} >= {"kafka_2.13", "kafka-tools", "ecj"}
 
 
-@pytest.mark.parametrize(("release", "has_share_groups"), [("3.9.1", False), ("4.0.0", True)])
-def test_other_releases_come_with_their_schemas_only(release: str, has_share_groups: bool) -> None:
-    wanted = wanted_for(release)
-    assert not wanted.transitive
-    names = {name for _, name, _ in wanted.modules}
-    assert "kafka-clients" in names
-    assert ("kafka-share-coordinator" in names) is has_share_groups
-
-
-def test_an_older_broker_comes_with_all_it_needs_to_run() -> None:
-    wanted = wanted_for(fetch_jars.OLDER_BROKER)
+@pytest.mark.parametrize("name", fetch_jars.OLDER_NODES)
+def test_an_older_node_comes_with_all_it_needs_to_run(name: str) -> None:
+    wanted = wanted_for(name)
     assert wanted.transitive
-    assert ("org.apache.kafka", "kafka_2.13", fetch_jars.OLDER_RELEASE) in wanted.modules
+    release = name.removeprefix("node-")
+    for module in ("kafka_2.13", "kafka-tools"):
+        assert ("org.apache.kafka", module, release) in wanted.modules
+
+
+def test_a_release_of_which_nothing_is_known_is_refused() -> None:
+    with pytest.raises(NotToBeHadError, match=r"no list of the modules of 0\.8"):
+        wanted_for("0.8")
 
 
 def test_what_is_there_is_not_fetched_again(
@@ -50,8 +49,8 @@ def test_the_second_way_is_taken_when_the_first_is_blocked(
 
     monkeypatch.setattr(fetch_jars, "fetch_with_maven", blocked)
     monkeypatch.setattr(fetch_jars, "fetch_with_ivy", open_way)
-    assert [jar.name for jar in fetch("4.0.0", tmp_path).iterdir()] == ["whole.jar"]
-    assert [entry.name for entry in tmp_path.iterdir()] == ["4.0.0"]
+    assert [jar.name for jar in fetch("4.4.0", tmp_path).iterdir()] == ["whole.jar"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["4.4.0"]
 
 
 def test_the_reasons_are_told_and_nothing_is_left_behind(
@@ -62,8 +61,8 @@ def test_the_reasons_are_told_and_nothing_is_left_behind(
 
     monkeypatch.setattr(fetch_jars, "fetch_with_maven", blocked)
     monkeypatch.setattr(fetch_jars, "fetch_with_ivy", blocked)
-    with pytest.raises(NotToBeHadError, match=r"Kafka 4\.0\.0: no way; no way"):
-        fetch("4.0.0", tmp_path)
+    with pytest.raises(NotToBeHadError, match=r"Kafka 4\.4\.0: no way; no way"):
+        fetch("4.4.0", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

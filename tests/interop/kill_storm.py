@@ -24,7 +24,7 @@ from tests.interop.committing_group import CommittingGroup
 from tests.interop.replicated_records import Flaws, Writer, flaws_of
 from tests.support.kafka.fetch_jars import (
     JARS_ROOT,
-    OLDER_BROKER,
+    OLDEST_NODE,
     REFERENCE_RELEASE,
     find_java,
 )
@@ -38,7 +38,7 @@ PARTITIONS: Final = 3
 MEMBERS: Final = 3
 TOPIC: Final = "stormy"
 GROUP: Final = "storm-watchers"
-# The metadata.version that brokers of OLDER_BROKER can follow.
+# The metadata.version that brokers of OLDEST_NODE can follow.
 OLDER_VERSION: Final = "3.9"
 # A commit, too, may only count as stored where one broker more has it.
 THREE_REPLICAS: Final = {
@@ -203,7 +203,7 @@ def main() -> None:
     arguments = parser.parse_args()
     ours: Collection[int] = [int(node_id) for node_id in arguments.ours.split(",") if node_id]
     java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
-    older = OlderBrokers(Java(java.executable, JARS_ROOT / OLDER_BROKER), OLDER_VERSION)
+    older = OlderBrokers(Java(java.executable, JARS_ROOT / OLDEST_NODE), OLDER_VERSION)
     folder = Path(mkdtemp(prefix="kill-storm-"))
     sys.stdout.write(f"the brokers' files are in {folder}, and stay there after a failure\n")
     with (

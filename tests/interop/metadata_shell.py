@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.golden_data import first_offset, snapshots
+from tests.support.golden_data import first_offset, metadata_directories, snapshots
 from tests.support.kafka.tools import ToolRunner
 from tests.support.waiting import asked_until
 
@@ -27,8 +27,16 @@ from kvorum.wire.primitives import Message
 from kvorum.wire.records import RecordBatch, read_batches
 
 REFERENCE_SOFTWARE = Software("4.3.1", "26b251a451ce941d")
+SHELL_LEVEL = ("--release-version", "4.3-IV0")
+"""Format options: the last metadata.version that the shell's release knows."""
+_NEWER_SET = "standalone-4.4.0"
 _COMPLAINT = re.compile(r"^Unexpected error: (.*)$", re.MULTILINE)
 _PROVENANCE = re.compile(r"^ *offset -?\d+, epoch -?\d+, time \S+$", re.MULTILINE)
+
+
+def shell_directories(golden_sets: Path) -> list[Path]:
+    """Return the golden metadata logs whose metadata.version the shell's release knows."""
+    return [each for each in metadata_directories(golden_sets) if _NEWER_SET not in each.parts]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from tests.support.kafka.java import Java
@@ -53,9 +53,18 @@ def both_kinds(folder: Path, java: Java) -> Quorum:
 
 
 def formed(
-    folder: Path, java: Java, *, ours: Collection[int], real: Collection[int], first: int
+    folder: Path,
+    java: Java,
+    *,
+    ours: Collection[int],
+    real: Collection[int],
+    first: int,
+    options: Sequence[str] = (),
 ) -> Quorum:
-    """Format controllers: `first` is a quorum of its own, the others are observers."""
+    """Format controllers: `first` is a quorum of its own, the others are observers.
+
+    The first one is formatted with `options` too.
+    """
     made = Quorum(
         [
             *controllers(folder, ours, _SETTINGS),
@@ -63,7 +72,7 @@ def formed(
         ]
     )
     for node_id in made.members:
-        made.format(node_id, *(STANDALONE if node_id == first else NO_VOTERS))
+        made.format(node_id, *((*STANDALONE, *options) if node_id == first else NO_VOTERS))
     return made
 
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
+from tests.interop.metadata_shell import SHELL_LEVEL
 from tests.support.clients.driver import TopicWish
 from tests.support.clients.kafka_python import KafkaPythonDriver
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.node import Node
+from tests.support.node import STANDALONE, Node
 from tests.support.waiting import asked_until
 
 TOPICS = {"files-one", "files.two", "files-three"}
@@ -25,7 +26,7 @@ def _make_topics(bootstrap_servers: str) -> None:
 @pytest.fixture(scope="module")
 def stopped_node(tmp_path_factory: pytest.TempPathFactory) -> Node:
     """A kvorum node that made topics and was stopped twice, so that two epochs are in its log."""
-    node = Node(tmp_path_factory.mktemp("stopped-node")).format()
+    node = Node(tmp_path_factory.mktemp("stopped-node")).format((*STANDALONE, *SHELL_LEVEL))
     with node:
         _make_topics(node.address)
     with node:

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
 from tests.support.dump_log import decoder_of, dump, log_files
 from tests.support.fixtures import JarsOf
-from tests.support.kafka.fetch_jars import OLDER_BROKER, REFERENCE_RELEASE
+from tests.support.kafka.fetch_jars import OLDEST_NODE, REFERENCE_RELEASE
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.waiting import PATIENCE_S
@@ -27,7 +27,7 @@ ALONE: Final = {
     "transaction.state.log.replication.factor": "1",
     "log.index.interval.bytes": "200",
 }
-RELEASES: Final = (REFERENCE_RELEASE, OLDER_BROKER)
+RELEASES: Final = (REFERENCE_RELEASE, OLDEST_NODE)
 
 
 @pytest.fixture(params=RELEASES)
@@ -40,8 +40,8 @@ def written(
 ) -> Path:
     """The folder of a real broker that carried records of all kinds, and was stopped."""
     older = None
-    if request.param == OLDER_BROKER:
-        older = OlderBrokers(Java(java.executable, kafka_jars(OLDER_BROKER)), "3.9")
+    if request.param == OLDEST_NODE:
+        older = OlderBrokers(Java(java.executable, kafka_jars(OLDEST_NODE)), "3.9")
     made = BrokerCluster(
         "kvorum",
         tmp_path,

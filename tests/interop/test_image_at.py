@@ -9,8 +9,8 @@ from random import Random
 from typing import Final
 
 import pytest
-from tests.interop.metadata_shell import Shell, history, tree_text
-from tests.support.golden_data import first_offset, metadata_directories, snapshots
+from tests.interop.metadata_shell import Shell, history, shell_directories, tree_text
+from tests.support.golden_data import first_offset, snapshots
 from tests.support.kafka.tools import ToolRunner
 
 from kvorum.inspection.metadata_log.folded_log import FoldedLog
@@ -63,7 +63,7 @@ def offsets_of_records(directory: Path, data: bytes) -> list[int]:
 def draw(golden_sets: Path) -> Iterator[tuple[Path, bytes, int]]:
     """Yield directories, their logs, and offsets in them, again and again."""
     drawn = Random(1)
-    logs = [(directory, history(directory)) for directory in metadata_directories(golden_sets)]
+    logs = [(directory, history(directory)) for directory in shell_directories(golden_sets)]
     offsets = {directory: offsets_of_records(directory, data) for directory, data in logs}
     for directory, data in cycle(one for one in logs if offsets[one[0]]):
         yield directory, data, drawn.choice(offsets[directory])

@@ -19,7 +19,7 @@ from tests.interop.kill_storm import (
 )
 from tests.interop.replicated_records import Flaws, flaws_in
 from tests.support.fixtures import JarsOf
-from tests.support.kafka.fetch_jars import OLDER_BROKER
+from tests.support.kafka.fetch_jars import OLDEST_NODE
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 
@@ -97,7 +97,7 @@ def test_ours_and_a_real_one_lose_double_and_reorder_nothing(storm_in: StormIn) 
 def test_ours_and_one_of_an_older_release_do_neither(
     storm_in: StormIn, java: Java, kafka_jars: JarsOf
 ) -> None:
-    older = Java(java.executable, kafka_jars(OLDER_BROKER))
+    older = Java(java.executable, kafka_jars(OLDEST_NODE))
     storm_in(OURS_BESIDE_ANOTHER, older=OlderBrokers(older, OLDER_VERSION))
 
 

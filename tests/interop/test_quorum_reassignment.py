@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.metadata_shell import Shell
+from tests.interop.metadata_shell import SHELL_LEVEL, Shell
 from tests.interop.mixed_quorum import (
     KEY,
     are_observing,
@@ -32,7 +32,7 @@ REAL: Collection[int] = (2, 3)
 @pytest.fixture
 def controllers(tmp_path: Path, java: Java) -> Iterator[Quorum]:
     """Controllers of both kinds: node 1 is a quorum of its own, the others are observers."""
-    with formed(tmp_path, java, ours=OURS, real=REAL, first=1) as made:
+    with formed(tmp_path, java, ours=OURS, real=REAL, first=1, options=SHELL_LEVEL) as made:
         yield made
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.metadata_shell import (
+    SHELL_LEVEL,
     Shell,
     history,
     load,
@@ -16,7 +17,7 @@ from tests.interop.metadata_shell import (
 )
 from tests.support.golden_data import snapshots
 from tests.support.kafka.tools import ToolRunner
-from tests.support.node import Node
+from tests.support.node import STANDALONE, Node
 
 from kvorum.wire.records import read_batches
 
@@ -95,7 +96,8 @@ def metadata_directory(
     kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
     """What is left of a node that was asked for all that."""
-    node = Node(tmp_path_factory.mktemp("written"), NODE_SETTINGS).format()
+    node = Node(tmp_path_factory.mktemp("written"), NODE_SETTINGS)
+    node.format((*STANDALONE, *SHELL_LEVEL))
     with node:
         for tool, *arguments in STEPS:
             where = ("--bootstrap-server", node.address)

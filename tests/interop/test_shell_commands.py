@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 from tests.interop.every_record import every_batch, log_of
 from tests.interop.java_judge import JavaJudge
-from tests.interop.metadata_shell import REFERENCE_SOFTWARE, history, load, snapshot_of
+from tests.interop.metadata_shell import (
+    REFERENCE_SOFTWARE,
+    history,
+    load,
+    shell_directories,
+    snapshot_of,
+)
 from tests.interop.random_log import RandomLog
-from tests.support.golden_data import metadata_directories
 from tests.support.kafka.java import Java
+from tests.support.kafka.tools import shell_java
 
 from kvorum.inspection.shell.columns import column_lines
 from kvorum.inspection.shell.commands import COMMANDS, Surroundings, read_step
@@ -34,7 +40,7 @@ SEEDS = 4
 
 @pytest.fixture(scope="module")
 def judge(java: Java) -> Iterator[JavaJudge]:
-    with JavaJudge(java, "ShellJudge") as judge:
+    with JavaJudge(shell_java(java), "ShellJudge") as judge:
         yield judge
 
 
@@ -212,7 +218,7 @@ def test_random_walks(judge: JavaJudge, tmp_path: Path, seed: int) -> None:
 
 
 def test_every_golden_image(judge: JavaJudge, golden_sets: Path, tmp_path: Path) -> None:
-    images = [load(history(directory))[0] for directory in metadata_directories(golden_sets)]
+    images = [load(history(directory))[0] for directory in shell_directories(golden_sets)]
     whole = [image for image in images if image.features.metadata_version is not None]
     assert len(whole) > 5
     for image in whole:

@@ -16,7 +16,7 @@ from tests.interop.metadata_shell import (
     without_last_controls,
 )
 from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.tools import ToolRunner, shell_java
 from tests.support.waiting import PATIENCE_S, asked_until
 
 from kvorum.cli.shell_tool.source import SOFTWARE
@@ -45,7 +45,8 @@ def our_shell(*arguments: str) -> list[str]:
 
 
 def real_shell(java: Java, *arguments: str) -> list[str]:
-    return java.command("org.apache.kafka.shell.MetadataShell", *arguments, log_level="OFF")
+    shell = "org.apache.kafka.shell.MetadataShell"
+    return shell_java(java).command(shell, *arguments, log_level="OFF")
 
 
 @pytest.fixture

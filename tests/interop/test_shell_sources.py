@@ -8,18 +8,20 @@ from pathlib import Path
 import pytest
 from tests.interop.metadata_shell import (
     REFERENCE_SOFTWARE,
+    SHELL_LEVEL,
     Shell,
     history,
     load,
+    shell_directories,
     without_last_controls,
     without_provenance,
 )
 from tests.support.clients.driver import TopicWish
 from tests.support.clients.kafka_python import KafkaPythonDriver
-from tests.support.golden_data import metadata_directories, snapshots
+from tests.support.golden_data import snapshots
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.node import Node
+from tests.support.node import STANDALONE, Node
 from tests.support.waiting import asked_until
 
 from kvorum.cli.shell import main
@@ -62,10 +64,11 @@ def node(
     kafka_tools: ToolRunner,
 ) -> Iterator[Node]:
     folder = tmp_path_factory.mktemp("shell-sources")
+    options = (*STANDALONE, *SHELL_LEVEL)
     made = (
-        Node(folder, SETTINGS).format()
+        Node(folder, SETTINGS).format(options)
         if request.param == "kvorum"
-        else Node(folder, SETTINGS, java=java).format(tools=kafka_tools)
+        else Node(folder, SETTINGS, java=java).format(options, tools=kafka_tools)
     )
     with made, KafkaPythonDriver(made.address) as driver:
         for name in (f"shell-{number}" for number in range(30)):
@@ -154,7 +157,7 @@ def test_golden_directories_show_what_the_real_tool_shows_of_their_files(
 ) -> None:
     shell = Shell(kafka_tools, tmp_path)
     compared = 0
-    for directory in metadata_directories(golden_sets):
+    for directory in shell_directories(golden_sets):
         data = latest_snapshot_and_log(directory)
         if load(data)[0].features.metadata_version is None:
             continue

@@ -4,16 +4,17 @@ import java.io.PrintStream;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.Optional;
-import kafka.server.*;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.apache.kafka.common.utils.*;
-import org.apache.kafka.common.utils.internals.*;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.common.utils.internals.Sanitizer;
 import org.apache.kafka.network.Session;
 import org.apache.kafka.server.config.ClientQuotaManagerConfig;
 import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntity;
-import org.apache.kafka.server.quota.*;
+import org.apache.kafka.server.quota.ClientQuotaManager;
+import org.apache.kafka.server.quota.ClientRequestQuotaManager;
+import org.apache.kafka.server.quota.QuotaType;
 
 /**
  * Asks Kafka's managers of client quotas. Lines in: "new KIND SAMPLES SECONDS", "quota USER CLIENT BOUND",

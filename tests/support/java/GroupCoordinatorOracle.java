@@ -45,7 +45,7 @@ import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.MessageUtil;
 import org.apache.kafka.common.requests.JoinGroupResponse;
 import org.apache.kafka.common.requests.TransactionResult;
-import org.apache.kafka.common.utils.LogContext;
+import org.apache.kafka.common.utils.internals.LogContext;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorExecutor;
@@ -136,7 +136,7 @@ public final class GroupCoordinatorOracle {
         GroupCoordinatorMetricsShard metricsShard = metrics.newMetricsShard(registry, PARTITION);
         groups = new GroupMetadataManager.Builder().withLogContext(context).withSnapshotRegistry(registry)
             .withTime(time).withTimer(timer).withExecutor(executor).withConfig(config)
-            .withGroupConfigManager(new GroupConfigManager(Map.of(), config, ShareGroupConfig.fromProps(Map.of())))
+            .withGroupConfigManager(new GroupConfigManager(config, ShareGroupConfig.fromProps(Map.of())))
             .withGroupCoordinatorMetricsShard(metricsShard).withAuthorizerPlugin(Optional.empty()).build();
         offsets = new OffsetMetadataManager.Builder().withLogContext(context).withSnapshotRegistry(registry)
             .withTime(time).withGroupMetadataManager(groups).withGroupCoordinatorConfig(config)
@@ -261,7 +261,7 @@ public final class GroupCoordinatorOracle {
                 CompletableFuture<JoinGroupResponseData> joined = new CompletableFuture<>();
                 joined.whenComplete((response, error) -> answers.add("join:" + id + ":"
                     + hex(new JoinGroupResponse(response, version).data(), (short) 9)));
-                return written(shard.classicGroupJoin(context, join, joined), failure, null, -1);
+                return written(shard.classicGroupJoin(context, join, joined, false), failure, null, -1);
             case "sync":
                 CompletableFuture<SyncGroupResponseData> synced = new CompletableFuture<>();
                 synced.whenComplete((response, error) -> answers.add("sync:" + id + ":" + hex(response, (short) 5)));

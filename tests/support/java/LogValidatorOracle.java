@@ -1,12 +1,9 @@
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
-import java.lang.reflect.Constructor;
 import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
-import java.util.Comparator;
 import java.util.HexFormat;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.compress.Compression;
@@ -16,8 +13,9 @@ import org.apache.kafka.common.record.internal.CompressionType;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.requests.ProduceResponse;
-import org.apache.kafka.common.utils.*;
-import org.apache.kafka.common.utils.internals.*;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.common.utils.internals.BufferSupplier;
+import org.apache.kafka.common.utils.internals.PrimitiveRef;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.LogValidator;
 import org.apache.kafka.storage.internals.log.RecordValidationException;
@@ -25,8 +23,8 @@ import org.apache.kafka.storage.internals.log.RecordValidationException;
 /**
  * Validates batches as Kafka's leader does before it appends them. A line in: target compression (-1
  * for the producer's), whether the topic is compacted, timestamp type, how far timestamps may lie
- * before and after, the time, first offset, leader epoch, origin, the largest packed record (only from
- * release 4.4 on), the batch in hex. A line out: "ok"
+ * before and after, the time, first offset, leader epoch, origin, the largest packed record, the
+ * batch in hex. A line out: "ok"
  * with append time, highest timestamp, whether the size may have changed, and the batch; or "error" with
  * code, text in hex, and index and text of each record.
  */
@@ -60,7 +58,7 @@ public final class LogValidatorOracle {
             int target = Integer.parseInt(asked[0]);
             CompressionType wanted = target < 0 ? source : CompressionType.forId(target);
             Time time = stoppedAt(Long.parseLong(asked[5]));
-            LogValidator validator = made(records, new TopicPartition("topic", 0), time, source,
+            LogValidator validator = new LogValidator(records, new TopicPartition("topic", 0), time, source,
                 Compression.of(wanted).build(), asked[1].equals("1"), RecordBatch.MAGIC_VALUE_V2,
                 TimestampType.forName(asked[2]), Long.parseLong(asked[3]), Long.parseLong(asked[4]),
                 Integer.parseInt(asked[7]), AppendOrigin.valueOf(asked[8]), Integer.parseInt(asked[9]));
@@ -80,13 +78,6 @@ public final class LogValidatorOracle {
         } catch (Exception | Error refused) {
             return error(refused);
         }
-    }
-
-    /** Makes a validator of either release: that of 4.3 has no limit of a record, the last argument. */
-    private static LogValidator made(Object... given) throws ReflectiveOperationException {
-        Constructor<?> longest = Arrays.stream(LogValidator.class.getConstructors())
-            .max(Comparator.comparingInt(Constructor::getParameterCount)).orElseThrow();
-        return (LogValidator) longest.newInstance(Arrays.copyOf(given, longest.getParameterCount()));
     }
 
     private static Time stoppedAt(long milliseconds) {

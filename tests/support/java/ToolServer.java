@@ -5,15 +5,15 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.List;
-
-import org.apache.kafka.common.utils.*;
-import org.apache.kafka.common.utils.internals.*;
 
 /**
  * Runs the main methods of Kafka's tools one after the other in one virtual machine.
@@ -85,9 +85,18 @@ public final class ToolServer {
     }
 
     private void serve(BufferedReader requests, PrintStream answers) throws IOException {
-        Exit.setExitProcedure((code, message) -> end(code));
-        Exit.setHaltProcedure((code, message) -> end(code));
-        Exit.setShutdownHookAdder((name, hook) -> shutdownHooks.add(hook));
+        trap("setExitProcedure", (proxy, method, values) -> {
+            end((Integer) values[0]);
+            return null;
+        });
+        trap("setHaltProcedure", (proxy, method, values) -> {
+            end((Integer) values[0]);
+            return null;
+        });
+        trap("setShutdownHookAdder", (proxy, method, values) -> {
+            shutdownHooks.add((Runnable) values[1]);
+            return null;
+        });
         String line = requests.readLine();
         while (line != null) {
             // Anew for each tool: the metadata shell closes System.out when it is done.
@@ -102,6 +111,31 @@ public final class ToolServer {
             answers.println(code + " " + encoded(out.take()) + " " + encoded(err.take()));
             answers.flush();
             line = requests.readLine();
+        }
+    }
+
+    /** Sets a procedure of Kafka's Exit, which has another package since 4.4. */
+    private static void trap(String setter, InvocationHandler handler) {
+        try {
+            for (Method method : exitClass().getMethods()) {
+                if (method.getName().equals(setter)) {
+                    Class<?> procedure = method.getParameterTypes()[0];
+                    ClassLoader loader = procedure.getClassLoader();
+                    method.invoke(null, Proxy.newProxyInstance(loader, new Class<?>[] {procedure}, handler));
+                    return;
+                }
+            }
+            throw new IllegalStateException("Exit has no " + setter);
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    private static Class<?> exitClass() throws ClassNotFoundException {
+        try {
+            return Class.forName("org.apache.kafka.common.utils.internals.Exit");
+        } catch (ClassNotFoundException error) {
+            return Class.forName("org.apache.kafka.common.utils.Exit");
         }
     }
 

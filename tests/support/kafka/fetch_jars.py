@@ -1,13 +1,12 @@
 """Put the published jars of Kafka releases where the tests look for them.
 
-    python tests/support/kafka/fetch_jars.py 4.3.1 3.9.1 broker-3.9.1 spark-kafka-4.1.1
+    python tests/support/kafka/fetch_jars.py 4.4.0 4.3.1 node-3.9.1 spark-kafka-4.1.1
 
-Each release goes to ``.kafka/RELEASE/`` in the project's root: the reference release, and the next
-one, with all that their servers and tools need to run, any other with only the jars that hold
-message schemas. So do an older release's broker, Spark's connector to Kafka and Iceberg's own
-runtime for Spark. Maven is used where it is installed, else the Ivy resolver that pyspark's jars
-contain, run by any Java. Both go to whatever repository they are set up for. What cannot be had is
-reported and left out: the tests that need it say so when they skip.
+Each release goes to ``.kafka/RELEASE/`` in the project's root, with all that its nodes and tools
+need to run. So do Spark's connector to Kafka and Iceberg's own runtime for Spark. Maven is used
+where it is installed, else the Ivy resolver that pyspark's jars contain, run by any Java. Both go
+to whatever repository they are set up for. What cannot be had is reported and left out: the tests
+that need it say so when they skip.
 """
 
 import argparse
@@ -26,9 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 JARS_ROOT = Path(__file__).resolve().parents[3] / ".kafka"
-REFERENCE_RELEASE = "4.3.1"
-# The release that is to be the reference next. Its shell is not published.
-NEXT_RELEASE = "4.4.0"
+REFERENCE_RELEASE = "4.4.0"
 JAVA_VERSION_MIN = 17
 FETCH_TIMEOUT_S = 900
 
@@ -36,25 +33,17 @@ FETCH_TIMEOUT_S = 900
 COMPILER = ("org.eclipse.jdt", "ecj", "3.40.0")
 # Kafka's distribution binds its log calls to log4j with this; its published modules leave it out.
 LOG_BINDING = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
-NEXT_RUNTIME_MODULES = ("kafka_2.13", "kafka-tools")
-RUNTIME_MODULES = (*NEXT_RUNTIME_MODULES, "kafka-shell")
-SCHEMA_MODULES = (
-    "kafka-clients",
-    "kafka-group-coordinator",
-    "kafka-metadata",
-    "kafka-raft",
-    "kafka-server-common",
-    "kafka-share-coordinator",
-    "kafka-storage",
-    "kafka-transaction-coordinator",
-)
-# The oldest release whose brokers can be in one cluster with those of the reference release.
-OLDER_RELEASE = "3.9.1"
-OLDER_BROKER = f"broker-{OLDER_RELEASE}"
-OLDER_BROKER_MODULES = (
-    ("org.apache.kafka", "kafka_2.13", OLDER_RELEASE),
-    ("org.slf4j", "slf4j-reload4j", "1.7.36"),
-)
+RUNTIME_MODULES = ("kafka_2.13", "kafka-tools")
+# The latest release whose shell is published.
+SHELL_RELEASE = "4.3.1"
+SHELL = ("org.apache.kafka", "kafka-shell", SHELL_RELEASE)
+# Older releases whose nodes can be in one cluster with those of the reference release, with the
+# binding of their log calls. The last one is the oldest.
+OLDER_NODES = {
+    "node-4.0.0": LOG_BINDING,
+    "node-3.9.1": ("org.slf4j", "slf4j-reload4j", "1.7.36"),
+}
+OLDEST_NODE = "node-3.9.1"
 # Spark's connector to Kafka, and what it needs beside pyspark's own jars.
 SPARK_CONNECTOR = "spark-kafka-4.1.1"
 SPARK_MODULES = (
@@ -83,25 +72,19 @@ class Wanted:
 
 def wanted_for(release: str) -> Wanted:
     """Return what to fetch for a release."""
-    if release in {REFERENCE_RELEASE, NEXT_RELEASE}:
-        runtime = RUNTIME_MODULES if release == REFERENCE_RELEASE else NEXT_RUNTIME_MODULES
-        kafka = tuple(("org.apache.kafka", name, release) for name in runtime)
-        return Wanted(release, (*kafka, COMPILER, LOG_BINDING), transitive=True)
-    if release == OLDER_BROKER:
-        return Wanted(release, OLDER_BROKER_MODULES, transitive=True)
+    if release in {REFERENCE_RELEASE, SHELL_RELEASE}:
+        kafka = tuple(("org.apache.kafka", name, release) for name in RUNTIME_MODULES)
+        shell = (SHELL,) if release == SHELL_RELEASE else ()
+        return Wanted(release, (*kafka, *shell, COMPILER, LOG_BINDING), transitive=True)
+    if release in OLDER_NODES:
+        version = release.removeprefix("node-")
+        kafka = tuple(("org.apache.kafka", name, version) for name in RUNTIME_MODULES)
+        return Wanted(release, (*kafka, COMPILER, OLDER_NODES[release]), transitive=True)
     if release == SPARK_CONNECTOR:
         return Wanted(release, SPARK_MODULES, transitive=False)
     if release == ICEBERG_RUNTIME:
         return Wanted(release, ICEBERG_MODULES, transitive=False)
-    # Share groups, and the module with their schemas, came with 4.0.
-    before_share_groups = int(release.split(".", maxsplit=1)[0]) < 4
-    names = [
-        name
-        for name in SCHEMA_MODULES
-        if not (before_share_groups and name == "kafka-share-coordinator")
-    ]
-    kafka = tuple(("org.apache.kafka", name, release) for name in names)
-    return Wanted(release, kafka, transitive=False)
+    raise NotToBeHadError(f"there is no list of the modules of {release}")
 
 
 def find_java() -> Path:

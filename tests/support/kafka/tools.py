@@ -9,18 +9,20 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
+from tests.support.kafka.fetch_jars import SHELL_RELEASE
 from tests.support.kafka.java import Java
 from tests.support.waiting import PATIENCE_S
 
 SERVER_SOURCE = Path(__file__).resolve().parents[1] / "java" / "ToolServer.java"
 
+SHELL: Final = "kafka-metadata-shell"
 # The class behind each script of Kafka's distribution.
 TOOL_CLASSES: Final = MappingProxyType(
     {
         "kafka-acls": "org.apache.kafka.tools.AclCommand",
         "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
         "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
-        "kafka-configs": "kafka.admin.ConfigCommand",
+        "kafka-configs": "org.apache.kafka.tools.ConfigCommand",
         "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
         "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
         "kafka-consumer-groups": ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"),
@@ -30,13 +32,18 @@ TOOL_CLASSES: Final = MappingProxyType(
         "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
         "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
         "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
-        "kafka-metadata-shell": "org.apache.kafka.shell.MetadataShell",
+        SHELL: "org.apache.kafka.shell.MetadataShell",
         "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
         "kafka-storage": "kafka.tools.StorageTool",
         "kafka-topics": "org.apache.kafka.tools.TopicCommand",
         "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
     }
 )
+
+
+def shell_java(java: Java) -> Java:
+    """Return a Java runtime with the jars of the latest release that has the metadata shell."""
+    return Java(java.executable, java.jars.parent / SHELL_RELEASE)
 
 
 class ToolDidNotAnswerError(Exception):
@@ -53,11 +60,15 @@ class ToolResult:
 
 
 class ToolRunner:
-    """Runs tools in one Java process that starts with the first of them; use as a context."""
+    """Runs tools in one Java process that starts with the first of them; use as a context.
+
+    The metadata shell runs in another one, with the jars of the latest release that has it.
+    """
 
     def __init__(self, java: Java) -> None:
         self._java = java
         self._process: subprocess.Popen[str] | None = None
+        self._shell: ToolRunner | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -72,6 +83,10 @@ class ToolRunner:
 
     def run(self, tool: str, *arguments: str, stdin: str = "") -> ToolResult:
         """Run a tool, named by its script or its class, to its end."""
+        if tool == SHELL and self._java.jars.name != SHELL_RELEASE:
+            if self._shell is None:
+                self._shell = ToolRunner(shell_java(self._java))
+            return self._shell.run(tool, *arguments, stdin=stdin)
         process = self._started()
         parts = [TOOL_CLASSES.get(tool, tool), stdin, *arguments]
         line = " ".join(base64.b64encode(part.encode()).decode() for part in parts)
@@ -82,7 +97,9 @@ class ToolRunner:
         return ToolResult(int(code), _decoded(out), _decoded(err))
 
     def close(self) -> None:
-        """End the Java process, if one was started."""
+        """End the Java processes that were started."""
+        if self._shell is not None:
+            self._shell.close()
         process, self._process = self._process, None
         if process is None:
             return
