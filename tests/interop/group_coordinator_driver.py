@@ -175,7 +175,7 @@ class Driver:
                 return self._written(shard.commit_offsets(context, commit, now), failure, version)
             case "txn":
                 txn = TxnOffsetCommitRequest.decode(body, version)
-                result = shard.commit_transactional_offsets(txn, now)
+                result = shard.commit_transactional_offsets(context, txn, now)
                 return self._written(result, failure, 5, producer_id=txn.producer_id)
             case "delete_offsets":
                 delete = OffsetDeleteRequest.decode(body, version)

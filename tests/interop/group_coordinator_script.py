@@ -277,13 +277,13 @@ class Script:
             group_id=group_id,
             producer_id=random.choice((7, 8)),
             producer_epoch=0,
-            generation_id=generation,
+            generation_id_or_member_epoch=generation,
             member_id=member_id,
             group_instance_id=instance,
             topics=[
                 TxnOffsetCommitRequestTopic(
                     name,
-                    [
+                    partitions=[
                         TxnOffsetCommitRequestPartition(
                             index, random.randrange(1000), 2, random.choice((None, "t", "x" * 11))
                         )
@@ -293,7 +293,7 @@ class Script:
                 for name in random.sample(TOPICS, 1)
             ],
         )
-        return self._line("txn", 5, request)
+        return self._line("txn", random.choice((5, 6)), request)
 
     def _marker(self) -> str:
         return f"marker {self._random.choice((7, 8, 9))} {self._random.choice(('commit', 'abort'))}"

@@ -113,13 +113,12 @@ _TRANSACTIONAL: Final = {
     "groupId": GROUP,
     "producerId": 5,
     "producerEpoch": 0,
-    "generationId": 1,
+    "generationIdOrMemberEpoch": 1,
     "memberId": MEMBER,
     "groupInstanceId": None,
     "topics": [{"name": TOPIC, "partitions": [_OFFSET]}],
 }
-_OF_NOBODY: Final = {"generationId": -1, "memberId": ""}
-_COMMIT_OF_NOBODY: Final = {"generationIdOrMemberEpoch": -1, "memberId": ""}
+_OF_NOBODY: Final = {"generationIdOrMemberEpoch": -1, "memberId": ""}
 _WISH: Final = [{"name": TOPIC, "topicId": TOPIC_ID, "partitionIndexes": [0]}]
 _FETCH: Final = {
     "groupId": GROUP,
@@ -146,7 +145,7 @@ STORIES: Final = (
     Story("LeaveGroup", Begin.STABLE, _LEAVE, range(6)),
     Story("LeaveGroup", Begin.STATIC, {**_LEAVE, "members": [_GONE]}, range(3, 6)),
     Story("OffsetCommit", Begin.STABLE, _COMMIT, range(2, 11)),
-    Story("OffsetCommit", Begin.EMPTY, {**_COMMIT, **_COMMIT_OF_NOBODY}, range(2, 11)),
+    Story("OffsetCommit", Begin.EMPTY, {**_COMMIT, **_OF_NOBODY}, range(2, 11)),
     Story("OffsetCommit", Begin.STATIC, {**_COMMIT, **_AS_INSTANCE}, range(7, 11)),
     # From version 5 on the coordinator of the transaction is asked, which ours never is.
     Story("TxnOffsetCommit", Begin.STABLE, _TRANSACTIONAL, range(5)),
@@ -155,8 +154,8 @@ STORIES: Final = (
     Story("OffsetDelete", Begin.EMPTY, _DELETE, range(1)),
     Story("OffsetDelete", Begin.STABLE, _DELETE, range(1)),
     Story("DescribeGroups", Begin.STABLE, {"groups": [GROUP]}, range(7)),
-    Story("DeleteGroups", Begin.EMPTY, {"groupsNames": [GROUP]}, range(3)),
-    Story("DeleteGroups", Begin.STABLE, {"groupsNames": [GROUP]}, range(3)),
+    Story("DeleteGroups", Begin.EMPTY, {"groupsNames": [GROUP]}, range(4)),
+    Story("DeleteGroups", Begin.STABLE, {"groupsNames": [GROUP]}, range(4)),
 )
 
 

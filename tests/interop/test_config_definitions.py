@@ -215,6 +215,14 @@ GROUP_CASES: tuple[dict[str, str], ...] = (
     {"consumer.assignment.interval.ms": "1000000"},
     {"share.auto.offset.reset": "by_duration:PT1H"},
     {"share.auto.offset.reset": "sometime"},
+    {"streams.rack.aware.assignment.tags": "zone, rack ,zone"},
+    {"streams.rack.aware.assignment.tags": "zone,rack"},
+    {"streams.assignor.name": "sticky"},
+    {"streams.assignor.name": "other"},
+    {"streams.num.warmup.replicas": "100"},
+    {"streams.task.offset.interval.ms": "1"},
+    {"errors.deadletterqueue.topic.name": "__letters"},
+    {"errors.deadletterqueue.topic.name": "letters"},
 )
 
 

@@ -25,12 +25,14 @@ SETTINGS = {
     "listener.name.plaintext.max.connections": "77",
     "nobody.knows.this": "1",
     "group.consumer.session.timeout.ms": "50000",
+    # Two keys that are only described where the broker sets them, or the group.
+    "group.streams.num.warmup.replicas": "3",
 }
 CHANGES: tuple[tuple[str, ...], ...] = (
     ("brokers", "1", "log.retention.ms=7777,listener.name.plaintext.max.connections=55"),
     ("brokers", "", "log.segment.bytes=2000000,max.connections=1000"),
     ("topics", TOPIC, "segment.ms=99,cleanup.policy=[compact,delete]"),
-    ("groups", "team", "consumer.session.timeout.ms=55000"),
+    ("groups", "team", "consumer.session.timeout.ms=55000,streams.acceptable.recovery.lag=9"),
     ("client-metrics", "watch", "interval.ms=5000,metrics=[a.b,c]"),
 )
 ENTITIES: tuple[tuple[str, str], ...] = (

@@ -11,7 +11,6 @@ from random import Random
 from typing import Final, NamedTuple
 
 import pytest
-from tests.support.fixtures import JarsOf
 from tests.support.kafka.java import JAVA_SOURCES, Java
 from tests.support.packed_variants import packed_variants
 
@@ -45,8 +44,6 @@ ORACLE: Final = JAVA_SOURCES / "LogValidatorOracle.java"
 NOW_MS: Final = 1_700_000_000_000
 HOUR_MS: Final = 3_600_000
 BATCHES: Final = 6_000
-RELEASE_WITH_LIMIT: Final = "4.4.0"
-"""The release that max.decompressed.message.bytes came with."""
 TIMES: Final = (NOW_MS, NOW_MS - 5, NOW_MS - HOUR_MS, NOW_MS + HOUR_MS, NOW_MS + 7 * HOUR_MS, -1, 0)
 CRC_FIELD_START: Final = 17
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -332,15 +329,10 @@ def test_each_batch_is_appended_or_refused_as_by_kafka(java: Java) -> None:
 
 
 @pytest.mark.slow
-def test_a_packed_record_is_held_to_the_topics_limit_as_by_kafka(
-    java: Java, kafka_jars: JarsOf
-) -> None:
+def test_a_packed_record_is_held_to_the_topics_limit_as_by_kafka(java: Java) -> None:
     random = Random(440)
     free = list(islice(questions(), BATCHES // 3))
-    verdicts = compared(
-        Java(java.executable, kafka_jars(RELEASE_WITH_LIMIT)),
-        [limited(question, random) for question in free],
-    )
+    verdicts = compared(java, [limited(question, random) for question in free])
     kinds = Counter(
         verdict.kind
         for question, verdict in zip(free, verdicts, strict=True)

@@ -45,10 +45,10 @@ def shrink_to_three(story: Story) -> set[int]:
     everybody = set(story.quorum.members)
     left = set(everybody)
     leader = story.describe(story.quorum.keys(*left), set())
-    for _ in range(2):
+    for options in ((), ("--unregister",)):
         out = leader if left == everybody else min(left - {leader})
-        story.remove(story.quorum.members[out].key, "--dry-run")
-        story.remove(story.quorum.members[out].key)
+        story.remove(story.quorum.members[out].key, "--dry-run", *options)
+        story.remove(story.quorum.members[out].key, *options)
         left.remove(out)
         leader = story.describe(story.quorum.keys(*left), story.quorum.keys(*(everybody - left)))
     return left
@@ -129,7 +129,12 @@ def test_a_quorum_of_ours_is_told_of_as_a_real_one(
     ours, theirs = stories["kvorum", tool], stories["kafka", tool]
     assert ours == theirs
     said = "\n".join(ours)
-    for expected in ("Added controller N", "Removed  KRaft controller N", "former directory"):
+    for expected in (
+        "Added controller N",
+        "Removed KRaft controller N",
+        "Unregistered KRaft controller N",
+        "former directory",
+    ):
         assert expected in said
     for refusal in ("DuplicateVoterException", "VoterNotFoundException"):
         assert refusal in said

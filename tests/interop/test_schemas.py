@@ -127,7 +127,7 @@ def test_metadata_records_are_those_of_the_metadata_log() -> None:
     assert set(METADATA_RECORDS.values()) == {
         name for name, schema in our_files().items() if schema.get("log") == "cluster-metadata"
     }
-    assert len(METADATA_RECORDS) == 26
+    assert len(METADATA_RECORDS) == 27
 
 
 # -- the compiled classes ----------------------------------------------------------------------

@@ -202,14 +202,16 @@ class Script:
         topics = [
             TxnOffsetCommitRequestTopic(
                 random.choice((TOPIC, TOPIC, TOPIC, "unknown")),
-                [TxnOffsetCommitRequestPartition(index, random.randrange(100), -1, metadata)],
+                partitions=[
+                    TxnOffsetCommitRequestPartition(index, random.randrange(100), -1, metadata)
+                ],
             )
             for index in random.sample((0, 1, 9), k=random.choice((1, 1, 2)))
         ]
         group = random.choice((GROUP, GROUP, GROUP, GROUP, ""))
         request = TxnOffsetCommitRequest("mine", group, producer_id, epoch, topics=topics)
         if version > 2 and random.random() < 0.1:
-            request.generation_id, request.member_id = 1, "nobody"
+            request.generation_id_or_member_epoch, request.member_id = 1, "nobody"
 
         def step(client: RawClient) -> Answer:
             response = client.ask(request, TxnOffsetCommitResponse, version)

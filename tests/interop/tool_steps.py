@@ -107,6 +107,12 @@ STEPS: dict[str, Step] = {
     "cluster id by controller": Step("kafka-cluster", ("cluster-id", *CONTROLLER)),
     "endpoints": Step("kafka-cluster", ("list-endpoints", *BROKER)),
     "endpoints by controller": Step("kafka-cluster", ("list-endpoints", *CONTROLLER)),
+    "unregister a controller that is not registered": Step(
+        "kafka-cluster", ("unregister-controller", *BROKER, "--id", "99")
+    ),
+    "unregister the active controller": Step(
+        "kafka-cluster", ("unregister-controller", *CONTROLLER, "--id", "1")
+    ),
     "quorum status": Step("kafka-metadata-quorum", (*BROKER, "describe", "--status")),
     "quorum status by controller": Step(
         "kafka-metadata-quorum", (*CONTROLLER, "describe", "--status")

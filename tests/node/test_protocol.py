@@ -11,6 +11,7 @@ from tests.node.embedded_cluster import FRAME_BYTES_MAX
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
+from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.node.handlers.registry import broker_apis, controller_apis
 from kvorum.node.serving.listener_api import ServedApis
 from kvorum.testing import Cluster
@@ -109,7 +110,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(broker: Raw
     assert read.correlation_id == 7
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [
-        (ApiKey.API_VERSIONS, 0, 4)
+        (ApiKey.API_VERSIONS, 0, 5)
     ]
 
 
@@ -126,8 +127,27 @@ def test_features_at_level_zero_are_told_from_version_4_on(broker: RawClient) ->
     assert [feature.name for feature in old.supported_features] == ["metadata.version"]
     assert {feature.name for feature in new.supported_features} >= {"kraft.version"}
     finalized = {feature.name: feature.max_version_level for feature in new.finalized_features}
-    assert finalized["metadata.version"] == 30
+    assert finalized["metadata.version"] == LATEST_PRODUCTION_METADATA_VERSION
     assert finalized["kraft.version"] == 1
+
+
+def test_a_client_that_means_another_node_is_to_begin_again(broker: RawClient) -> None:
+    """KIP-1242; half of a name is no name."""
+    known = broker.ask(MetadataRequest(topics=[]), MetadataResponse, 12)
+    here, node_id = known.cluster_id, known.brokers[0].node_id
+    answers = {
+        (here, node_id): ErrorCode.NONE,
+        (None, -1): ErrorCode.NONE,
+        ("AAAAAAAAAAAAAAAAAAAAAg", node_id): ErrorCode.REBOOTSTRAP_REQUIRED,
+        (here, node_id + 1): ErrorCode.REBOOTSTRAP_REQUIRED,
+        (here, -1): ErrorCode.INVALID_REQUEST,
+        (None, node_id): ErrorCode.INVALID_REQUEST,
+    }
+    for (cluster_id, meant), code in answers.items():
+        request = ApiVersionsRequest("raw-client", "1.0", cluster_id, meant)
+        answered = broker.ask(request, ApiVersionsResponse, 5)
+        assert answered.error_code == code, (cluster_id, meant)
+        assert bool(answered.api_keys) is (code is ErrorCode.NONE)
 
 
 def test_responses_come_in_the_order_of_the_requests(broker: RawClient) -> None:

@@ -14,6 +14,7 @@ from tests.node.embedded_cluster import brokers, set_config
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import FETCH_VERSION, batch, produce, values
 from tests.support.replicated_topics import create_topic
+from tests.support.topics import topic_id
 from tests.support.waiting import wait_for
 
 from kvorum.broker.transaction_configs import VERIFICATION_KEY
@@ -196,8 +197,8 @@ def test_offsets_of_unknown_topics_are_refused_and_others_may_be_sent_again(
 ) -> None:
     offsets = [TxnOffsetCommitRequestPartition(index, 1) for index in (0, 3)]
     topics = [
-        TxnOffsetCommitRequestTopic("unknown", offsets[:1]),
-        TxnOffsetCommitRequestTopic(TOPIC, offsets),
+        TxnOffsetCommitRequestTopic("unknown", partitions=offsets[:1]),
+        TxnOffsetCommitRequestTopic(TOPIC, partitions=offsets),
     ]
     request = TxnOffsetCommitRequest("mine", "group", PRODUCER, 0, topics=topics)
     with RawClient(cluster.bootstrap_servers.split(",")[0]) as client:
@@ -214,12 +215,36 @@ def test_offsets_of_unknown_topics_are_refused_and_others_may_be_sent_again(
     assert codes[TOPIC, 0] in {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 
 
+def test_offsets_are_committed_by_topic_ids(cluster: Cluster) -> None:
+    """KIP-1319: the topic's name is neither in the request nor in the response."""
+    offsets = [TxnOffsetCommitRequestPartition(index, 1) for index in (0, 3)]
+    with RawClient(cluster.bootstrap_servers.split(",")[0]) as client:
+        known, unknown = topic_id(client, TOPIC), b"u" * 16
+        topics = [TxnOffsetCommitRequestTopic("", one, offsets) for one in (known, unknown)]
+        request = TxnOffsetCommitRequest("mine", "group", PRODUCER, 0, topics=topics)
+        answered = client.ask(request, TxnOffsetCommitResponse, 6)
+    codes = {
+        (topic.topic_id, one.partition_index): one.error_code
+        for topic in answered.topics
+        for one in topic.partitions
+    }
+    assert codes.pop((known, 0)) in {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+    assert codes == {
+        (known, 3): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        (unknown, 0): ErrorCode.UNKNOWN_TOPIC_ID,
+        (unknown, 3): ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+
+
 @pytest.mark.parametrize(("index", "answered_topics"), [(0, 2), (3, 1)])
 def test_a_topic_named_twice_is_answered_twice_unless_something_is_refused(
     cluster: Cluster, index: int, answered_topics: int
 ) -> None:
     offsets = [TxnOffsetCommitRequestPartition(one, 1) for one in (0, index)]
-    topics = [TxnOffsetCommitRequestTopic(TOPIC, [one]) for one in offsets]
+    topics = [TxnOffsetCommitRequestTopic(TOPIC, partitions=[one]) for one in offsets]
     request = TxnOffsetCommitRequest("mine", "group", PRODUCER, 0, topics=topics)
     with RawClient(cluster.bootstrap_servers.split(",")[0]) as client:
         answered = client.ask(request, TxnOffsetCommitResponse, 5)

@@ -90,6 +90,7 @@ def topic_log_config(values: TopicValues) -> TopicLogConfig:
     batches unpack.
     """
     max_message_bytes = values.integer("max.message.bytes")
+    record_bytes_max = values.integer("max.decompressed.message.bytes")
     policies = values.names("cleanup.policy")
     is_compacted = "compact" in policies
     segment_ms = values.integer("segment.ms")
@@ -115,6 +116,7 @@ def topic_log_config(values: TopicValues) -> TopicLogConfig:
             unpacked_bytes_max=min(
                 max(DECOMPRESSED_BYTES_MAX, max_message_bytes), STORED_UNPACKED_BYTES_MAX
             ),
+            record_bytes_max=record_bytes_max,
         ),
         max_message_bytes=max_message_bytes,
         cleanup=CleanupConfig(
@@ -124,6 +126,7 @@ def topic_log_config(values: TopicValues) -> TopicLogConfig:
             min_compaction_lag_ms=values.integer("min.compaction.lag.ms"),
             max_compaction_lag_ms=values.integer("max.compaction.lag.ms"),
             delete_retention_ms=values.integer("delete.retention.ms"),
+            record_bytes_max=record_bytes_max,
             retention_ms=values.integer("retention.ms"),
             retention_bytes=values.integer("retention.bytes"),
         ),

@@ -13,12 +13,18 @@ from kvorum.cli.admin.command import client_properties, print_warning
 from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.admin.settings import AdminSettings, admin_settings
 from kvorum.cli.cluster_tool.arguments import parse_arguments
-from kvorum.cli.cluster_tool.commands import print_cluster_id, print_endpoints, unregister
+from kvorum.cli.cluster_tool.commands import (
+    print_api_versions,
+    print_cluster_id,
+    print_endpoints,
+    unregister_broker,
+    unregister_controller,
+)
 from kvorum.cli.kafka_arguments import UsageError
 from kvorum.cli.unparsed import accept_unparsed
 
 NAME = "cluster"
-HELP = "show a cluster's id and nodes, unregister brokers"
+HELP = "show a cluster's id and nodes, unregister nodes"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +84,11 @@ async def _ask(arguments: argparse.Namespace, settings: AdminSettings) -> None:
             case "cluster-id":
                 await print_cluster_id(client, asks_controllers=asks_controllers)
             case "unregister":
-                await unregister(client, settings, broker_id=arguments.id)
+                await unregister_broker(client, settings, broker_id=arguments.id)
+            case "unregister-controller":
+                await unregister_controller(client, settings, controller_id=arguments.id)
+            case "api-versions":
+                await print_api_versions(client, asks_controllers=asks_controllers)
             case _:
                 await print_endpoints(
                     client,

@@ -130,7 +130,7 @@ def _properties(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the properties of --command-config, with the addresses of the command line."""
     file = arguments.command_config
     if file is not None and not Path(file).exists():
-        raise AdminError(f"Properties file {file} does not exists!")
+        raise AdminError(f"Properties file {file} does not exist.")
     return client_properties(
         file, servers=arguments.bootstrap_server, controllers=arguments.bootstrap_controller
     )
@@ -179,6 +179,8 @@ async def _ask(
                 directory_id_text=arguments.controller_directory_id,
                 asks_controllers=asks_controllers,
                 is_dry_run=arguments.dry_run,
+                unregisters=arguments.unregister,
+                client_id=settings.client_id,
             )
         elif arguments.replication:
             await print_replication(

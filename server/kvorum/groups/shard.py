@@ -205,11 +205,11 @@ class GroupCoordinatorShard:
         return self._result(lambda: commit_offsets(self.state, context, request))
 
     def commit_transactional_offsets(
-        self, request: TxnOffsetCommitRequest, now_ms: int
+        self, context: RequestContext, request: TxnOffsetCommitRequest, now_ms: int
     ) -> CoordinatorResult[TxnOffsetCommitResponse]:
         """Commit offsets in a transaction: its batch has the producer's id and epoch."""
         self.state.now_ms = now_ms
-        return self._result(lambda: commit_transactional_offsets(self.state, request))
+        return self._result(lambda: commit_transactional_offsets(self.state, context, request))
 
     def fetch_offsets(
         self, request: OffsetFetchRequestGroup, *, require_stable: bool

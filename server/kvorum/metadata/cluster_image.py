@@ -15,6 +15,7 @@ from kvorum.wire.messages.broker_registration_change_record import BrokerRegistr
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kvorum.wire.messages.unregister_controller_record import UnregisterControllerRecord
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -275,6 +276,17 @@ def replay_register_controller(
         supported_features=Map(feature_ranges(record.features)),
     )
     return replace(image, controllers=image.controllers.set(controller.id, controller))
+
+
+def replay_unregister_controller(
+    image: ClusterImage, record: UnregisterControllerRecord
+) -> ClusterImage:
+    """Return `image` without one controller."""
+    if record.controller_id not in image.controllers:
+        raise ReplayError(
+            f"tried to unregister controller {record.controller_id}, which is not registered"
+        )
+    return replace(image, controllers=image.controllers.delete(record.controller_id))
 
 
 def _registered(

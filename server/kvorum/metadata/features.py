@@ -102,7 +102,11 @@ FEATURES: Final[tuple[Feature, ...]] = (
             MappingProxyType({METADATA_VERSION_FEATURE: int(MetadataVersion.V4_0_IV1)}),
         ),
     ),
-    _feature(SHARE_VERSION_FEATURE, FeatureLevel(1, MetadataVersion.V4_2_IV0)),
+    _feature(
+        SHARE_VERSION_FEATURE,
+        FeatureLevel(1, MetadataVersion.V4_2_IV0),
+        FeatureLevel(2, MetadataVersion.V4_4_IV0),
+    ),
     _feature(STREAMS_VERSION_FEATURE, FeatureLevel(1, MetadataVersion.V4_2_IV1)),
 )
 """Every feature but metadata.version, in the order Kafka lists them."""

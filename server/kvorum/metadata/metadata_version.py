@@ -40,6 +40,9 @@ class MetadataVersion(IntEnum):
     V4_2_IV1 = 29
     V4_3_IV0 = 30
     V4_4_IV0 = 31
+    V4_4_IV1 = 32
+    V4_4_IV2 = 33
+    V4_5_IV0 = 34
 
     @property
     def text(self) -> str:
@@ -55,7 +58,7 @@ class MetadataVersion(IntEnum):
     @property
     def is_production(self) -> bool:
         """Whether clusters outside of tests may use this level."""
-        return self <= MetadataVersion.V4_3_IV0
+        return self <= LATEST_PRODUCTION_METADATA_VERSION
 
     @property
     def supports_scram(self) -> bool:
@@ -98,6 +101,16 @@ class MetadataVersion(IntEnum):
         return self >= MetadataVersion.V4_3_IV0
 
     @property
+    def supports_cidr_acls(self) -> bool:
+        """The host of an ACL may be a range of addresses (KIP-1276)."""
+        return self >= MetadataVersion.V4_4_IV1
+
+    @property
+    def supports_controller_unregistration(self) -> bool:
+        """The registration of a controller may be removed (KIP-1312)."""
+        return self >= MetadataVersion.V4_4_IV2
+
+    @property
     def register_broker_record_version(self) -> int:
         """Version in which RegisterBrokerRecord is written."""
         if self.supports_cordoned_log_dirs:
@@ -125,11 +138,13 @@ LEVELS_THAT_CHANGED_METADATA: Final = frozenset(
         MetadataVersion.V3_7_IV2,
         MetadataVersion.V4_0_IV1,
         MetadataVersion.V4_3_IV0,
+        MetadataVersion.V4_4_IV1,
+        MetadataVersion.V4_4_IV2,
     }
 )
 MINIMUM_METADATA_VERSION: Final = MetadataVersion.V3_3_IV3
-LATEST_PRODUCTION_METADATA_VERSION: Final = MetadataVersion.V4_3_IV0
-LATEST_TESTING_METADATA_VERSION: Final = MetadataVersion.V4_4_IV0
+LATEST_PRODUCTION_METADATA_VERSION: Final = MetadataVersion.V4_4_IV2
+LATEST_TESTING_METADATA_VERSION: Final = MetadataVersion.V4_5_IV0
 
 _BY_TEXT: Final = MappingProxyType(
     # Levels ascend, so a release ends up with the highest production level it has.

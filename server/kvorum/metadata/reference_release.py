@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from typing import Final
 
-REFERENCE_RELEASE: Final = "4.3.1"
+REFERENCE_RELEASE: Final = "4.4.0"

@@ -46,6 +46,7 @@ from kvorum.wire.messages.remove_user_scram_credential_record import (
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kvorum.wire.messages.unregister_controller_record import UnregisterControllerRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kvorum.wire.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kvorum.wire.primitives import Message
@@ -228,6 +229,10 @@ def _remove_delegation_token(
     )
 
 
+def _unregister_controller(editor: ImageEditor, record: UnregisterControllerRecord, _: int) -> None:
+    editor.cluster = cluster_image.replay_unregister_controller(editor.cluster, record)
+
+
 def _register_controller(editor: ImageEditor, record: RegisterControllerRecord, _: int) -> None:
     editor.cluster = cluster_image.replay_register_controller(editor.cluster, record)
 
@@ -281,6 +286,7 @@ FOLDS: Final[Mapping[int, Fold]] = MappingProxyType(
             _typed(RemoveDelegationTokenRecord, _remove_delegation_token),
             _typed(RegisterControllerRecord, _register_controller),
             _typed(ClearElrRecord, _clear_elr),
+            _typed(UnregisterControllerRecord, _unregister_controller),
         ]
     )
 )

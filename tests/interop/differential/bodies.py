@@ -14,11 +14,11 @@ INFINITE: Final = 2**63 - 1
 TIMEOUT_MS: Final = 60_000
 FEATURES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
-        "metadata.version": (7, 30),
+        "metadata.version": (7, 33),
         "kraft.version": (0, 1),
         "eligible.leader.replicas.version": (0, 1),
         "group.version": (0, 1),
-        "share.version": (0, 1),
+        "share.version": (0, 2),
         "streams.version": (0, 1),
         "transaction.version": (0, 2),
     }

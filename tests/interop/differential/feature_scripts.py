@@ -104,6 +104,11 @@ def register_controller(story: Story) -> None:
     story.add("ControllerRegistration", body)
 
 
+def unregister_controller(story: Story) -> None:
+    """Forget the second controller, one that nobody knows, or the active one."""
+    story.add("UnregisterController", {"controllerId": story.one_of((OTHER_CONTROLLER, 99, 1))})
+
+
 def describe_cluster(story: Story) -> None:
     """Ask who the controllers are."""
     endpoint_type = story.one_of((2, 2, 2, 1, 0, 3, -1))
@@ -114,6 +119,7 @@ CHAPTERS: Final[Sequence[tuple[int, Chapter]]] = (
     (14, update_features),
     (2, register_narrow_broker),
     (2, register_controller),
+    (1, unregister_controller),
     (1, describe_cluster),
 )
 LEVEL_CHAPTERS: Final[Sequence[tuple[int, Chapter]]] = (

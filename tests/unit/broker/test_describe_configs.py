@@ -53,6 +53,24 @@ def described(
     return result
 
 
+BROUGHT_BY_4_4 = {
+    "consumer.assignor.offload.enable",
+    "errors.deadletterqueue.copy.record.enable",
+    "errors.deadletterqueue.group.enable",
+    "errors.deadletterqueue.topic.name",
+    "max.decompressed.message.bytes",
+    "remote.copy.lag.bytes",
+    "remote.copy.lag.ms",
+    "share.assignor.offload.enable",
+    "streams.acceptable.recovery.lag",
+    "streams.assignor.name",
+    "streams.assignor.offload.enable",
+    "streams.num.warmup.replicas",
+    "streams.rack.aware.assignment.tags",
+    "streams.task.offset.interval.ms",
+}
+
+
 def golden_results(golden: Path) -> Iterator[dict[str, Any]]:
     """Results of 4.3.1 brokers with synonyms, for topics, groups and subscriptions."""
     for name in ("dynamic-4.3.1", "ladder-4.3.1"):
@@ -117,7 +135,7 @@ def test_against_real_brokers(golden: Path) -> None:
         ]
         assert [config for config in found if config["name"] in wanted_names] == expected
         if len(expected) > KEYS_ASKED_FOR_MAX:
-            assert len(found) == len(expected)
+            assert {config["name"] for config in found} - wanted_names <= BROUGHT_BY_4_4
         seen += len(expected)
     assert seen > 100
 

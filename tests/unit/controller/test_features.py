@@ -8,8 +8,10 @@ import pytest
 from tests.support.controller_under_test import ControllerUnderTest, started_cluster
 
 from kvorum.controller.apis.update_features import update_features
+from kvorum.controller.quorum_description import ReplicaState
 from kvorum.metadata.features import default_feature_levels
 from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.controller_registration import (
@@ -19,6 +21,11 @@ from kvorum.wire.messages.controller_registration import (
 )
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.no_op_record import NoOpRecord
+from kvorum.wire.messages.unregister_controller import (
+    UnregisterControllerRequest,
+    UnregisterControllerResponse,
+)
+from kvorum.wire.messages.unregister_controller_record import UnregisterControllerRecord
 from kvorum.wire.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesRequestFeatureUpdateKey,
@@ -58,17 +65,17 @@ class Refusal:
 
 
 REFUSALS = [
-    Refusal(("metadata.version", 30, 0), "The controller does not support the given upgrade type."),
-    Refusal(("metadata.version", 30, 9), "The controller does not support the given upgrade type."),
+    Refusal(("metadata.version", 33, 0), "The controller does not support the given upgrade type."),
+    Refusal(("metadata.version", 33, 9), "The controller does not support the given upgrade type."),
     Refusal(("metadata.version", -1, UPGRADE), "A feature version cannot be less than 0."),
-    Refusal(("metadata.version", 31, UPGRADE), "Local controller 1 only supports versions 7-30"),
+    Refusal(("metadata.version", 34, UPGRADE), "Local controller 1 only supports versions 7-33"),
     Refusal(("no.version", 1, UPGRADE), "Local controller 1 does not support this feature."),
     Refusal(
         ("metadata.version", 28, UPGRADE),
         "Can't downgrade the version of this feature without setting the upgrade type to either "
         "safe or unsafe downgrade.",
     ),
-    Refusal(("metadata.version", 30, SAFE), "Can't downgrade to a newer version."),
+    Refusal(("metadata.version", 33, SAFE), "Can't downgrade to a newer version."),
     Refusal(("kraft.version", 0, SAFE), "Can't downgrade the version of this feature."),
     Refusal(
         ("eligible.leader.replicas.version", 1, UPGRADE),
@@ -190,7 +197,9 @@ def test_a_broker_that_is_too_old_keeps_a_level_back() -> None:
     )
 
 
-def controller_registration(node_id: int, metadata_version_max: int) -> object:
+def controller_registration(
+    node_id: int, metadata_version_max: int
+) -> ControllerRegistrationRequest:
     levels = default_feature_levels(MetadataVersion.V4_3_IV0)
     return ControllerRegistrationRequest(
         controller_id=node_id,
@@ -209,9 +218,7 @@ def test_other_controllers_have_a_say() -> None:
     assert update(controller, ("metadata.version", 29, UPGRADE)).error_message == (
         f"{message}controller 2 has not registered, and may not support this feature"
     )
-    old = controller_registration(2, 28)
-    assert isinstance(old, ControllerRegistrationRequest)
-    assert controller.ask(old) == ControllerRegistrationResponse()
+    assert controller.ask(controller_registration(2, 28)) == ControllerRegistrationResponse()
     assert update(controller, ("metadata.version", 29, UPGRADE)).error_message == (
         f"{message}Controller 2 only supports versions 7-28"
     )
@@ -295,3 +302,72 @@ def test_kraft_version_never_goes_back(upgrade_type: int) -> None:
         "Can't downgrade the version of this feature."
     )
     assert (result.kraft_version, result.records) == (None, ())
+
+
+def unregister(controller: ControllerUnderTest, controller_id: int) -> tuple[int, str | None]:
+    response = controller.ask(UnregisterControllerRequest(controller_id))
+    assert isinstance(response, UnregisterControllerResponse)
+    return response.error_code, response.error_message
+
+
+def test_an_unregistered_controller_holds_up_no_change_of_features() -> None:
+    controller = started_cluster(brokers=0, version=MetadataVersion.V4_4_IV2)
+    registration = controller_registration(2, 33)
+    for one in registration.features:
+        if one.name == "transaction.version":
+            one.min_supported_version = 2
+    controller.ask(registration)
+    wanted = ("transaction.version", 1, SAFE)
+    assert "Controller 2 only supports versions 2" in str(update(controller, wanted).error_message)
+    assert unregister(controller, 2) == (ErrorCode.NONE, "")
+    assert controller.last_records == ((UnregisterControllerRecord(2), 0),)
+    assert update(controller, wanted).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("controller_id", "version", "refusal"),
+    [
+        (
+            1,
+            MetadataVersion.V4_4_IV2,
+            (
+                ErrorCode.INVALID_REQUEST,
+                "Controller cannot unregister itself while it is active.",
+            ),
+        ),
+        (
+            2,
+            MetadataVersion.V4_4_IV1,
+            (
+                ErrorCode.UNSUPPORTED_VERSION,
+                "The current MetadataVersion is too old to support controller unregistration.",
+            ),
+        ),
+        (
+            3,
+            MetadataVersion.V4_4_IV2,
+            (
+                ErrorCode.CONTROLLER_ID_NOT_REGISTERED,
+                "Controller ID 3 is not currently registered.",
+            ),
+        ),
+        (
+            4,
+            MetadataVersion.V4_4_IV2,
+            (
+                ErrorCode.INVALID_REQUEST,
+                "Controller 4 is a voter; it has to be removed from the voters first.",
+            ),
+        ),
+    ],
+)
+def test_who_is_needed_is_not_unregistered(
+    controller_id: int, version: MetadataVersion, refusal: tuple[ErrorCode, str]
+) -> None:
+    controller = started_cluster(brokers=0, version=version)
+    for node_id in (1, 2, 4):
+        controller.ask(controller_registration(node_id, 33))
+    voters = tuple(ReplicaState(VoterKey(one, bytes([one] * 16)), 5, 0.0) for one in (1, 4))
+    controller.quorum = replace(controller.quorum, voters=voters)
+    assert unregister(controller, controller_id) == refusal
+    assert controller.last_records == ()

@@ -183,9 +183,9 @@ class Coordinator:
             TxnOffsetCommitRequestPartition(index, 5, -1, text)
             for index, text in enumerate(metadata)
         ]
-        topics = [TxnOffsetCommitRequestTopic(TOPIC, partitions)]
+        topics = [TxnOffsetCommitRequestTopic(TOPIC, partitions=partitions)]
         request = TxnOffsetCommitRequest("t", GROUP, PRODUCER, 0, topics=topics)
-        result = self.shard.commit_transactional_offsets(request, self.now)
+        result = self.shard.commit_transactional_offsets(RequestContext(5), request, self.now)
         self.append(result, producer_id=PRODUCER)
         assert result.response is not None
         return [ErrorCode(one.error_code) for one in result.response.topics[0].partitions]

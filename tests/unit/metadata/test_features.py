@@ -37,24 +37,27 @@ from kvorum.metadata.metadata_version import (
         ("4.2", 29),
         ("4.3", 30),
         ("4.3.1", 30),
+        ("4.4-IV0", 31),
+        ("4.4", 33),
+        ("4.4.0", 33),
     ],
 )
 def test_texts_name_levels(text: str, level: int) -> None:
     assert metadata_version_from_text(text) == level
 
 
-@pytest.mark.parametrize("text", ["", "3", "3.2", "4.4", "4.4-IV0", "5.0", "x"])
+@pytest.mark.parametrize("text", ["", "3", "3.2", "4.5", "4.5-IV0", "5.0", "x"])
 def test_texts_that_name_nothing(text: str) -> None:
     with pytest.raises(UnknownFeatureError) as caught:
         metadata_version_from_text(text)
     assert str(caught.value).startswith(
         f"Unknown metadata.version '{text}'. Supported metadata.version are: 3.3-IV3, 3.4-IV0, "
     )
-    assert str(caught.value).endswith(", 4.2-IV1, 4.3-IV0")
+    assert str(caught.value).endswith(", 4.4-IV1, 4.4-IV2")
 
 
 def test_unstable_levels_must_be_allowed() -> None:
-    assert metadata_version_from_text("4.4-IV0", allow_unstable=True) == 31
+    assert metadata_version_from_text("4.5-IV0", allow_unstable=True) == 34
 
 
 def test_every_level_is_named_by_its_own_text() -> None:
@@ -64,10 +67,10 @@ def test_every_level_is_named_by_its_own_text() -> None:
         assert version.text.startswith(version.release)
 
 
-@pytest.mark.parametrize("level", [-1, 0, 6, 32])
+@pytest.mark.parametrize("level", [-1, 0, 6, 35])
 def test_levels_that_do_not_exist(level: int) -> None:
     message = (
-        f"No MetadataVersion with feature level {level}. Valid feature levels are from 7 to 31."
+        f"No MetadataVersion with feature level {level}. Valid feature levels are from 7 to 34."
     )
     with pytest.raises(UnknownFeatureError, match=message):
         metadata_version_from_level(level)
@@ -76,6 +79,10 @@ def test_levels_that_do_not_exist(level: int) -> None:
 @pytest.mark.parametrize(
     ("source", "target", "is_changed"),
     [
+        (34, 33, False),
+        (33, 32, True),
+        (32, 31, True),
+        (31, 30, False),
         (30, 29, True),
         (29, 23, False),
         (23, 22, True),
@@ -110,6 +117,7 @@ def test_versions_of_records(level: int, broker: int, partition: int) -> None:
         (26, [1, 2, 1, 1, 0, 0]),
         (28, [1, 2, 1, 1, 1, 0]),
         (30, [1, 2, 1, 1, 1, 1]),
+        (31, [1, 2, 1, 1, 2, 1]),
     ],
 )
 def test_defaults_follow_the_level(level: int, expected: list[int]) -> None:
@@ -118,15 +126,15 @@ def test_defaults_follow_the_level(level: int, expected: list[int]) -> None:
 
 def test_what_this_release_supports() -> None:
     assert {name: str(range_) for name, range_ in supported_features().items()} == {
-        "metadata.version": "7-30",
+        "metadata.version": "7-33",
         "kraft.version": "0-1",
         "transaction.version": "0-2",
         "group.version": "0-1",
         "eligible.leader.replicas.version": "0-1",
-        "share.version": "0-1",
+        "share.version": "0-2",
         "streams.version": "0-1",
     }
-    assert supported_features(enable_unstable=True)["metadata.version"] == VersionRange(7, 31)
+    assert supported_features(enable_unstable=True)["metadata.version"] == VersionRange(7, 34)
 
 
 def test_defaults_never_break_their_own_dependencies() -> None:
@@ -178,4 +186,4 @@ def test_ranges() -> None:
     assert 3 in VersionRange(1, 3)
     assert 4 not in VersionRange(1, 3)
     assert str(VersionRange(2, 2)) == "2"
-    assert feature_from_name("share.version").supported == VersionRange(0, 1)
+    assert feature_from_name("share.version").supported == VersionRange(0, 2)

@@ -43,6 +43,7 @@ from kvorum.wire.messages.remove_user_scram_credential_record import (
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kvorum.wire.messages.unregister_controller_record import UnregisterControllerRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kvorum.wire.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kvorum.wire.primitives import Message
@@ -107,13 +108,14 @@ CONTRADICTIONS = [
     ),
     Contradiction("broker 1, which is not registered", (UnregisterBrokerRecord(1, 5),)),
     Contradiction("current epoch is 5", (BROKER, UnregisterBrokerRecord(1, 6))),
+    Contradiction("controller 3, which is not registered", (UnregisterControllerRecord(3),)),
     Contradiction("current epoch is 5", (BROKER, FenceBrokerRecord(1, 6))),
     Contradiction("for Fenced", (BROKER, BrokerRegistrationChangeRecord(1, 5, fenced=2))),
     Contradiction(
         "InControlledShutdown",
         (BROKER, BrokerRegistrationChangeRecord(1, 5, in_controlled_shutdown=-1)),
     ),
-    Contradiction("to level 32", (FeatureLevelRecord("metadata.version", 32),)),
+    Contradiction("to level 35", (FeatureLevelRecord("metadata.version", 35),)),
     Contradiction("to level 0", (FeatureLevelRecord("metadata.version", 0),)),
     Contradiction("to level 2", (FeatureLevelRecord("group.version", 2),)),
     Contradiction("feature new.version", (FeatureLevelRecord("new.version", 1),)),

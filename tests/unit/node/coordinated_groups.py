@@ -265,7 +265,7 @@ class Coordinated:
     ) -> ErrorCode:
         """Commit an offset of group g in a transaction of producer 7."""
         wish = TxnOffsetCommitRequestTopic(
-            TOPIC, [TxnOffsetCommitRequestPartition(0, offset, committed_metadata=metadata)]
+            TOPIC, partitions=[TxnOffsetCommitRequestPartition(0, offset, -1, metadata)]
         )
         request = TxnOffsetCommitRequest("mine", "g", 7, epoch, topics=[wish])
         services = cast(
@@ -274,7 +274,9 @@ class Coordinated:
         )
         try:
             transaction = await verified_transaction(request, version, services)
-            response = await asked(self.service.commit_transactional_offsets, request, transaction)
+            context = RequestContext(version)
+            commit = self.service.commit_transactional_offsets
+            response = await asked(commit, context, request, transaction)
         except RequestError as error:
             return error.code
         return ErrorCode(response.topics[0].partitions[0].error_code)

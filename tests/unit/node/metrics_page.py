@@ -46,7 +46,7 @@ and upper case stays. Other keys of the bean become labels. A meter is its count
 values), a text `…_info` of value 1 with the text in a label. What is kvorum's own begins with
 `kvorum_`; `process_…` and `python_…` are the Prometheus client's.
 
-Names, and the values of a node that has just started, are compared with a real Kafka 4.3.1 by
+Names, and the values of a node that has just started, are compared with a real Kafka 4.4.0 by
 `tests/interop/test_metrics.py`. This page is written by `python -m tests.unit.node.metrics_page`.
 """
 ENDINGS = {Kind.GAUGE: "", Kind.METER: "_total", Kind.HISTOGRAM: "", Kind.TEXT: "_info"}
@@ -101,7 +101,7 @@ def page() -> str:
             "",
             "## Of KIP-853, not in Kafka",
             "",
-            "The KIP names these metrics of `kafka.server:type=raft-metrics`, and Kafka 4.3.1 does",
+            "The KIP names these metrics of `kafka.server:type=raft-metrics`, and Kafka 4.4.0 does",
             "not have them. All but the last are there on the leader only.",
             "",
             "| name | in the KIP | says |",

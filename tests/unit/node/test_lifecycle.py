@@ -5,6 +5,7 @@ import pytest
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import supported_features
+from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import (
@@ -65,7 +66,7 @@ def test_it_registers_with_all_that_it_is() -> None:
     assert [one.port for one in request.listeners] == [9092]
     assert {one.name: one.max_supported_version for one in request.features}[
         "metadata.version"
-    ] == 30
+    ] == LATEST_PRODUCTION_METADATA_VERSION
     # Signed, as Kafka sorts them: 0x90… is below zero.
     assert request.log_dirs == [b"\x90" * 16, b"\x7f" * 16]
 

@@ -180,7 +180,7 @@ BOMBS = bombs_named(
     "ListOffsetsRequest version 1 topics",
     "CreateTopicsRequest version 7 topics.assignments.brokerIds",
     "AlterClientQuotasRequest version 1 entries",
-    "DeleteGroupsRequest version 2 groupsNames",
+    "DeleteGroupsRequest version 3 groupsNames",
     "StreamsGroupHeartbeatRequest version 0 topology.subtopologies.copartitionGroups",
     "MetadataResponse version 13 topics.partitions",
     "AlterPartitionRequest version 2 topics.partitions.newIsr",

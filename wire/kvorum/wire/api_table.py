@@ -62,7 +62,7 @@ API_ROWS = (
     ),
     (
         18, "ApiVersions", "api_versions",
-        0, 4, 3, ("broker", "controller",), False,
+        0, 5, 3, ("broker", "controller",), False,
     ),
     (
         19, "CreateTopics", "create_topics",
@@ -102,7 +102,7 @@ API_ROWS = (
     ),
     (
         28, "TxnOffsetCommit", "txn_offset_commit",
-        0, 5, 3, ("broker",), False,
+        0, 6, 3, ("broker",), False,
     ),
     (
         29, "DescribeAcls", "describe_acls",
@@ -158,7 +158,7 @@ API_ROWS = (
     ),
     (
         42, "DeleteGroups", "delete_groups",
-        0, 2, 2, ("broker",), False,
+        0, 3, 2, ("broker",), False,
     ),
     (
         43, "ElectLeaders", "elect_leaders",
@@ -342,11 +342,11 @@ API_ROWS = (
     ),
     (
         88, "StreamsGroupHeartbeat", "streams_group_heartbeat",
-        0, 0, 0, ("broker",), False,
+        0, 1, 0, ("broker",), False,
     ),
     (
         89, "StreamsGroupDescribe", "streams_group_describe",
-        0, 0, 0, ("broker",), False,
+        0, 1, 0, ("broker",), False,
     ),
     (
         90, "DescribeShareGroupOffsets", "describe_share_group_offsets",
@@ -359,6 +359,14 @@ API_ROWS = (
     (
         92, "DeleteShareGroupOffsets", "delete_share_group_offsets",
         0, 0, 0, ("broker",), False,
+    ),
+    (
+        93, "StreamsGroupTopologyDescriptionUpdate", "streams_group_topology_description_update",
+        0, 0, 0, ("broker",), False,
+    ),
+    (
+        94, "UnregisterController", "unregister_controller",
+        0, 0, 0, ("broker", "controller",), False,
     ),
 )
 RECORD_ROWS = (
@@ -388,9 +396,11 @@ RECORD_ROWS = (
     (26, "RemoveDelegationTokenRecord", "remove_delegation_token_record"),
     (27, "RegisterControllerRecord", "register_controller_record"),
     (28, "ClearElrRecord", "clear_elr_record"),
+    (29, "UnregisterControllerRecord", "unregister_controller_record"),
 )
 MODULES = {
     "AbortTransactionRecord": "abort_transaction_record",
+    "AbortedTxn": "aborted_txn",
     "AccessControlEntryRecord": "access_control_entry_record",
     "AddOffsetsToTxnRequest": "add_offsets_to_txn",
     "AddOffsetsToTxnResponse": "add_offsets_to_txn",
@@ -636,6 +646,8 @@ MODULES = {
     "StreamsGroupTargetAssignmentMemberValue": "streams_group_target_assignment_member_value",
     "StreamsGroupTargetAssignmentMetadataKey": "streams_group_target_assignment_metadata_key",
     "StreamsGroupTargetAssignmentMetadataValue": "streams_group_target_assignment_metadata_value",
+    "StreamsGroupTopologyDescriptionUpdateRequest": "streams_group_topology_description_update",
+    "StreamsGroupTopologyDescriptionUpdateResponse": "streams_group_topology_description_update",
     "StreamsGroupTopologyKey": "streams_group_topology_key",
     "StreamsGroupTopologyValue": "streams_group_topology_value",
     "SyncGroupRequest": "sync_group",
@@ -649,6 +661,9 @@ MODULES = {
     "UnregisterBrokerRecord": "unregister_broker_record",
     "UnregisterBrokerRequest": "unregister_broker",
     "UnregisterBrokerResponse": "unregister_broker",
+    "UnregisterControllerRecord": "unregister_controller_record",
+    "UnregisterControllerRequest": "unregister_controller",
+    "UnregisterControllerResponse": "unregister_controller",
     "UpdateFeaturesRequest": "update_features",
     "UpdateFeaturesResponse": "update_features",
     "UpdateRaftVoterRequest": "update_raft_voter",

@@ -144,6 +144,9 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+    GROUP_DELETION_FAILED = 134
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135
+    CONTROLLER_ID_NOT_REGISTERED = 136
 
     @property
     def default_message(self) -> str | None:
@@ -568,8 +571,7 @@ _MESSAGES = {
         "The share session epoch is invalid."
     ),
     ErrorCode.FENCED_STATE_EPOCH: (
-        "The share coordinator rejected the request because the share-group state epoch "
-        "did not match."
+        "The coordinator rejected the request because the state epoch did not match."
     ),
     ErrorCode.INVALID_VOTER_KEY: (
         "The voter key doesn't match the receiving replica's key."
@@ -597,5 +599,16 @@ _MESSAGES = {
     ),
     ErrorCode.SHARE_SESSION_LIMIT_REACHED: (
         "The limit of share sessions has been reached."
+    ),
+    ErrorCode.GROUP_DELETION_FAILED: (
+        "DeleteGroups could not complete; see the error message on the per-group result "
+        "for details."
+    ),
+    ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED: (
+        "The broker could not process the topology description update; see the error "
+        "message for details."
+    ),
+    ErrorCode.CONTROLLER_ID_NOT_REGISTERED: (
+        "The given controller ID was not registered."
     ),
 }

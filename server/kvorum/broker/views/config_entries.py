@@ -93,12 +93,18 @@ def _topic_entry(
 
 
 def group_entries(own: Mapping[str, str], layers: ConfigLayers) -> list[ConfigEntry]:
-    """Return every key of a group; `own` has the values that are set for the group itself."""
-    defaults = group_defaults(layers.texts())
+    """Return the keys of a group; `own` has the values that are set for the group itself.
+
+    Internal keys are included where the group or the broker sets them.
+    """
+    texts = layers.texts()
+    defaults = group_defaults(texts)
     entries: list[ConfigEntry] = []
     for name, definition in sorted(GROUP_CONFIGS.items()):
-        value = convert_to_text(_value(definition, own, defaults))
         broker_key = group_synonym(name)
+        if definition.is_internal and name not in own and broker_key not in texts:
+            continue
+        value = convert_to_text(_value(definition, own, defaults))
         if broker_key is not None:
             synonyms = layers.synonyms(broker_key)
         else:

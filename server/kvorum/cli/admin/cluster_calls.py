@@ -1,4 +1,4 @@
-"""Calls that describe the nodes of a cluster, and that unregister a broker."""
+"""Calls that describe the nodes of a cluster, and that unregister one."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kvorum.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from kvorum.wire.messages.unregister_controller import (
+    UnregisterControllerRequest,
+    UnregisterControllerResponse,
+)
 
 _BROKER_ENDPOINT = 1
 _NAME = "listNodes"
@@ -59,29 +63,47 @@ async def describe_cluster(
     return await client.call(_METADATA_CALL)
 
 
-def unregister_call(
+def unregister_broker_call(
     broker_id: int, *, log_refusal: Callable[[str | None], None]
 ) -> Call[UnregisterBrokerResponse, None]:
     """Return the call that removes a broker's registration.
 
     `log_refusal` gets the message of a response that refuses it for good.
     """
-
-    def read(response: UnregisterBrokerResponse) -> None:
-        if response.error_code == ErrorCode.NONE:
-            return
-        error = refusal(response.error_code, response.error_message)
-        if response.error_code == ErrorCode.REQUEST_TIMED_OUT:
-            raise error
-        log_refusal(response.error_message)
-        raise final(error)
-
     return Call(
         name="unregisterBroker",
         request=lambda _: UnregisterBrokerRequest(broker_id=broker_id),
         response_class=UnregisterBrokerResponse,
-        read=read,
+        read=lambda response: _read_unregistration(response, log_refusal),
     )
+
+
+def unregister_controller_call(
+    controller_id: int, *, log_refusal: Callable[[str | None], None]
+) -> Call[UnregisterControllerResponse, None]:
+    """Return the call that removes a controller's registration (KIP-1312).
+
+    `log_refusal` gets the message of a response that refuses it for good.
+    """
+    return Call(
+        name="unregisterController",
+        request=lambda _: UnregisterControllerRequest(controller_id=controller_id),
+        response_class=UnregisterControllerResponse,
+        read=lambda response: _read_unregistration(response, log_refusal),
+    )
+
+
+def _read_unregistration(
+    response: UnregisterBrokerResponse | UnregisterControllerResponse,
+    log_refusal: Callable[[str | None], None],
+) -> None:
+    if response.error_code == ErrorCode.NONE:
+        return
+    error = refusal(response.error_code, response.error_message)
+    if response.error_code == ErrorCode.REQUEST_TIMED_OUT:
+        raise error
+    log_refusal(response.error_message)
+    raise final(error)
 
 
 def _describe_call(

@@ -39,6 +39,19 @@ def print_logged_error(text: str) -> None:
     _print_log_line("ERROR", text)
 
 
+def print_refused_unregistration(
+    client_id: str, kind: str, node_id: int, message: str | None
+) -> None:
+    """Print what Kafka's admin client logs when a node's registration is not removed.
+
+    `kind` is "broker" or "controller".
+    """
+    print_logged_error(
+        f"[AdminClient clientId={client_id}] Unregister {kind} request for {kind} ID {node_id} "
+        f"failed: {'null' if message is None else message}"
+    )
+
+
 def _print_log_line(level: str, text: str) -> None:
     now = datetime.now().astimezone()
     stamp = f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeVar
 
 from kvorum.cli.admin.call import Call
 from kvorum.cli.admin.errors import Failure, refusal
@@ -21,6 +22,7 @@ from kvorum.wire.messages.update_features import (
     UpdateFeaturesResponseUpdatableFeatureResult,
 )
 
+Answer = TypeVar("Answer")
 _API_EXCEPTION = "org.apache.kafka.common.errors.ApiException"
 
 
@@ -35,6 +37,17 @@ class FeaturesInfo:
 
 def describe_features_call(node_id: int | None) -> Call[ApiVersionsResponse, FeaturesInfo]:
     """Return the call that reads the features from a node, None for any."""
+    return _api_versions_call(node_id, _features_info)
+
+
+def describe_apis_call(node_id: int) -> Call[ApiVersionsResponse, Mapping[int, VersionRange]]:
+    """Return the call that reads the versions of the APIs that a node serves, by their keys."""
+    return _api_versions_call(node_id, _served)
+
+
+def _api_versions_call(
+    node_id: int | None, read: Callable[[ApiVersionsResponse], Answer]
+) -> Call[ApiVersionsResponse, Answer]:
     return Call(
         name="describeFeatures",
         request=lambda _: ApiVersionsRequest(
@@ -42,9 +55,17 @@ def describe_features_call(node_id: int | None) -> Call[ApiVersionsResponse, Fea
             client_software_version=CLIENT_SOFTWARE_VERSION,
         ),
         response_class=ApiVersionsResponse,
-        read=_features_info,
+        read=read,
         node_id=node_id,
     )
+
+
+def _served(response: ApiVersionsResponse) -> Mapping[int, VersionRange]:
+    if response.error_code != ErrorCode.NONE:
+        raise final(refusal(response.error_code, None))
+    return {
+        one.api_key: VersionRange(one.min_version, one.max_version) for one in response.api_keys
+    }
 
 
 def update_features_call(

@@ -18,7 +18,9 @@ COMMANDS = MappingProxyType(
     {
         "cluster-id": "show the id of the cluster",
         "unregister": "remove the registration of a broker that will not return",
+        "unregister-controller": "remove the registration of a controller that will not return",
         "list-endpoints": "show the addresses of the brokers, or of the controllers",
+        "api-versions": "show the APIs and versions that each broker, or controller, serves",
     }
 )
 
@@ -30,7 +32,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _build_parser(is_strict: bool) -> ToolParser:
     parser = KafkaStyleParser(
-        prog=PROGRAM, description="Show what a cluster is made of, and unregister brokers."
+        prog=PROGRAM, description="Show what a cluster is made of, and unregister nodes."
     )
     commands = parser.add_subparsers(
         dest="command", required=is_strict, parser_class=KafkaStyleParser
@@ -40,6 +42,9 @@ def _build_parser(is_strict: bool) -> ToolParser:
         _add_connection_options(command, is_strict=is_strict)
     added["unregister"].add_argument(
         "--id", "-i", type=java_integer, required=is_strict, help="the broker's node id"
+    )
+    added["unregister-controller"].add_argument(
+        "--id", "-i", type=java_integer, required=is_strict, help="the controller's node id"
     )
     added["list-endpoints"].add_argument(
         "--include-fenced-brokers", action="store_true", help="show fenced brokers too"

@@ -1,19 +1,33 @@
-"""``cluster-id``, ``unregister`` and ``list-endpoints``: what kafka-cluster prints."""
+"""The commands of kafka-cluster, and what it prints."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
+from kvorum.cli.admin.call import Call
 from kvorum.cli.admin.client import AdminClient
-from kvorum.cli.admin.cluster_calls import NodeEndpoint, describe_cluster, unregister_call
-from kvorum.cli.admin.command import print_logged_error
+from kvorum.cli.admin.cluster_calls import (
+    NodeEndpoint,
+    describe_cluster,
+    unregister_broker_call,
+    unregister_controller_call,
+)
+from kvorum.cli.admin.command import print_refused_unregistration
 from kvorum.cli.admin.error_classes import ERRORS_PACKAGE
 from kvorum.cli.admin.errors import AdminError, CallFailedError
+from kvorum.cli.admin.feature_calls import describe_apis_call
 from kvorum.cli.admin.settings import AdminSettings
+from kvorum.metadata.features import VersionRange
+from kvorum.wire.apis import API_SPECS
+from kvorum.wire.primitives import Message
 
 _NOT_SUPPORTED = f"{ERRORS_PACKAGE}.UnsupportedVersionException"
 _HOST_WIDTH_OF_NONE = 100
 _RACK_WIDTH_OF_NONE = 10
+_BROKER = "broker"
+Response = TypeVar("Response", bound=Message)
 
 
 async def print_cluster_id(client: AdminClient, *, asks_controllers: bool) -> None:
@@ -25,23 +39,37 @@ async def print_cluster_id(client: AdminClient, *, asks_controllers: bool) -> No
         print(f"Cluster ID: {cluster.cluster_id}")
 
 
-async def unregister(client: AdminClient, settings: AdminSettings, *, broker_id: int) -> None:
+async def unregister_broker(
+    client: AdminClient, settings: AdminSettings, *, broker_id: int
+) -> None:
     """Remove a broker's registration, and print the result."""
+    log_refusal = partial(print_refused_unregistration, settings.client_id, "broker", broker_id)
+    call = unregister_broker_call(broker_id, log_refusal=log_refusal)
+    await _unregister(client, call, "Broker", broker_id)
 
-    def log_refusal(message: str | None) -> None:
-        print_logged_error(
-            f"[AdminClient clientId={settings.client_id}] Unregister broker request for broker ID "
-            f"{broker_id} failed: {'null' if message is None else message}"
-        )
 
+async def unregister_controller(
+    client: AdminClient, settings: AdminSettings, *, controller_id: int
+) -> None:
+    """Remove a controller's registration, and print the result."""
+    log_refusal = partial(
+        print_refused_unregistration, settings.client_id, "controller", controller_id
+    )
+    call = unregister_controller_call(controller_id, log_refusal=log_refusal)
+    await _unregister(client, call, "Controller", controller_id)
+
+
+async def _unregister(
+    client: AdminClient, call: Call[Response, None], kind: str, node_id: int
+) -> None:
     try:
-        await client.call(unregister_call(broker_id, log_refusal=log_refusal))
+        await client.call(call)
     except CallFailedError as error:
         if error.failure.class_name != _NOT_SUPPORTED:
             raise
-        print("The target cluster does not support the broker unregistration API.")
+        print(f"The target cluster does not support the {kind.lower()} unregistration API.")
     else:
-        print(f"Broker {broker_id} is no longer registered.")
+        print(f"{kind} {node_id} is no longer registered.")
 
 
 async def print_endpoints(
@@ -62,6 +90,44 @@ async def print_endpoints(
         print(error.failure.text)
         return
     _print_table(cluster.endpoints, are_controllers=asks_controllers)
+
+
+async def print_api_versions(client: AdminClient, *, asks_controllers: bool) -> None:
+    """Print the APIs of each broker, or of each controller if they are asked, by their node ids."""
+    cluster = await describe_cluster(client, asks_controllers=asks_controllers)
+    for one in sorted(cluster.endpoints, key=lambda each: each.node_id):
+        fenced = "true" if one.is_fenced else "false"
+        rack = "null" if one.rack is None else one.rack
+        node = f"{one.host}:{one.port} (id: {one.node_id} rack: {rack} isFenced: {fenced})"
+        try:
+            served = await client.call(describe_apis_call(one.node_id))
+        except CallFailedError as error:
+            print(f"{node} -> ERROR: {error.failure}")
+        else:
+            print(f"{node} -> {api_versions_text(served)}")
+
+
+def api_versions_text(served: Mapping[int, VersionRange]) -> str:
+    """Return the APIs of a node as Kafka's NodeApiVersions shows them."""
+    texts = {key: _api_text(key, versions) for key, versions in served.items()}
+    for key, spec in API_SPECS.items():
+        if _BROKER in spec.listeners:
+            texts.setdefault(key, f"{spec.name}({key}): UNSUPPORTED")
+    return "(\n\t" + ",\n\t".join(texts[key] for key in sorted(texts)) + "\n)"
+
+
+def _api_text(key: int, versions: VersionRange) -> str:
+    spec = API_SPECS.get(key)
+    one_or_more = str(versions).replace("-", " to ")
+    if spec is None:
+        return f"UNKNOWN({key}): {one_or_more}"
+    if spec.max_version < versions.min:
+        usable = "unusable: node too new"
+    elif versions.max < spec.min_version:
+        usable = "unusable: node too old"
+    else:
+        usable = f"usable: {min(spec.max_version, versions.max)}"
+    return f"{spec.name}({key}): {one_or_more} [{usable}]"
 
 
 def _print_table(endpoints: Sequence[NodeEndpoint], *, are_controllers: bool) -> None:

@@ -88,3 +88,8 @@ def _add_remove_options(parser: argparse.ArgumentParser) -> None:
         "--controller-id", "-i", required=True, type=java_integer, help="the controller's node id"
     )
     parser.add_argument("--dry-run", action="store_true", help=_DRY_RUN)
+    parser.add_argument(
+        "--unregister",
+        action="store_true",
+        help="remove its registration too, after it is no voter any more",
+    )

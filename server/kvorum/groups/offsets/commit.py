@@ -32,6 +32,7 @@ from kvorum.wire.records.record import within_64_bits
 
 _DEFAULT_RETENTION_TIME_MS: Final = -1
 _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND: Final = 9
+_FIRST_TRANSACTIONAL_VERSION_WITH_GROUP_ID_NOT_FOUND: Final = 6
 _UTF_16_UNIT_BYTES: Final = 2
 
 
@@ -59,30 +60,33 @@ def commit_offsets(
 
 
 def commit_transactional_offsets(
-    shard: ShardState, request: TxnOffsetCommitRequest
+    shard: ShardState, context: RequestContext, request: TxnOffsetCommitRequest
 ) -> tuple[list[CoordinatorRecord], TxnOffsetCommitResponse]:
     """Return the records, which count when the transaction is committed, and the response."""
-    group = _group_to_commit(shard, request.group_id, request.generation_id)
+    generation_id = request.generation_id_or_member_epoch
+    group = _group_to_commit(shard, request.group_id, generation_id)
     if group is None:
+        if context.version >= _FIRST_TRANSACTIONAL_VERSION_WITH_GROUP_ID_NOT_FOUND:
+            shard.group(request.group_id)
         raise RequestError(ErrorCode.ILLEGAL_GENERATION)
     check_commit(
         group,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
-        generation_id=request.generation_id,
+        generation_id=generation_id,
         is_transactional=True,
     )
     records: list[CoordinatorRecord] = []
     topics: list[TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:
         answered: list[TxnOffsetCommitResponsePartition] = []
-        topics.append(TxnOffsetCommitResponseTopic(topic.name, answered))
+        topics.append(TxnOffsetCommitResponseTopic(topic.name, topic.topic_id, answered))
         for partition in topic.partitions:
             index = partition.partition_index
             error = _metadata_error(shard, partition.committed_metadata)
             answered.append(TxnOffsetCommitResponsePartition(index, error))
             if error is ErrorCode.NONE:
-                offset = _transactional_offset(shard, partition)
+                offset = _transactional_offset(shard, topic.topic_id, partition)
                 records.append(offset.to_record(request.group_id, topic.name, index))
     return records, TxnOffsetCommitResponse(topics=topics)
 
@@ -158,11 +162,12 @@ def _offset(
 
 
 def _transactional_offset(
-    shard: ShardState, partition: TxnOffsetCommitRequestPartition
+    shard: ShardState, topic_id: bytes, partition: TxnOffsetCommitRequestPartition
 ) -> OffsetAndMetadata:
     return OffsetAndMetadata(
         committed_offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,
         metadata=partition.committed_metadata or "",
         commit_timestamp=shard.now_ms,
+        topic_id=topic_id,
     )

@@ -1,4 +1,4 @@
-"""Configuration keys of Kafka 4.3.1: definitions, parsing of values, and validation.
+"""Configuration keys of Kafka 4.4.0: definitions, parsing of values, and validation.
 
 `TOPIC_CONFIGS`, `BROKER_CONFIGS`, `DYNAMIC_ONLY_BROKER_CONFIGS`, `GROUP_CONFIGS` and
 `CLIENT_METRICS_CONFIGS` map a key's name to its `ConfigDefinition`. `parse_value` reads one text;

@@ -45,6 +45,7 @@ GROUP_ROWS: tuple[Key, ...] = (
     Key("consumer.session.timeout.ms", INT, "45000", Range(1)),
     Key("consumer.heartbeat.interval.ms", INT, "5000", Range(1)),
     Key("consumer.assignment.interval.ms", INT, "1000", Range(0)),
+    Key("consumer.assignor.offload.enable", BOOLEAN, "true", is_internal=True),
     Key("share.session.timeout.ms", INT, "45000", Range(1)),
     Key("share.heartbeat.interval.ms", INT, "5000", Range(1)),
     Key("share.record.lock.duration.ms", INT, "30000", Range(1000)),
@@ -59,11 +60,20 @@ GROUP_ROWS: tuple[Key, ...] = (
     ),
     Key("share.renew.acknowledge.enable", BOOLEAN, "true"),
     Key("share.assignment.interval.ms", INT, "1000", Range(0)),
+    Key("share.assignor.offload.enable", BOOLEAN, "true", is_internal=True),
     Key("streams.session.timeout.ms", INT, "45000", Range(1)),
     Key("streams.heartbeat.interval.ms", INT, "5000", Range(1)),
     Key("streams.num.standby.replicas", INT, "0", Range(0)),
     Key("streams.initial.rebalance.delay.ms", INT, "3000", Range(0)),
     Key("streams.assignment.interval.ms", INT, "1000", Range(0)),
+    Key("streams.assignor.offload.enable", BOOLEAN, "true", is_internal=True),
+    Key("streams.task.offset.interval.ms", INT, "60000", Range(1), is_internal=True),
+    Key("streams.num.warmup.replicas", INT, "2", Range(0), is_internal=True),
+    Key("streams.rack.aware.assignment.tags", LIST, "", ListOf((), True, False)),
+    Key("streams.acceptable.recovery.lag", LONG, "10000", Range(0), is_internal=True),
+    Key("streams.assignor.name", STRING, None),
+    Key("errors.deadletterqueue.topic.name", STRING, ""),
+    Key("errors.deadletterqueue.copy.record.enable", BOOLEAN, "false"),
 )
 
 CLIENT_METRICS_ROWS: tuple[Key, ...] = (

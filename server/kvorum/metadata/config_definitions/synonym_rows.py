@@ -19,6 +19,7 @@ TOPIC_SYNONYMS = MappingProxyType(
         "local.retention.bytes": (("log.local.retention.bytes", 1),),
         "local.retention.ms": (("log.local.retention.ms", 1),),
         "max.compaction.lag.ms": (("log.cleaner.max.compaction.lag.ms", 1),),
+        "max.decompressed.message.bytes": (("max.decompressed.message.bytes", 1),),
         "max.message.bytes": (("message.max.bytes", 1),),
         "message.timestamp.after.max.ms": (("log.message.timestamp.after.max.ms", 1),),
         "message.timestamp.before.max.ms": (("log.message.timestamp.before.max.ms", 1),),
@@ -27,6 +28,8 @@ TOPIC_SYNONYMS = MappingProxyType(
         "min.compaction.lag.ms": (("log.cleaner.min.compaction.lag.ms", 1),),
         "min.insync.replicas": (("min.insync.replicas", 1),),
         "preallocate": (("log.preallocate", 1),),
+        "remote.copy.lag.bytes": (("log.remote.copy.lag.bytes", 1),),
+        "remote.copy.lag.ms": (("log.remote.copy.lag.ms", 1),),
         "retention.bytes": (("log.retention.bytes", 1),),
         "retention.ms": (
             ("log.retention.ms", 1),
@@ -44,9 +47,13 @@ TOPIC_SYNONYMS = MappingProxyType(
 GROUP_SYNONYMS = MappingProxyType(
     {
         "consumer.assignment.interval.ms": "group.consumer.assignment.interval.ms",
+        "consumer.assignor.offload.enable": "group.consumer.assignor.offload.enable",
         "consumer.heartbeat.interval.ms": "group.consumer.heartbeat.interval.ms",
         "consumer.session.timeout.ms": "group.consumer.session.timeout.ms",
+        "errors.deadletterqueue.copy.record.enable": None,
+        "errors.deadletterqueue.topic.name": None,
         "share.assignment.interval.ms": "group.share.assignment.interval.ms",
+        "share.assignor.offload.enable": "group.share.assignor.offload.enable",
         "share.auto.offset.reset": None,
         "share.delivery.count.limit": "group.share.delivery.count.limit",
         "share.heartbeat.interval.ms": "group.share.heartbeat.interval.ms",
@@ -55,10 +62,16 @@ GROUP_SYNONYMS = MappingProxyType(
         "share.record.lock.duration.ms": "group.share.record.lock.duration.ms",
         "share.renew.acknowledge.enable": None,
         "share.session.timeout.ms": "group.share.session.timeout.ms",
+        "streams.acceptable.recovery.lag": "group.streams.acceptable.recovery.lag",
         "streams.assignment.interval.ms": "group.streams.assignment.interval.ms",
+        "streams.assignor.name": "group.streams.assignors",
+        "streams.assignor.offload.enable": "group.streams.assignor.offload.enable",
         "streams.heartbeat.interval.ms": "group.streams.heartbeat.interval.ms",
         "streams.initial.rebalance.delay.ms": "group.streams.initial.rebalance.delay.ms",
         "streams.num.standby.replicas": "group.streams.num.standby.replicas",
+        "streams.num.warmup.replicas": "group.streams.num.warmup.replicas",
+        "streams.rack.aware.assignment.tags": "group.streams.rack.aware.assignment.tags",
         "streams.session.timeout.ms": "group.streams.session.timeout.ms",
+        "streams.task.offset.interval.ms": "group.streams.task.offset.interval.ms",
     }
 )

@@ -1,4 +1,4 @@
-"""Every configuration key of Kafka 4.3.1, by resource type and name."""
+"""Every configuration key of Kafka 4.4.0, by resource type and name."""
 
 from __future__ import annotations
 

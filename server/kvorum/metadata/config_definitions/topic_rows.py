@@ -28,6 +28,7 @@ TOPIC_ROWS: tuple[Key, ...] = (
     Key("retention.bytes", LONG, "-1"),
     Key("retention.ms", LONG, "604800000", Range(-1)),
     Key("max.message.bytes", INT, "1048588", Range(0)),
+    Key("max.decompressed.message.bytes", INT, "2147483639", Range(1, 2147483639)),
     Key("index.interval.bytes", INT, "4096", Range(0)),
     Key("delete.retention.ms", LONG, "86400000", Range(0)),
     Key("min.compaction.lag.ms", LONG, "0", Range(0)),
@@ -56,6 +57,9 @@ TOPIC_ROWS: tuple[Key, ...] = (
     Key("local.retention.ms", LONG, "-2", Range(-2)),
     Key("local.retention.bytes", LONG, "-2", Range(-2)),
     Key("remote.log.copy.disable", BOOLEAN, "false"),
+    Key("remote.copy.lag.ms", LONG, "0", Range(-1)),
+    Key("remote.copy.lag.bytes", LONG, "-1", Range(-1)),
     Key("remote.log.delete.on.disable", BOOLEAN, "false"),
+    Key("errors.deadletterqueue.group.enable", BOOLEAN, "false"),
     Key("internal.segment.bytes", INT, None, is_internal=True),
 )

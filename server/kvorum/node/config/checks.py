@@ -34,7 +34,8 @@ def check_node(
     _check_rebalance_protocols(values)
     require(
         values.integer("node.id") == values.integer("broker.id"),
-        "You must set `node.id` to the same value as `broker.id`.",
+        "`node.id` and `broker.id` must be set to the same value. `broker.id` is deprecated, "
+        "please use `node.id` instead.",
     )
     _check_log(values)
     _check_replication(values)

@@ -27,6 +27,8 @@ TOPIC_KEYS_WITHOUT_EFFECT = frozenset(
         "local.retention.bytes",
         "local.retention.ms",
         "preallocate",
+        "remote.copy.lag.bytes",
+        "remote.copy.lag.ms",
     }
 )
 _TOPIC_DEFAULT_KEYS = frozenset(

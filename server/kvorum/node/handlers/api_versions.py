@@ -27,15 +27,23 @@ from kvorum.wire.primitives import Message
 
 FIRST_VERSION_WITH_SOFTWARE = 3
 FIRST_VERSION_WITH_LEVEL_ZERO = 4
+NO_NODE: Final = -1
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 async def answer_on_broker(
     request: IncomingRequest[ApiVersionsRequest], broker: BrokerServices
 ) -> Message:
-    """Return the broker's APIs; forwarded ones in the versions that the controller serves too."""
+    """Return the broker's APIs; forwarded ones in the versions that the controller serves too.
+
+    A client that means another node, or one of another cluster, is to begin again with its
+    bootstrap servers (KIP-1242). As in Kafka, controllers do not look at that.
+    """
     if not _is_valid(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    wanted = (request.body.cluster_id, request.body.node_id)
+    if request.body.cluster_id is not None and wanted != (broker.cluster_id, broker.config.node_id):
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     is_unstable = broker.config.enable_unstable_feature_versions
     return _response(
         request,
@@ -71,6 +79,9 @@ def _is_valid(request: IncomingRequest[ApiVersionsRequest]) -> bool:
     body = request.body
     if request.version < FIRST_VERSION_WITH_SOFTWARE:
         return True
+    if (body.cluster_id is None) is not (body.node_id == NO_NODE):
+        # A client names the node that it means as a whole, or not at all (KIP-1242).
+        return False
     return all(
         _SOFTWARE.fullmatch(text)
         for text in (body.client_software_name, body.client_software_version)

@@ -10,10 +10,10 @@ from kvorum.groups.record_batches import TransactionProducer
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.broker.group_coordinator.coordinator_partition_writer import TransactionWrite
 from kvorum.node.broker.transaction_verification import TransactionalProducer
-from kvorum.node.handlers.group_requests import asked, require_on_group
+from kvorum.node.handlers.committed_topics import CommittedTopics
+from kvorum.node.handlers.group_requests import asked, context_of, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -32,6 +32,7 @@ from kvorum.wire.records.batch import NO_SEQUENCE
 
 FIRST_VERSION_THAT_KNOWS_LOADING: Final = 2
 """Older clients may fail upon COORDINATOR_LOAD_IN_PROGRESS."""
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 6
 
 
 async def answer(
@@ -43,32 +44,51 @@ async def answer(
     if not request.access.allows(AclOperation.WRITE, kind, body.transactional_id):
         raise RequestError.with_default_message(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     require_on_group(request, AclOperation.READ, body.group_id)
-    refused: dict[str, TxnOffsetCommitResponseTopic] = {}
-    topics = broker.loader.published.topics
-    accepted = [one for topic in body.topics if (one := _accepted(topic, request, topics, refused))]
-    if not accepted:
-        return TxnOffsetCommitResponse(topics=list(refused.values()))
+    has_ids = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
+    found = CommittedTopics[TxnOffsetCommitRequestPartition](
+        request, broker.loader.published.topics, has_ids=has_ids
+    )
+    for topic in body.topics:
+        found.sort_out(topic.name, topic.topic_id, topic.partitions)
+    if not found.accepted:
+        return _response(found)
     wanted = TxnOffsetCommitRequest(
         transactional_id=body.transactional_id,
         group_id=body.group_id,
         producer_id=body.producer_id,
         producer_epoch=body.producer_epoch,
-        generation_id=body.generation_id,
+        generation_id_or_member_epoch=body.generation_id_or_member_epoch,
         member_id=body.member_id,
         group_instance_id=body.group_instance_id,
-        topics=accepted,
+        topics=[TxnOffsetCommitRequestTopic(*one) for one in found.accepted],
     )
     try:
         transaction = await verified_transaction(wanted, request.version, broker)
-        response = await asked(broker.groups.commit_transactional_offsets, wanted, transaction)
+        response = await asked(
+            broker.groups.commit_transactional_offsets, context_of(request), wanted, transaction
+        )
     except RequestError as error:
         response = _refuse(wanted, error, request.version)
-    if not refused:
+    if not found.is_refused:
         # As in Kafka, a topic that the request names twice then stays apart.
         return response
-    for topic in response.topics:
-        _add(topic, refused)
-    return TxnOffsetCommitResponse(topics=list(refused.values()))
+    for answered in response.topics:
+        codes = ((one.partition_index, one.error_code) for one in answered.partitions)
+        found.answer(answered.name, answered.topic_id, codes)
+    return _response(found)
+
+
+def _response(found: CommittedTopics[TxnOffsetCommitRequestPartition]) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                one.name,
+                one.topic_id,
+                [TxnOffsetCommitResponsePartition(*each) for each in one.partitions],
+            )
+            for one in found.answered
+        ]
+    )
 
 
 async def verified_transaction(
@@ -91,37 +111,6 @@ async def verified_transaction(
     return TransactionWrite(producer, verified.append_to(partition.topic_partition))
 
 
-def _accepted(
-    topic: TxnOffsetCommitRequestTopic,
-    request: IncomingRequest[TxnOffsetCommitRequest],
-    topics: TopicsImage,
-    refused: dict[str, TxnOffsetCommitResponseTopic],
-) -> TxnOffsetCommitRequestTopic | None:
-    """Return the part of a topic that the coordinator has to see, None for nothing."""
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    found = topics.by_name(topic.name)
-    if not request.access.allows_on_topic(AclOperation.READ, topic.name):
-        code, found = ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
-    known: list[TxnOffsetCommitRequestPartition] = []
-    answered: list[TxnOffsetCommitResponsePartition] = []
-    for one in topic.partitions:
-        if found is not None and found.partitions.get(one.partition_index) is not None:
-            known.append(one)
-        else:
-            answered.append(TxnOffsetCommitResponsePartition(one.partition_index, code))
-    if answered:
-        _add(TxnOffsetCommitResponseTopic(topic.name, answered), refused)
-    return TxnOffsetCommitRequestTopic(topic.name, known) if known else None
-
-
-def _add(
-    topic: TxnOffsetCommitResponseTopic, topics: dict[str, TxnOffsetCommitResponseTopic]
-) -> None:
-    known = topics.setdefault(topic.name, topic)
-    if known is not topic:
-        known.partitions += topic.partitions
-
-
 def _refuse(
     request: TxnOffsetCommitRequest, error: RequestError, version: int
 ) -> TxnOffsetCommitResponse:
@@ -134,6 +123,7 @@ def _refuse(
         topics=[
             TxnOffsetCommitResponseTopic(
                 topic.name,
+                topic.topic_id,
                 [
                     TxnOffsetCommitResponsePartition(partition.partition_index, code)
                     for partition in topic.partitions

@@ -55,7 +55,8 @@ ABSENT: Final[tuple[Absent, ...]] = (
         "kafka.server",
         "KafkaServer ControllerServer",
         _OF_THE_JVM,
-        names="linux-disk-read-bytes linux-disk-write-bytes yammer-metrics-count",
+        names="linux-disk-read-bytes linux-disk-write-bytes linux-disk-cancelled-write-bytes "
+        "linux-disk-rchar linux-disk-wchar linux-disk-syscr linux-disk-syscw yammer-metrics-count",
     ),
     *_absent("kafka.server", "socket-server-metrics", _NOT_BY_CONNECTION),
     *_absent(
@@ -79,7 +80,7 @@ ABSENT: Final[tuple[Absent, ...]] = (
         "raft-channel-metrics alter-partition-metrics directory-assignments-metrics "
         "forwarding-metrics heartbeat-metrics registration-metrics ForwardingManager "
         "AddPartitionsManager-channel-metrics Persister-channel-metrics "
-        "txn-marker-channel-metrics",
+        "txn-marker-channel-metrics ShareGroupDLQManager-channel-metrics",
         _NOT_BY_CLIENT,
     ),
     *_absent(

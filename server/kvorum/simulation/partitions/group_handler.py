@@ -113,7 +113,8 @@ class GroupHandler:
                 service.commit_offsets(context, request, then)
             case TxnOffsetCommitRequest():
                 producer = TransactionProducer(request.producer_id, request.producer_epoch)
-                service.commit_transactional_offsets(request, TransactionWrite(producer), then)
+                transaction = TransactionWrite(producer)
+                service.commit_transactional_offsets(context, request, transaction, then)
             case JoinGroupRequest():
                 self._group(request.group_id).on_join(request, now_ms)
                 then = self._in_time(request.group_id, ("join", request.member_id), then)

@@ -97,7 +97,7 @@ class TransactionalCommitter(GroupClient):
             group_id=self.group_id,
             producer_id=PRODUCER_ID,
             producer_epoch=self._epoch,
-            topics=[TxnOffsetCommitRequestTopic(TOPIC, wanted)],
+            topics=[TxnOffsetCommitRequestTopic(TOPIC, partitions=wanted)],
         )
         self.send(coordinator, request, self._on_committed)
 

@@ -24,6 +24,7 @@ from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kvorum.wire.messages.unregister_controller_record import UnregisterControllerRecord
 from kvorum.wire.primitives import Message
 
 
@@ -137,9 +138,11 @@ class ClusterHistory:
             ):
                 broker = after.cluster.brokers.get(broker_id)
                 yield from self._nodes.broker_changed(broker_id, broker, position)
-            case RegisterControllerRecord(controller_id=controller_id):
+            case (
+                RegisterControllerRecord(controller_id=controller_id)
+                | UnregisterControllerRecord(controller_id=controller_id)
+            ):
                 controller = after.cluster.controllers.get(controller_id)
-                if controller is not None:
-                    yield from self._nodes.controller_changed(controller_id, controller, position)
+                yield from self._nodes.controller_changed(controller_id, controller, position)
             case _:
                 return

@@ -69,15 +69,18 @@ class NodeHistory:
             self._sessions[broker_id] = _continued(session, after, position)
 
     def controller_changed(
-        self, controller_id: int, after: ControllerRegistration, position: Position
+        self, controller_id: int, after: ControllerRegistration | None, position: Position
     ) -> Iterator[NodeRow]:
-        """Yield the registration of a controller that `after` takes the place of."""
-        before = self._controllers.get(controller_id)
+        """Yield the registration of a controller that ends with `after`, None for unregistered."""
+        before = self._controllers.pop(controller_id, None)
+        if before is not None and before[0] == after:
+            self._controllers[controller_id] = before
+            return
         if before is not None:
-            if before[0] == after:
-                return
-            yield _controller_row(*before, end_at(position, IntervalEnd.SUPERSEDED))
-        self._controllers[controller_id] = after, begin_at(position)
+            end = IntervalEnd.UNREGISTERED if after is None else IntervalEnd.SUPERSEDED
+            yield _controller_row(*before, end_at(position, end))
+        if after is not None:
+            self._controllers[controller_id] = after, begin_at(position)
 
     def open_rows(self, end: End) -> Iterator[NodeRow]:
         """Yield a row for each open session, state and registration."""

@@ -12,7 +12,7 @@ REMOVE = ("remove-controller", "-i", "1", "-d", "JEXY6aqzQY-32P5TStzaFg")
 def test_options_before_the_sub_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["quorum", "--bootstrap-server", "127.0.0.1:1", *REMOVE, "--dry-run"]) == 0
     assert capsys.readouterr().out == (
-        "DRY RUN of removing  KRaft controller 1 with directory id JEXY6aqzQY-32P5TStzaFg\n"
+        "DRY RUN of removing KRaft controller 1 with directory id JEXY6aqzQY-32P5TStzaFg\n"
     )
 
 

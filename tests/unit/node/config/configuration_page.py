@@ -25,7 +25,7 @@ HEAD = """\
 
 A node reads a Java properties file with Kafka's own keys (`kvorum server FILE`, and
 `--override key=value` on top of it). Defaults, limits, checks and messages are those of Kafka
-4.3.1. A key that Kafka knows and kvorum does not act on is accepted and named once at start-up; a
+4.4.0. A key that Kafka knows and kvorum does not act on is accepted and named once at start-up; a
 key that neither knows is a warning. Values of both are kept, and shown by DescribeConfigs.
 
 This page is written from the tables in `kvorum.metadata.config_definitions` by

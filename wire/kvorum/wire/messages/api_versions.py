@@ -53,32 +53,42 @@ __all__ = ["ApiVersionsRequest", "ApiVersionsResponse"]
 
 
 class ApiVersionsRequest(Message):
-    """ApiVersionsRequest: a request, key 18, versions 0 to 4."""
+    """ApiVersionsRequest: a request, key 18, versions 0 to 5."""
 
     __slots__ = (
         "client_software_name",
         "client_software_version",
+        "cluster_id",
+        "node_id",
     )
     NAME = "ApiVersionsRequest"
     API_KEY = 18
     MIN_VERSION = 0
-    MAX_VERSION = 4
+    MAX_VERSION = 5
     FLEXIBLE_FROM = 3
     FIELDS = (
-        ('client_software_name', 'clientSoftwareName', 'string', (3, 4), (0, -1), None, (0, -1), '', True),
-        ('client_software_version', 'clientSoftwareVersion', 'string', (3, 4), (0, -1), None, (0, -1), '', True),
+        ('client_software_name', 'clientSoftwareName', 'string', (3, 5), (0, -1), None, (0, -1), '', True),
+        ('client_software_version', 'clientSoftwareVersion', 'string', (3, 5), (0, -1), None, (0, -1), '', True),
+        ('cluster_id', 'clusterId', 'string', (5, 5), (5, 32767), None, (0, -1), None, True),
+        ('node_id', 'nodeId', 'int32', (5, 5), (0, -1), None, (0, -1), -1, True),
     )
     client_software_name: str
     client_software_version: str
+    cluster_id: str | None
+    node_id: int
 
     def __init__(
         self,
         client_software_name: str = '',
         client_software_version: str = '',
+        cluster_id: str | None = None,
+        node_id: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
         self.client_software_name = client_software_name
         self.client_software_version = client_software_version
+        self.cluster_id = cluster_id
+        self.node_id = node_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -91,9 +101,9 @@ class ApiVersionsResponseFinalizedFeatureKey(Fields):
         "min_version_level",
     )
     FIELDS = (
-        ('name', 'name', 'string', (3, 4), (0, -1), None, (0, -1), '', False),
-        ('max_version_level', 'maxVersionLevel', 'int16', (3, 4), (0, -1), None, (0, -1), 0, False),
-        ('min_version_level', 'minVersionLevel', 'int16', (3, 4), (0, -1), None, (0, -1), 0, False),
+        ('name', 'name', 'string', (3, 5), (0, -1), None, (0, -1), '', False),
+        ('max_version_level', 'maxVersionLevel', 'int16', (3, 5), (0, -1), None, (0, -1), 0, False),
+        ('min_version_level', 'minVersionLevel', 'int16', (3, 5), (0, -1), None, (0, -1), 0, False),
     )
     name: str
     max_version_level: int
@@ -121,9 +131,9 @@ class ApiVersionsResponseSupportedFeatureKey(Fields):
         "max_version",
     )
     FIELDS = (
-        ('name', 'name', 'string', (3, 4), (0, -1), None, (0, -1), '', False),
-        ('min_version', 'minVersion', 'int16', (3, 4), (0, -1), None, (0, -1), 0, False),
-        ('max_version', 'maxVersion', 'int16', (3, 4), (0, -1), None, (0, -1), 0, False),
+        ('name', 'name', 'string', (3, 5), (0, -1), None, (0, -1), '', False),
+        ('min_version', 'minVersion', 'int16', (3, 5), (0, -1), None, (0, -1), 0, False),
+        ('max_version', 'maxVersion', 'int16', (3, 5), (0, -1), None, (0, -1), 0, False),
     )
     name: str
     min_version: int
@@ -151,9 +161,9 @@ class ApiVersionsResponseApiVersion(Fields):
         "max_version",
     )
     FIELDS = (
-        ('api_key', 'apiKey', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
-        ('min_version', 'minVersion', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
-        ('max_version', 'maxVersion', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
+        ('api_key', 'apiKey', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
+        ('min_version', 'minVersion', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
+        ('max_version', 'maxVersion', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
     )
     api_key: int
     min_version: int
@@ -173,7 +183,7 @@ class ApiVersionsResponseApiVersion(Fields):
 
 
 class ApiVersionsResponse(Message):
-    """ApiVersionsResponse: a response, key 18, versions 0 to 4."""
+    """ApiVersionsResponse: a response, key 18, versions 0 to 5."""
 
     __slots__ = (
         "error_code",
@@ -187,19 +197,19 @@ class ApiVersionsResponse(Message):
     NAME = "ApiVersionsResponse"
     API_KEY = 18
     MIN_VERSION = 0
-    MAX_VERSION = 4
+    MAX_VERSION = 5
     FLEXIBLE_FROM = 3
     ApiVersion: TypeAlias = ApiVersionsResponseApiVersion
     SupportedFeatureKey: TypeAlias = ApiVersionsResponseSupportedFeatureKey
     FinalizedFeatureKey: TypeAlias = ApiVersionsResponseFinalizedFeatureKey
     FIELDS = (
-        ('error_code', 'errorCode', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
-        ('api_keys', 'apiKeys', '[]ApiVersionsResponseApiVersion', (0, 4), (0, -1), None, (0, -1), (), False),
-        ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 4), (0, -1), None, (0, -1), 0, True),
-        ('supported_features', 'supportedFeatures', '[]ApiVersionsResponseSupportedFeatureKey', (3, 4), (0, -1), 0, (3, 32767), (), True),
-        ('finalized_features_epoch', 'finalizedFeaturesEpoch', 'int64', (3, 4), (0, -1), 1, (3, 32767), -1, True),
-        ('finalized_features', 'finalizedFeatures', '[]ApiVersionsResponseFinalizedFeatureKey', (3, 4), (0, -1), 2, (3, 32767), (), True),
-        ('zk_migration_ready', 'zkMigrationReady', 'bool', (3, 4), (0, -1), 3, (3, 32767), False, True),
+        ('error_code', 'errorCode', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
+        ('api_keys', 'apiKeys', '[]ApiVersionsResponseApiVersion', (0, 5), (0, -1), None, (0, -1), (), False),
+        ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 5), (0, -1), None, (0, -1), 0, True),
+        ('supported_features', 'supportedFeatures', '[]ApiVersionsResponseSupportedFeatureKey', (3, 5), (0, -1), 0, (3, 32767), (), True),
+        ('finalized_features_epoch', 'finalizedFeaturesEpoch', 'int64', (3, 5), (0, -1), 1, (3, 32767), -1, True),
+        ('finalized_features', 'finalizedFeatures', '[]ApiVersionsResponseFinalizedFeatureKey', (3, 5), (0, -1), 2, (3, 32767), (), True),
+        ('zk_migration_ready', 'zkMigrationReady', 'bool', (3, 5), (0, -1), 3, (3, 32767), False, True),
     )
     error_code: int
     api_keys: list[ApiVersionsResponseApiVersion]
@@ -234,6 +244,8 @@ def _read_ApiVersionsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[A
     o = new(ApiVersionsRequest)
     o.client_software_name = ''
     o.client_software_version = ''
+    o.cluster_id = None
+    o.node_id = -1
     o.unknown_tagged_fields = None
     return o, pos
 
@@ -272,6 +284,8 @@ def _read_ApiVersionsRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[A
     pos = end
     n = data[pos]
     pos += 1
+    o.cluster_id = None
+    o.node_id = -1
     o.unknown_tagged_fields = None
     if n:
         o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -291,6 +305,77 @@ def _write_ApiVersionsRequest_3(o: ApiVersionsRequest, write: Write, version: in
         write_tags(write, [], o.unknown_tagged_fields)
     else:
         write(b"\x00")
+
+
+def _read_ApiVersionsRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[ApiVersionsRequest, int]:
+    size = len(data)
+    o = new(ApiVersionsRequest)
+    n = data[pos]
+    pos += 1
+    if n > 127:
+        n, pos = string_length(data, pos)
+    end = pos + n - 1
+    if not pos <= end <= size:
+        check_length(end - pos, pos, size, what="clientSoftwareName")
+    try:
+        o.client_software_name = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.client_software_name = decode_with_replacement(data[pos:end])
+    pos = end
+    n = data[pos]
+    pos += 1
+    if n > 127:
+        n, pos = string_length(data, pos)
+    end = pos + n - 1
+    if not pos <= end <= size:
+        check_length(end - pos, pos, size, what="clientSoftwareVersion")
+    try:
+        o.client_software_version = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.client_software_version = decode_with_replacement(data[pos:end])
+    pos = end
+    n = data[pos]
+    pos += 1
+    if n > 127:
+        n, pos = string_length(data, pos)
+    if n == 0:
+        o.cluster_id = None
+    else:
+        end = pos + n - 1
+        if not pos <= end <= size:
+            check_length(end - pos, pos, size, what="clusterId")
+        try:
+            o.cluster_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.cluster_id = decode_with_replacement(data[pos:end])
+        pos = end
+    o.node_id, n = _read_iB(data, pos)
+    pos += 5
+    o.unknown_tagged_fields = None
+    if n:
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+    return o, pos
+
+
+def _write_ApiVersionsRequest_5(o: ApiVersionsRequest, write: Write, version: int) -> None:
+    text = o.client_software_name.encode()
+    n = len(text) + 1
+    write(UVARINT_1[n] if n < 128 else long_string_length(n))
+    write(text)
+    text = o.client_software_version.encode()
+    n = len(text) + 1
+    write(UVARINT_1[n] if n < 128 else long_string_length(n))
+    write(text)
+    cluster_id_value = o.cluster_id
+    text = b"" if cluster_id_value is None else cluster_id_value.encode()
+    n = 0 if cluster_id_value is None else len(text) + 1
+    write(UVARINT_1[n] if n < 128 else long_string_length(n))
+    write(text)
+    if o.unknown_tagged_fields:
+        write(_pack_i(o.node_id))
+        write_tags(write, [], o.unknown_tagged_fields)
+    else:
+        write(_pack_ix(o.node_id))
 
 
 def _read_ApiVersionsResponseFinalizedFeatureKey_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ApiVersionsResponseFinalizedFeatureKey], int]:
@@ -610,6 +695,7 @@ ApiVersionsRequest.READERS = (
     _read_ApiVersionsRequest_0,
     _read_ApiVersionsRequest_3,
     _read_ApiVersionsRequest_3,
+    _read_ApiVersionsRequest_5,
 )
 ApiVersionsRequest.WRITERS = (
     _write_ApiVersionsRequest_0,
@@ -617,6 +703,7 @@ ApiVersionsRequest.WRITERS = (
     _write_ApiVersionsRequest_0,
     _write_ApiVersionsRequest_3,
     _write_ApiVersionsRequest_3,
+    _write_ApiVersionsRequest_5,
 )
 ApiVersionsResponse.READERS = (
     _read_ApiVersionsResponse_0,
@@ -624,11 +711,13 @@ ApiVersionsResponse.READERS = (
     _read_ApiVersionsResponse_1,
     _read_ApiVersionsResponse_3,
     _read_ApiVersionsResponse_3,
+    _read_ApiVersionsResponse_3,
 )
 ApiVersionsResponse.WRITERS = (
     _write_ApiVersionsResponse_0,
     _write_ApiVersionsResponse_1,
     _write_ApiVersionsResponse_1,
+    _write_ApiVersionsResponse_3,
     _write_ApiVersionsResponse_3,
     _write_ApiVersionsResponse_3,
 )

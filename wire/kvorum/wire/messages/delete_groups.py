@@ -33,6 +33,7 @@ _read_i = Struct(">i").unpack_from
 _read_iB = Struct(">iB").unpack_from
 _read_ii = Struct(">ii").unpack_from
 _pack_h = Struct(">h").pack
+_pack_hB = Struct(">hB").pack
 _pack_hx = Struct(">hx").pack
 _pack_i = Struct(">i").pack
 _pack_iB = Struct(">iB").pack
@@ -41,7 +42,7 @@ __all__ = ["DeleteGroupsRequest", "DeleteGroupsResponse"]
 
 
 class DeleteGroupsRequest(Message):
-    """DeleteGroupsRequest: a request, key 42, versions 0 to 2."""
+    """DeleteGroupsRequest: a request, key 42, versions 0 to 3."""
 
     __slots__ = (
         "groups_names",
@@ -49,10 +50,10 @@ class DeleteGroupsRequest(Message):
     NAME = "DeleteGroupsRequest"
     API_KEY = 42
     MIN_VERSION = 0
-    MAX_VERSION = 2
+    MAX_VERSION = 3
     FLEXIBLE_FROM = 2
     FIELDS = (
-        ('groups_names', 'groupsNames', '[]string', (0, 2), (0, -1), None, (0, -1), (), False),
+        ('groups_names', 'groupsNames', '[]string', (0, 3), (0, -1), None, (0, -1), (), False),
     )
     groups_names: list[str]
 
@@ -71,27 +72,32 @@ class DeleteGroupsResponseDeletableGroupResult(Fields):
     __slots__ = (
         "group_id",
         "error_code",
+        "error_message",
     )
     FIELDS = (
-        ('group_id', 'groupId', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
-        ('error_code', 'errorCode', 'int16', (0, 2), (0, -1), None, (0, -1), 0, False),
+        ('group_id', 'groupId', 'string', (0, 3), (0, -1), None, (0, -1), '', False),
+        ('error_code', 'errorCode', 'int16', (0, 3), (0, -1), None, (0, -1), 0, False),
+        ('error_message', 'errorMessage', 'string', (3, 3), (3, 32767), None, (0, -1), None, True),
     )
     group_id: str
     error_code: int
+    error_message: str | None
 
     def __init__(
         self,
         group_id: str = '',
         error_code: int = 0,
+        error_message: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
         self.group_id = group_id
         self.error_code = error_code
+        self.error_message = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteGroupsResponse(Message):
-    """DeleteGroupsResponse: a response, key 42, versions 0 to 2."""
+    """DeleteGroupsResponse: a response, key 42, versions 0 to 3."""
 
     __slots__ = (
         "throttle_time_ms",
@@ -100,12 +106,12 @@ class DeleteGroupsResponse(Message):
     NAME = "DeleteGroupsResponse"
     API_KEY = 42
     MIN_VERSION = 0
-    MAX_VERSION = 2
+    MAX_VERSION = 3
     FLEXIBLE_FROM = 2
     DeletableGroupResult: TypeAlias = DeleteGroupsResponseDeletableGroupResult
     FIELDS = (
-        ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
-        ('results', 'results', '[]DeleteGroupsResponseDeletableGroupResult', (0, 2), (0, -1), None, (0, -1), (), False),
+        ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 3), (0, -1), None, (0, -1), 0, False),
+        ('results', 'results', '[]DeleteGroupsResponseDeletableGroupResult', (0, 3), (0, -1), None, (0, -1), (), False),
     )
     throttle_time_ms: int
     results: list[DeleteGroupsResponseDeletableGroupResult]
@@ -233,6 +239,7 @@ def _read_DeleteGroupsResponseDeletableGroupResult_0(data: bytes, pos: int, coun
         pos = end
         o.error_code, = _read_h(data, pos)
         pos += 2
+        o.error_message = None
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -268,6 +275,7 @@ def _read_DeleteGroupsResponseDeletableGroupResult_2(data: bytes, pos: int, coun
         pos = end
         o.error_code, n = _read_hB(data, pos)
         pos += 3
+        o.error_message = None
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -288,6 +296,68 @@ def _write_DeleteGroupsResponseDeletableGroupResult_2(items: Iterable[DeleteGrou
             write(_pack_hx(o.error_code))
 
 
+def _read_DeleteGroupsResponseDeletableGroupResult_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteGroupsResponseDeletableGroupResult], int]:
+    size = len(data)
+    found: list[DeleteGroupsResponseDeletableGroupResult] = []
+    for _ in range(count):
+        o = new(DeleteGroupsResponseDeletableGroupResult)
+        n = data[pos]
+        pos += 1
+        if n > 127:
+            n, pos = string_length(data, pos)
+        end = pos + n - 1
+        if not pos <= end <= size:
+            check_length(end - pos, pos, size, what="groupId")
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
+        pos = end
+        o.error_code, n = _read_hB(data, pos)
+        pos += 3
+        if n > 127:
+            n, pos = string_length(data, pos)
+        if n == 0:
+            o.error_message = None
+        else:
+            end = pos + n - 1
+            if not pos <= end <= size:
+                check_length(end - pos, pos, size, what="errorMessage")
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
+            pos = end
+        n = data[pos]
+        pos += 1
+        o.unknown_tagged_fields = None
+        if n:
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+        found.append(o)
+    return found, pos
+
+
+def _write_DeleteGroupsResponseDeletableGroupResult_3(items: Iterable[DeleteGroupsResponseDeletableGroupResult], write: Write, version: int) -> None:
+    for o in items:
+        text = o.group_id.encode()
+        n = len(text) + 1
+        write(UVARINT_1[n] if n < 128 else long_string_length(n))
+        write(text)
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
+        if n < 128:
+            write(_pack_hB(o.error_code, n))
+        else:
+            write(_pack_h(o.error_code))
+            write(long_string_length(n))
+        write(text)
+        if o.unknown_tagged_fields:
+            write_tags(write, [], o.unknown_tagged_fields)
+        else:
+            write(b"\x00")
+
+
 def _read_DeleteGroupsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteGroupsResponse, int]:
     size = len(data)
     o = new(DeleteGroupsResponse)
@@ -298,7 +368,7 @@ def _read_DeleteGroupsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="results")
     if budget is not None:
-        budget.charge(n * 180, pos)
+        budget.charge(n * 188, pos)
     o.results, pos = _read_DeleteGroupsResponseDeletableGroupResult_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -327,7 +397,7 @@ def _read_DeleteGroupsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple
     if n * 4 > size - pos:
         check_length(n * 4, pos, size, what="results")
     if budget is not None:
-        budget.charge(n * 180, pos)
+        budget.charge(n * 188, pos)
     o.results, pos = _read_DeleteGroupsResponseDeletableGroupResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -353,23 +423,66 @@ def _write_DeleteGroupsResponse_2(o: DeleteGroupsResponse, write: Write, version
         write(b"\x00")
 
 
+def _read_DeleteGroupsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[DeleteGroupsResponse, int]:
+    size = len(data)
+    o = new(DeleteGroupsResponse)
+    o.throttle_time_ms, n = _read_iB(data, pos)
+    pos += 5
+    if n > 127:
+        n, pos = long_uvarint(data, pos)
+    n -= 1
+    if n < 0:
+        check_length(-1, pos, size, what="results")
+    if n * 5 > size - pos:
+        check_length(n * 5, pos, size, what="results")
+    if budget is not None:
+        budget.charge(n * 252, pos)
+    o.results, pos = _read_DeleteGroupsResponseDeletableGroupResult_3(data, pos, n, budget)
+    n = data[pos]
+    pos += 1
+    o.unknown_tagged_fields = None
+    if n:
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+    return o, pos
+
+
+def _write_DeleteGroupsResponse_3(o: DeleteGroupsResponse, write: Write, version: int) -> None:
+    results_list = o.results
+    n = len(results_list) + 1
+    if n < 128:
+        write(_pack_iB(o.throttle_time_ms, n))
+    else:
+        write(_pack_i(o.throttle_time_ms))
+        write(write_uvarint(n))
+    if results_list:
+        _write_DeleteGroupsResponseDeletableGroupResult_3(results_list, write, version)
+    if o.unknown_tagged_fields:
+        write_tags(write, [], o.unknown_tagged_fields)
+    else:
+        write(b"\x00")
+
+
 DeleteGroupsRequest.READERS = (
     _read_DeleteGroupsRequest_0,
     _read_DeleteGroupsRequest_0,
+    _read_DeleteGroupsRequest_2,
     _read_DeleteGroupsRequest_2,
 )
 DeleteGroupsRequest.WRITERS = (
     _write_DeleteGroupsRequest_0,
     _write_DeleteGroupsRequest_0,
     _write_DeleteGroupsRequest_2,
+    _write_DeleteGroupsRequest_2,
 )
 DeleteGroupsResponse.READERS = (
     _read_DeleteGroupsResponse_0,
     _read_DeleteGroupsResponse_0,
     _read_DeleteGroupsResponse_2,
+    _read_DeleteGroupsResponse_3,
 )
 DeleteGroupsResponse.WRITERS = (
     _write_DeleteGroupsResponse_0,
     _write_DeleteGroupsResponse_0,
     _write_DeleteGroupsResponse_2,
+    _write_DeleteGroupsResponse_3,
 )

@@ -24,6 +24,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    non_default,
     read_tags,
     string_length,
     write_numbers,
@@ -31,18 +32,25 @@ from kvorum.wire.primitives import (
     write_uvarint,
 )
 
+_read_ttB = Struct(">??B").unpack_from
 _read_tB = Struct(">?B").unpack_from
 _read_HB = Struct(">HB").unpack_from
 _read_b = Struct(">b").unpack_from
+_read_bB = Struct(">bB").unpack_from
 _read_hB = Struct(">hB").unpack_from
 _read_iB = Struct(">iB").unpack_from
+_read_ib = Struct(">ib").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
 _read_iib = Struct(">iib").unpack_from
 _read_iqB = Struct(">iqB").unpack_from
 _pack_t = Struct(">?").pack
+_pack_tt = Struct(">??").pack
+_pack_ttx = Struct(">??x").pack
 _pack_tx = Struct(">?x").pack
 _pack_H = Struct(">H").pack
 _pack_Hx = Struct(">Hx").pack
+_pack_b = Struct(">b").pack
+_pack_bB = Struct(">bB").pack
 _pack_h = Struct(">h").pack
 _pack_hB = Struct(">hB").pack
 _pack_i = Struct(">i").pack
@@ -57,32 +65,82 @@ __all__ = ["StreamsGroupDescribeRequest", "StreamsGroupDescribeResponse"]
 
 
 class StreamsGroupDescribeRequest(Message):
-    """StreamsGroupDescribeRequest: a request, key 89, versions 0 to 0."""
+    """StreamsGroupDescribeRequest: a request, key 89, versions 0 to 1."""
 
     __slots__ = (
         "group_ids",
         "include_authorized_operations",
+        "include_topology_description",
     )
     NAME = "StreamsGroupDescribeRequest"
     API_KEY = 89
     MIN_VERSION = 0
-    MAX_VERSION = 0
+    MAX_VERSION = 1
     FLEXIBLE_FROM = 0
     FIELDS = (
-        ('group_ids', 'groupIds', '[]string', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('include_authorized_operations', 'includeAuthorizedOperations', 'bool', (0, 0), (0, -1), None, (0, -1), False, False),
+        ('group_ids', 'groupIds', '[]string', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('include_authorized_operations', 'includeAuthorizedOperations', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
+        ('include_topology_description', 'includeTopologyDescription', 'bool', (1, 1), (0, -1), None, (0, -1), False, False),
     )
     group_ids: list[str]
     include_authorized_operations: bool
+    include_topology_description: bool
 
     def __init__(
         self,
         group_ids: list[str] = EMPTY,
         include_authorized_operations: bool = False,
+        include_topology_description: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
         self.group_ids = [] if group_ids is EMPTY else group_ids
         self.include_authorized_operations = include_authorized_operations
+        self.include_topology_description = include_topology_description
+        self.unknown_tagged_fields = unknown_tagged_fields
+
+
+class StreamsGroupDescribeResponseTopologyDescriptionNode(Fields):
+    """TopologyDescriptionNode of StreamsGroupDescribeResponse."""
+
+    __slots__ = (
+        "name",
+        "node_type",
+        "source_topics",
+        "sink_topic",
+        "stores",
+        "successors",
+    )
+    FIELDS = (
+        ('name', 'name', 'string', (1, 1), (0, -1), None, (0, -1), '', False),
+        ('node_type', 'nodeType', 'int8', (1, 1), (0, -1), None, (0, -1), 0, False),
+        ('source_topics', 'sourceTopics', '[]string', (1, 1), (0, -1), None, (0, -1), (), False),
+        ('sink_topic', 'sinkTopic', 'string', (1, 1), (1, 32767), None, (0, -1), None, False),
+        ('stores', 'stores', '[]string', (1, 1), (0, -1), None, (0, -1), (), False),
+        ('successors', 'successors', '[]string', (1, 1), (0, -1), None, (0, -1), (), False),
+    )
+    name: str
+    node_type: int
+    source_topics: list[str]
+    sink_topic: str | None
+    stores: list[str]
+    successors: list[str]
+
+    def __init__(
+        self,
+        name: str = '',
+        node_type: int = 0,
+        source_topics: list[str] = EMPTY,
+        sink_topic: str | None = None,
+        stores: list[str] = EMPTY,
+        successors: list[str] = EMPTY,
+        unknown_tagged_fields: Tags | None = None,
+    ) -> None:
+        self.name = name
+        self.node_type = node_type
+        self.source_topics = [] if source_topics is EMPTY else source_topics
+        self.sink_topic = sink_topic
+        self.stores = [] if stores is EMPTY else stores
+        self.successors = [] if successors is EMPTY else successors
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -94,8 +152,8 @@ class StreamsGroupDescribeResponseTaskIds(Fields):
         "partitions",
     )
     FIELDS = (
-        ('subtopology_id', 'subtopologyId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('partitions', 'partitions', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
+        ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('partitions', 'partitions', '[]int32', (0, 1), (0, -1), None, (0, -1), (), False),
     )
     subtopology_id: str
     partitions: list[int]
@@ -121,10 +179,10 @@ class StreamsGroupDescribeResponseTopicInfo(Fields):
         "topic_configs",
     )
     FIELDS = (
-        ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('partitions', 'partitions', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('replication_factor', 'replicationFactor', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('topic_configs', 'topicConfigs', '[]StreamsGroupDescribeResponseKeyValue', (0, 0), (0, -1), None, (0, -1), (), False),
+        ('name', 'name', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('partitions', 'partitions', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('replication_factor', 'replicationFactor', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('topic_configs', 'topicConfigs', '[]StreamsGroupDescribeResponseKeyValue', (0, 1), (0, -1), None, (0, -1), (), False),
     )
     name: str
     partitions: int
@@ -146,6 +204,56 @@ class StreamsGroupDescribeResponseTopicInfo(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+class StreamsGroupDescribeResponseTopologyDescriptionGlobalStore(Fields):
+    """TopologyDescriptionGlobalStore of StreamsGroupDescribeResponse."""
+
+    __slots__ = (
+        "source",
+        "processor",
+    )
+    FIELDS = (
+        ('source', 'source', 'StreamsGroupDescribeResponseTopologyDescriptionNode', (1, 1), (0, -1), None, (0, -1), (), False),
+        ('processor', 'processor', 'StreamsGroupDescribeResponseTopologyDescriptionNode', (1, 1), (0, -1), None, (0, -1), (), False),
+    )
+    source: StreamsGroupDescribeResponseTopologyDescriptionNode
+    processor: StreamsGroupDescribeResponseTopologyDescriptionNode
+
+    def __init__(
+        self,
+        source: StreamsGroupDescribeResponseTopologyDescriptionNode | None = None,
+        processor: StreamsGroupDescribeResponseTopologyDescriptionNode | None = None,
+        unknown_tagged_fields: Tags | None = None,
+    ) -> None:
+        self.source = StreamsGroupDescribeResponseTopologyDescriptionNode() if source is None else source
+        self.processor = StreamsGroupDescribeResponseTopologyDescriptionNode() if processor is None else processor
+        self.unknown_tagged_fields = unknown_tagged_fields
+
+
+class StreamsGroupDescribeResponseTopologyDescriptionSubtopology(Fields):
+    """TopologyDescriptionSubtopology of StreamsGroupDescribeResponse."""
+
+    __slots__ = (
+        "subtopology_id",
+        "nodes",
+    )
+    FIELDS = (
+        ('subtopology_id', 'subtopologyId', 'string', (1, 1), (0, -1), None, (0, -1), '', False),
+        ('nodes', 'nodes', '[]StreamsGroupDescribeResponseTopologyDescriptionNode', (1, 1), (0, -1), None, (0, -1), (), False),
+    )
+    subtopology_id: str
+    nodes: list[StreamsGroupDescribeResponseTopologyDescriptionNode]
+
+    def __init__(
+        self,
+        subtopology_id: str = '',
+        nodes: list[StreamsGroupDescribeResponseTopologyDescriptionNode] = EMPTY,
+        unknown_tagged_fields: Tags | None = None,
+    ) -> None:
+        self.subtopology_id = subtopology_id
+        self.nodes = [] if nodes is EMPTY else nodes
+        self.unknown_tagged_fields = unknown_tagged_fields
+
+
 class StreamsGroupDescribeResponseAssignment(Fields):
     """Assignment of StreamsGroupDescribeResponse."""
 
@@ -155,9 +263,9 @@ class StreamsGroupDescribeResponseAssignment(Fields):
         "warmup_tasks",
     )
     FIELDS = (
-        ('active_tasks', 'activeTasks', '[]StreamsGroupDescribeResponseTaskIds', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('standby_tasks', 'standbyTasks', '[]StreamsGroupDescribeResponseTaskIds', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('warmup_tasks', 'warmupTasks', '[]StreamsGroupDescribeResponseTaskIds', (0, 0), (0, -1), None, (0, -1), (), False),
+        ('active_tasks', 'activeTasks', '[]StreamsGroupDescribeResponseTaskIds', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('standby_tasks', 'standbyTasks', '[]StreamsGroupDescribeResponseTaskIds', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('warmup_tasks', 'warmupTasks', '[]StreamsGroupDescribeResponseTaskIds', (0, 1), (0, -1), None, (0, -1), (), False),
     )
     active_tasks: list[StreamsGroupDescribeResponseTaskIds]
     standby_tasks: list[StreamsGroupDescribeResponseTaskIds]
@@ -185,9 +293,9 @@ class StreamsGroupDescribeResponseTaskOffset(Fields):
         "offset",
     )
     FIELDS = (
-        ('subtopology_id', 'subtopologyId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('offset', 'offset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
+        ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('partition', 'partition', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('offset', 'offset', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
     subtopology_id: str
     partition: int
@@ -214,8 +322,8 @@ class StreamsGroupDescribeResponseKeyValue(Fields):
         "value",
     )
     FIELDS = (
-        ('key', 'key', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('value', 'value', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
+        ('key', 'key', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('value', 'value', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
     )
     key: str
     value: str
@@ -239,8 +347,8 @@ class StreamsGroupDescribeResponseEndpoint(Fields):
         "port",
     )
     FIELDS = (
-        ('host', 'host', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('port', 'port', 'uint16', (0, 0), (0, -1), None, (0, -1), 0, False),
+        ('host', 'host', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('port', 'port', 'uint16', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
     host: str
     port: int
@@ -267,11 +375,11 @@ class StreamsGroupDescribeResponseSubtopology(Fields):
         "repartition_source_topics",
     )
     FIELDS = (
-        ('subtopology_id', 'subtopologyId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('source_topics', 'sourceTopics', '[]string', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('repartition_sink_topics', 'repartitionSinkTopics', '[]string', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('state_changelog_topics', 'stateChangelogTopics', '[]StreamsGroupDescribeResponseTopicInfo', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('repartition_source_topics', 'repartitionSourceTopics', '[]StreamsGroupDescribeResponseTopicInfo', (0, 0), (0, -1), None, (0, -1), (), False),
+        ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('source_topics', 'sourceTopics', '[]string', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('repartition_sink_topics', 'repartitionSinkTopics', '[]string', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('state_changelog_topics', 'stateChangelogTopics', '[]StreamsGroupDescribeResponseTopicInfo', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('repartition_source_topics', 'repartitionSourceTopics', '[]StreamsGroupDescribeResponseTopicInfo', (0, 1), (0, -1), None, (0, -1), (), False),
     )
     subtopology_id: str
     source_topics: list[str]
@@ -296,6 +404,31 @@ class StreamsGroupDescribeResponseSubtopology(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
+class StreamsGroupDescribeResponseTopologyDescription(Fields):
+    """TopologyDescription of StreamsGroupDescribeResponse."""
+
+    __slots__ = (
+        "subtopologies",
+        "global_stores",
+    )
+    FIELDS = (
+        ('subtopologies', 'subtopologies', '[]StreamsGroupDescribeResponseTopologyDescriptionSubtopology', (1, 1), (0, -1), None, (0, -1), (), False),
+        ('global_stores', 'globalStores', '[]StreamsGroupDescribeResponseTopologyDescriptionGlobalStore', (1, 1), (0, -1), None, (0, -1), (), False),
+    )
+    subtopologies: list[StreamsGroupDescribeResponseTopologyDescriptionSubtopology]
+    global_stores: list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore]
+
+    def __init__(
+        self,
+        subtopologies: list[StreamsGroupDescribeResponseTopologyDescriptionSubtopology] = EMPTY,
+        global_stores: list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore] = EMPTY,
+        unknown_tagged_fields: Tags | None = None,
+    ) -> None:
+        self.subtopologies = [] if subtopologies is EMPTY else subtopologies
+        self.global_stores = [] if global_stores is EMPTY else global_stores
+        self.unknown_tagged_fields = unknown_tagged_fields
+
+
 class StreamsGroupDescribeResponseMember(Fields):
     """Member of StreamsGroupDescribeResponse."""
 
@@ -317,21 +450,21 @@ class StreamsGroupDescribeResponseMember(Fields):
         "is_classic",
     )
     FIELDS = (
-        ('member_id', 'memberId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('member_epoch', 'memberEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('instance_id', 'instanceId', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('rack_id', 'rackId', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('client_id', 'clientId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('client_host', 'clientHost', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('topology_epoch', 'topologyEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('process_id', 'processId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('user_endpoint', 'userEndpoint', 'StreamsGroupDescribeResponseEndpoint', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('client_tags', 'clientTags', '[]StreamsGroupDescribeResponseKeyValue', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('task_offsets', 'taskOffsets', '[]StreamsGroupDescribeResponseTaskOffset', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('task_end_offsets', 'taskEndOffsets', '[]StreamsGroupDescribeResponseTaskOffset', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('assignment', 'assignment', 'StreamsGroupDescribeResponseAssignment', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('target_assignment', 'targetAssignment', 'StreamsGroupDescribeResponseAssignment', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('is_classic', 'isClassic', 'bool', (0, 0), (0, -1), None, (0, -1), False, False),
+        ('member_id', 'memberId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('member_epoch', 'memberEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('instance_id', 'instanceId', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('rack_id', 'rackId', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('client_id', 'clientId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('client_host', 'clientHost', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('topology_epoch', 'topologyEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('process_id', 'processId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('user_endpoint', 'userEndpoint', 'StreamsGroupDescribeResponseEndpoint', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('client_tags', 'clientTags', '[]StreamsGroupDescribeResponseKeyValue', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('task_offsets', 'taskOffsets', '[]StreamsGroupDescribeResponseTaskOffset', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('task_end_offsets', 'taskEndOffsets', '[]StreamsGroupDescribeResponseTaskOffset', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('assignment', 'assignment', 'StreamsGroupDescribeResponseAssignment', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('target_assignment', 'targetAssignment', 'StreamsGroupDescribeResponseAssignment', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('is_classic', 'isClassic', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
     )
     member_id: str
     member_epoch: int
@@ -394,8 +527,8 @@ class StreamsGroupDescribeResponseTopology(Fields):
         "subtopologies",
     )
     FIELDS = (
-        ('epoch', 'epoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('subtopologies', 'subtopologies', '[]StreamsGroupDescribeResponseSubtopology', (0, 0), (0, 32767), None, (0, -1), None, False),
+        ('epoch', 'epoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('subtopologies', 'subtopologies', '[]StreamsGroupDescribeResponseSubtopology', (0, 1), (0, 32767), None, (0, -1), None, False),
     )
     epoch: int
     subtopologies: list[StreamsGroupDescribeResponseSubtopology] | None
@@ -424,17 +557,23 @@ class StreamsGroupDescribeResponseDescribedGroup(Fields):
         "topology",
         "members",
         "authorized_operations",
+        "topology_description",
+        "topology_description_status",
+        "assignor_name",
     )
     FIELDS = (
-        ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('group_state', 'groupState', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('group_epoch', 'groupEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('assignment_epoch', 'assignmentEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('topology', 'topology', 'StreamsGroupDescribeResponseTopology', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('members', 'members', '[]StreamsGroupDescribeResponseMember', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('authorized_operations', 'authorizedOperations', 'int32', (0, 0), (0, -1), None, (0, -1), -2147483648, False),
+        ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('group_id', 'groupId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('group_state', 'groupState', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('group_epoch', 'groupEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('assignment_epoch', 'assignmentEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('topology', 'topology', 'StreamsGroupDescribeResponseTopology', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('members', 'members', '[]StreamsGroupDescribeResponseMember', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('authorized_operations', 'authorizedOperations', 'int32', (0, 1), (0, -1), None, (0, -1), -2147483648, False),
+        ('topology_description', 'topologyDescription', 'StreamsGroupDescribeResponseTopologyDescription', (1, 1), (1, 32767), None, (0, -1), None, False),
+        ('topology_description_status', 'topologyDescriptionStatus', 'int8', (1, 1), (0, -1), None, (0, -1), 0, False),
+        ('assignor_name', 'assignorName', 'string', (1, 1), (1, 32767), None, (0, -1), None, True),
     )
     error_code: int
     error_message: str | None
@@ -445,6 +584,9 @@ class StreamsGroupDescribeResponseDescribedGroup(Fields):
     topology: StreamsGroupDescribeResponseTopology | None
     members: list[StreamsGroupDescribeResponseMember]
     authorized_operations: int
+    topology_description: StreamsGroupDescribeResponseTopologyDescription | None
+    topology_description_status: int
+    assignor_name: str | None
 
     def __init__(
         self,
@@ -457,6 +599,9 @@ class StreamsGroupDescribeResponseDescribedGroup(Fields):
         topology: StreamsGroupDescribeResponseTopology | None = None,
         members: list[StreamsGroupDescribeResponseMember] = EMPTY,
         authorized_operations: int = -2147483648,
+        topology_description: StreamsGroupDescribeResponseTopologyDescription | None = None,
+        topology_description_status: int = 0,
+        assignor_name: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
         self.error_code = error_code
@@ -468,11 +613,14 @@ class StreamsGroupDescribeResponseDescribedGroup(Fields):
         self.topology = topology
         self.members = [] if members is EMPTY else members
         self.authorized_operations = authorized_operations
+        self.topology_description = topology_description
+        self.topology_description_status = topology_description_status
+        self.assignor_name = assignor_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponse(Message):
-    """StreamsGroupDescribeResponse: a response, key 89, versions 0 to 0."""
+    """StreamsGroupDescribeResponse: a response, key 89, versions 0 to 1."""
 
     __slots__ = (
         "throttle_time_ms",
@@ -481,21 +629,25 @@ class StreamsGroupDescribeResponse(Message):
     NAME = "StreamsGroupDescribeResponse"
     API_KEY = 89
     MIN_VERSION = 0
-    MAX_VERSION = 0
+    MAX_VERSION = 1
     FLEXIBLE_FROM = 0
     DescribedGroup: TypeAlias = StreamsGroupDescribeResponseDescribedGroup
     Topology: TypeAlias = StreamsGroupDescribeResponseTopology
     Member: TypeAlias = StreamsGroupDescribeResponseMember
+    TopologyDescription: TypeAlias = StreamsGroupDescribeResponseTopologyDescription
     Subtopology: TypeAlias = StreamsGroupDescribeResponseSubtopology
     Endpoint: TypeAlias = StreamsGroupDescribeResponseEndpoint
     KeyValue: TypeAlias = StreamsGroupDescribeResponseKeyValue
     TaskOffset: TypeAlias = StreamsGroupDescribeResponseTaskOffset
     Assignment: TypeAlias = StreamsGroupDescribeResponseAssignment
+    TopologyDescriptionSubtopology: TypeAlias = StreamsGroupDescribeResponseTopologyDescriptionSubtopology
+    TopologyDescriptionGlobalStore: TypeAlias = StreamsGroupDescribeResponseTopologyDescriptionGlobalStore
     TopicInfo: TypeAlias = StreamsGroupDescribeResponseTopicInfo
     TaskIds: TypeAlias = StreamsGroupDescribeResponseTaskIds
+    TopologyDescriptionNode: TypeAlias = StreamsGroupDescribeResponseTopologyDescriptionNode
     FIELDS = (
-        ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('groups', 'groups', '[]StreamsGroupDescribeResponseDescribedGroup', (0, 0), (0, -1), None, (0, -1), (), False),
+        ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('groups', 'groups', '[]StreamsGroupDescribeResponseDescribedGroup', (0, 1), (0, -1), None, (0, -1), (), False),
     )
     throttle_time_ms: int
     groups: list[StreamsGroupDescribeResponseDescribedGroup]
@@ -542,6 +694,7 @@ def _read_StreamsGroupDescribeRequest_0(data: bytes, pos: int, budget: Budget) -
         o.group_ids.append(element)
     o.include_authorized_operations, n = _read_tB(data, pos)
     pos += 2
+    o.include_topology_description = False
     o.unknown_tagged_fields = None
     if n:
         o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -549,6 +702,8 @@ def _read_StreamsGroupDescribeRequest_0(data: bytes, pos: int, budget: Budget) -
 
 
 def _write_StreamsGroupDescribeRequest_0(o: StreamsGroupDescribeRequest, write: Write, version: int) -> None:
+    if o.include_topology_description is not False:
+        non_default("includeTopologyDescription", version)
     group_ids_list = o.group_ids
     n = len(group_ids_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
@@ -563,6 +718,266 @@ def _write_StreamsGroupDescribeRequest_0(o: StreamsGroupDescribeRequest, write: 
         write_tags(write, [], o.unknown_tagged_fields)
     else:
         write(_pack_tx(o.include_authorized_operations))
+
+
+def _read_StreamsGroupDescribeRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupDescribeRequest, int]:
+    size = len(data)
+    o = new(StreamsGroupDescribeRequest)
+    n = data[pos]
+    pos += 1
+    if n > 127:
+        n, pos = long_uvarint(data, pos)
+    n -= 1
+    if n < 0:
+        check_length(-1, pos, size, what="groupIds")
+    if n > size - pos:
+        check_length(n, pos, size, what="groupIds")
+    if budget is not None:
+        budget.charge(n * 84, pos)
+    o.group_ids = []
+    for _ in range(n):
+        n = data[pos]
+        pos += 1
+        if n > 127:
+            n, pos = string_length(data, pos)
+        end = pos + n - 1
+        if not pos <= end <= size:
+            check_length(end - pos, pos, size, what="groupIds")
+        try:
+            element = data[pos:end].decode()
+        except UnicodeDecodeError:
+            element = decode_with_replacement(data[pos:end])
+        pos = end
+        o.group_ids.append(element)
+    o.include_authorized_operations, o.include_topology_description, n = _read_ttB(data, pos)
+    pos += 3
+    o.unknown_tagged_fields = None
+    if n:
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+    return o, pos
+
+
+def _write_StreamsGroupDescribeRequest_1(o: StreamsGroupDescribeRequest, write: Write, version: int) -> None:
+    group_ids_list = o.group_ids
+    n = len(group_ids_list) + 1
+    write(UVARINT_1[n] if n < 128 else write_uvarint(n))
+    if group_ids_list:
+        for group_ids_list_element in group_ids_list:
+            text = group_ids_list_element.encode()
+            n = len(text) + 1
+            write(UVARINT_1[n] if n < 128 else long_string_length(n))
+            write(text)
+    if o.unknown_tagged_fields:
+        write(_pack_tt(o.include_authorized_operations, o.include_topology_description))
+        write_tags(write, [], o.unknown_tagged_fields)
+    else:
+        write(_pack_ttx(o.include_authorized_operations, o.include_topology_description))
+
+
+def _read_StreamsGroupDescribeResponseTopologyDescriptionNode_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionNode], int]:
+    found: list[StreamsGroupDescribeResponseTopologyDescriptionNode] = []
+    for _ in range(count):
+        o = new(StreamsGroupDescribeResponseTopologyDescriptionNode)
+        n = data[pos]
+        pos += 1
+        o.name = ''
+        o.node_type = 0
+        o.source_topics = []
+        o.sink_topic = None
+        o.stores = []
+        o.successors = []
+        o.unknown_tagged_fields = None
+        if n:
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+        found.append(o)
+    return found, pos
+
+
+def _write_StreamsGroupDescribeResponseTopologyDescriptionNode_0(items: Iterable[StreamsGroupDescribeResponseTopologyDescriptionNode], write: Write, version: int) -> None:
+    for o in items:
+        if o.name != '':
+            non_default("name", version)
+        if o.node_type != 0:
+            non_default("nodeType", version)
+        if o.source_topics != []:
+            non_default("sourceTopics", version)
+        if o.sink_topic is not None:
+            non_default("sinkTopic", version)
+        if o.stores != []:
+            non_default("stores", version)
+        if o.successors != []:
+            non_default("successors", version)
+        if o.unknown_tagged_fields:
+            write_tags(write, [], o.unknown_tagged_fields)
+        else:
+            write(b"\x00")
+
+
+def _read_StreamsGroupDescribeResponseTopologyDescriptionNode_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionNode], int]:
+    size = len(data)
+    found: list[StreamsGroupDescribeResponseTopologyDescriptionNode] = []
+    for _ in range(count):
+        o = new(StreamsGroupDescribeResponseTopologyDescriptionNode)
+        n = data[pos]
+        pos += 1
+        if n > 127:
+            n, pos = string_length(data, pos)
+        end = pos + n - 1
+        if not pos <= end <= size:
+            check_length(end - pos, pos, size, what="name")
+        try:
+            o.name = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.name = decode_with_replacement(data[pos:end])
+        pos = end
+        o.node_type, n = _read_bB(data, pos)
+        pos += 2
+        if n > 127:
+            n, pos = long_uvarint(data, pos)
+        n -= 1
+        if n < 0:
+            check_length(-1, pos, size, what="sourceTopics")
+        if n > size - pos:
+            check_length(n, pos, size, what="sourceTopics")
+        if budget is not None:
+            budget.charge(n * 84, pos)
+        o.source_topics = []
+        for _ in range(n):
+            n = data[pos]
+            pos += 1
+            if n > 127:
+                n, pos = string_length(data, pos)
+            end = pos + n - 1
+            if not pos <= end <= size:
+                check_length(end - pos, pos, size, what="sourceTopics")
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
+            pos = end
+            o.source_topics.append(element)
+        n = data[pos]
+        pos += 1
+        if n > 127:
+            n, pos = string_length(data, pos)
+        if n == 0:
+            o.sink_topic = None
+        else:
+            end = pos + n - 1
+            if not pos <= end <= size:
+                check_length(end - pos, pos, size, what="sinkTopic")
+            try:
+                o.sink_topic = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.sink_topic = decode_with_replacement(data[pos:end])
+            pos = end
+        n = data[pos]
+        pos += 1
+        if n > 127:
+            n, pos = long_uvarint(data, pos)
+        n -= 1
+        if n < 0:
+            check_length(-1, pos, size, what="stores")
+        if n > size - pos:
+            check_length(n, pos, size, what="stores")
+        if budget is not None:
+            budget.charge(n * 84, pos)
+        o.stores = []
+        for _ in range(n):
+            n = data[pos]
+            pos += 1
+            if n > 127:
+                n, pos = string_length(data, pos)
+            end = pos + n - 1
+            if not pos <= end <= size:
+                check_length(end - pos, pos, size, what="stores")
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
+            pos = end
+            o.stores.append(element)
+        n = data[pos]
+        pos += 1
+        if n > 127:
+            n, pos = long_uvarint(data, pos)
+        n -= 1
+        if n < 0:
+            check_length(-1, pos, size, what="successors")
+        if n > size - pos:
+            check_length(n, pos, size, what="successors")
+        if budget is not None:
+            budget.charge(n * 84, pos)
+        o.successors = []
+        for _ in range(n):
+            n = data[pos]
+            pos += 1
+            if n > 127:
+                n, pos = string_length(data, pos)
+            end = pos + n - 1
+            if not pos <= end <= size:
+                check_length(end - pos, pos, size, what="successors")
+            try:
+                element = data[pos:end].decode()
+            except UnicodeDecodeError:
+                element = decode_with_replacement(data[pos:end])
+            pos = end
+            o.successors.append(element)
+        n = data[pos]
+        pos += 1
+        o.unknown_tagged_fields = None
+        if n:
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+        found.append(o)
+    return found, pos
+
+
+def _write_StreamsGroupDescribeResponseTopologyDescriptionNode_1(items: Iterable[StreamsGroupDescribeResponseTopologyDescriptionNode], write: Write, version: int) -> None:
+    for o in items:
+        text = o.name.encode()
+        n = len(text) + 1
+        write(UVARINT_1[n] if n < 128 else long_string_length(n))
+        write(text)
+        source_topics_list = o.source_topics
+        n = len(source_topics_list) + 1
+        if n < 128:
+            write(_pack_bB(o.node_type, n))
+        else:
+            write(_pack_b(o.node_type))
+            write(write_uvarint(n))
+        if source_topics_list:
+            for source_topics_list_element in source_topics_list:
+                text = source_topics_list_element.encode()
+                n = len(text) + 1
+                write(UVARINT_1[n] if n < 128 else long_string_length(n))
+                write(text)
+        sink_topic_value = o.sink_topic
+        text = b"" if sink_topic_value is None else sink_topic_value.encode()
+        n = 0 if sink_topic_value is None else len(text) + 1
+        write(UVARINT_1[n] if n < 128 else long_string_length(n))
+        write(text)
+        stores_list = o.stores
+        n = len(stores_list) + 1
+        write(UVARINT_1[n] if n < 128 else write_uvarint(n))
+        if stores_list:
+            for stores_list_element in stores_list:
+                text = stores_list_element.encode()
+                n = len(text) + 1
+                write(UVARINT_1[n] if n < 128 else long_string_length(n))
+                write(text)
+        successors_list = o.successors
+        n = len(successors_list) + 1
+        write(UVARINT_1[n] if n < 128 else write_uvarint(n))
+        if successors_list:
+            for successors_list_element in successors_list:
+                text = successors_list_element.encode()
+                n = len(text) + 1
+                write(UVARINT_1[n] if n < 128 else long_string_length(n))
+                write(text)
+        if o.unknown_tagged_fields:
+            write_tags(write, [], o.unknown_tagged_fields)
+        else:
+            write(b"\x00")
 
 
 def _read_StreamsGroupDescribeResponseTaskIds_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTaskIds], int]:
@@ -674,6 +1089,140 @@ def _write_StreamsGroupDescribeResponseTopicInfo_0(items: Iterable[StreamsGroupD
             write(write_uvarint(n))
         if topic_configs_list:
             _write_StreamsGroupDescribeResponseKeyValue_0(topic_configs_list, write, version)
+        if o.unknown_tagged_fields:
+            write_tags(write, [], o.unknown_tagged_fields)
+        else:
+            write(b"\x00")
+
+
+def _read_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore], int]:
+    found: list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore] = []
+    for _ in range(count):
+        o = new(StreamsGroupDescribeResponseTopologyDescriptionGlobalStore)
+        n = data[pos]
+        pos += 1
+        o.source = StreamsGroupDescribeResponseTopologyDescriptionNode()
+        o.processor = StreamsGroupDescribeResponseTopologyDescriptionNode()
+        o.unknown_tagged_fields = None
+        if n:
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+        found.append(o)
+    return found, pos
+
+
+def _write_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_0(items: Iterable[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore], write: Write, version: int) -> None:
+    for o in items:
+        if o.source != StreamsGroupDescribeResponseTopologyDescriptionNode():
+            non_default("source", version)
+        if o.processor != StreamsGroupDescribeResponseTopologyDescriptionNode():
+            non_default("processor", version)
+        if o.unknown_tagged_fields:
+            write_tags(write, [], o.unknown_tagged_fields)
+        else:
+            write(b"\x00")
+
+
+def _read_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore], int]:
+    found: list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore] = []
+    for _ in range(count):
+        o = new(StreamsGroupDescribeResponseTopologyDescriptionGlobalStore)
+        (o.source,), pos = _read_StreamsGroupDescribeResponseTopologyDescriptionNode_1(data, pos, 1, budget)
+        (o.processor,), pos = _read_StreamsGroupDescribeResponseTopologyDescriptionNode_1(data, pos, 1, budget)
+        n = data[pos]
+        pos += 1
+        o.unknown_tagged_fields = None
+        if n:
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+        found.append(o)
+    return found, pos
+
+
+def _write_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_1(items: Iterable[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore], write: Write, version: int) -> None:
+    for o in items:
+        _write_StreamsGroupDescribeResponseTopologyDescriptionNode_1((o.source,), write, version)
+        _write_StreamsGroupDescribeResponseTopologyDescriptionNode_1((o.processor,), write, version)
+        if o.unknown_tagged_fields:
+            write_tags(write, [], o.unknown_tagged_fields)
+        else:
+            write(b"\x00")
+
+
+def _read_StreamsGroupDescribeResponseTopologyDescriptionSubtopology_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionSubtopology], int]:
+    found: list[StreamsGroupDescribeResponseTopologyDescriptionSubtopology] = []
+    for _ in range(count):
+        o = new(StreamsGroupDescribeResponseTopologyDescriptionSubtopology)
+        n = data[pos]
+        pos += 1
+        o.subtopology_id = ''
+        o.nodes = []
+        o.unknown_tagged_fields = None
+        if n:
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+        found.append(o)
+    return found, pos
+
+
+def _write_StreamsGroupDescribeResponseTopologyDescriptionSubtopology_0(items: Iterable[StreamsGroupDescribeResponseTopologyDescriptionSubtopology], write: Write, version: int) -> None:
+    for o in items:
+        if o.subtopology_id != '':
+            non_default("subtopologyId", version)
+        if o.nodes != []:
+            non_default("nodes", version)
+        if o.unknown_tagged_fields:
+            write_tags(write, [], o.unknown_tagged_fields)
+        else:
+            write(b"\x00")
+
+
+def _read_StreamsGroupDescribeResponseTopologyDescriptionSubtopology_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionSubtopology], int]:
+    size = len(data)
+    found: list[StreamsGroupDescribeResponseTopologyDescriptionSubtopology] = []
+    for _ in range(count):
+        o = new(StreamsGroupDescribeResponseTopologyDescriptionSubtopology)
+        n = data[pos]
+        pos += 1
+        if n > 127:
+            n, pos = string_length(data, pos)
+        end = pos + n - 1
+        if not pos <= end <= size:
+            check_length(end - pos, pos, size, what="subtopologyId")
+        try:
+            o.subtopology_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.subtopology_id = decode_with_replacement(data[pos:end])
+        pos = end
+        n = data[pos]
+        pos += 1
+        if n > 127:
+            n, pos = long_uvarint(data, pos)
+        n -= 1
+        if n < 0:
+            check_length(-1, pos, size, what="nodes")
+        if n * 7 > size - pos:
+            check_length(n * 7, pos, size, what="nodes")
+        if budget is not None:
+            budget.charge(n * 492, pos)
+        o.nodes, pos = _read_StreamsGroupDescribeResponseTopologyDescriptionNode_1(data, pos, n, budget)
+        n = data[pos]
+        pos += 1
+        o.unknown_tagged_fields = None
+        if n:
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+        found.append(o)
+    return found, pos
+
+
+def _write_StreamsGroupDescribeResponseTopologyDescriptionSubtopology_1(items: Iterable[StreamsGroupDescribeResponseTopologyDescriptionSubtopology], write: Write, version: int) -> None:
+    for o in items:
+        text = o.subtopology_id.encode()
+        n = len(text) + 1
+        write(UVARINT_1[n] if n < 128 else long_string_length(n))
+        write(text)
+        nodes_list = o.nodes
+        n = len(nodes_list) + 1
+        write(UVARINT_1[n] if n < 128 else write_uvarint(n))
+        if nodes_list:
+            _write_StreamsGroupDescribeResponseTopologyDescriptionNode_1(nodes_list, write, version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1027,6 +1576,89 @@ def _write_StreamsGroupDescribeResponseSubtopology_0(items: Iterable[StreamsGrou
             write(b"\x00")
 
 
+def _read_StreamsGroupDescribeResponseTopologyDescription_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescription], int]:
+    found: list[StreamsGroupDescribeResponseTopologyDescription] = []
+    for _ in range(count):
+        o = new(StreamsGroupDescribeResponseTopologyDescription)
+        n = data[pos]
+        pos += 1
+        o.subtopologies = []
+        o.global_stores = []
+        o.unknown_tagged_fields = None
+        if n:
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+        found.append(o)
+    return found, pos
+
+
+def _write_StreamsGroupDescribeResponseTopologyDescription_0(items: Iterable[StreamsGroupDescribeResponseTopologyDescription], write: Write, version: int) -> None:
+    for o in items:
+        if o.subtopologies != []:
+            non_default("subtopologies", version)
+        if o.global_stores != []:
+            non_default("globalStores", version)
+        if o.unknown_tagged_fields:
+            write_tags(write, [], o.unknown_tagged_fields)
+        else:
+            write(b"\x00")
+
+
+def _read_StreamsGroupDescribeResponseTopologyDescription_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescription], int]:
+    size = len(data)
+    found: list[StreamsGroupDescribeResponseTopologyDescription] = []
+    for _ in range(count):
+        o = new(StreamsGroupDescribeResponseTopologyDescription)
+        n = data[pos]
+        pos += 1
+        if n > 127:
+            n, pos = long_uvarint(data, pos)
+        n -= 1
+        if n < 0:
+            check_length(-1, pos, size, what="subtopologies")
+        if n * 3 > size - pos:
+            check_length(n * 3, pos, size, what="subtopologies")
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.subtopologies, pos = _read_StreamsGroupDescribeResponseTopologyDescriptionSubtopology_1(data, pos, n, budget)
+        n = data[pos]
+        pos += 1
+        if n > 127:
+            n, pos = long_uvarint(data, pos)
+        n -= 1
+        if n < 0:
+            check_length(-1, pos, size, what="globalStores")
+        if n * 15 > size - pos:
+            check_length(n * 15, pos, size, what="globalStores")
+        if budget is not None:
+            budget.charge(n * 1068, pos)
+        o.global_stores, pos = _read_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_1(data, pos, n, budget)
+        n = data[pos]
+        pos += 1
+        o.unknown_tagged_fields = None
+        if n:
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+        found.append(o)
+    return found, pos
+
+
+def _write_StreamsGroupDescribeResponseTopologyDescription_1(items: Iterable[StreamsGroupDescribeResponseTopologyDescription], write: Write, version: int) -> None:
+    for o in items:
+        subtopologies_list = o.subtopologies
+        n = len(subtopologies_list) + 1
+        write(UVARINT_1[n] if n < 128 else write_uvarint(n))
+        if subtopologies_list:
+            _write_StreamsGroupDescribeResponseTopologyDescriptionSubtopology_1(subtopologies_list, write, version)
+        global_stores_list = o.global_stores
+        n = len(global_stores_list) + 1
+        write(UVARINT_1[n] if n < 128 else write_uvarint(n))
+        if global_stores_list:
+            _write_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_1(global_stores_list, write, version)
+        if o.unknown_tagged_fields:
+            write_tags(write, [], o.unknown_tagged_fields)
+        else:
+            write(b"\x00")
+
+
 def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseMember], int]:
     size = len(data)
     found: list[StreamsGroupDescribeResponseMember] = []
@@ -1336,6 +1968,9 @@ def _read_StreamsGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, co
         o.members, pos = _read_StreamsGroupDescribeResponseMember_0(data, pos, n, budget)
         o.authorized_operations, n = _read_iB(data, pos)
         pos += 5
+        o.topology_description = None
+        o.topology_description_status = 0
+        o.assignor_name = None
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -1345,6 +1980,10 @@ def _read_StreamsGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, co
 
 def _write_StreamsGroupDescribeResponseDescribedGroup_0(items: Iterable[StreamsGroupDescribeResponseDescribedGroup], write: Write, version: int) -> None:
     for o in items:
+        if o.topology_description is not None:
+            non_default("topologyDescription", version)
+        if o.topology_description_status != 0:
+            non_default("topologyDescriptionStatus", version)
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
@@ -1380,6 +2019,149 @@ def _write_StreamsGroupDescribeResponseDescribedGroup_0(items: Iterable[StreamsG
             write(_pack_ix(o.authorized_operations))
 
 
+def _read_StreamsGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseDescribedGroup], int]:
+    size = len(data)
+    found: list[StreamsGroupDescribeResponseDescribedGroup] = []
+    for _ in range(count):
+        o = new(StreamsGroupDescribeResponseDescribedGroup)
+        o.error_code, n = _read_hB(data, pos)
+        pos += 3
+        if n > 127:
+            n, pos = string_length(data, pos)
+        if n == 0:
+            o.error_message = None
+        else:
+            end = pos + n - 1
+            if not pos <= end <= size:
+                check_length(end - pos, pos, size, what="errorMessage")
+            try:
+                o.error_message = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.error_message = decode_with_replacement(data[pos:end])
+            pos = end
+        n = data[pos]
+        pos += 1
+        if n > 127:
+            n, pos = string_length(data, pos)
+        end = pos + n - 1
+        if not pos <= end <= size:
+            check_length(end - pos, pos, size, what="groupId")
+        try:
+            o.group_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_id = decode_with_replacement(data[pos:end])
+        pos = end
+        n = data[pos]
+        pos += 1
+        if n > 127:
+            n, pos = string_length(data, pos)
+        end = pos + n - 1
+        if not pos <= end <= size:
+            check_length(end - pos, pos, size, what="groupState")
+        try:
+            o.group_state = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_state = decode_with_replacement(data[pos:end])
+        pos = end
+        o.group_epoch, o.assignment_epoch, n = _read_iib(data, pos)
+        pos += 9
+        if n < 0:
+            o.topology = None
+        else:
+            (o.topology,), pos = _read_StreamsGroupDescribeResponseTopology_0(data, pos, 1, budget)
+        n = data[pos]
+        pos += 1
+        if n > 127:
+            n, pos = long_uvarint(data, pos)
+        n -= 1
+        if n < 0:
+            check_length(-1, pos, size, what="members")
+        if n * 28 > size - pos:
+            check_length(n * 28, pos, size, what="members")
+        if budget is not None:
+            budget.charge(n * 1648, pos)
+        o.members, pos = _read_StreamsGroupDescribeResponseMember_0(data, pos, n, budget)
+        o.authorized_operations, n = _read_ib(data, pos)
+        pos += 5
+        if n < 0:
+            o.topology_description = None
+        else:
+            (o.topology_description,), pos = _read_StreamsGroupDescribeResponseTopologyDescription_1(data, pos, 1, budget)
+        o.topology_description_status, n = _read_bB(data, pos)
+        pos += 2
+        if n > 127:
+            n, pos = string_length(data, pos)
+        if n == 0:
+            o.assignor_name = None
+        else:
+            end = pos + n - 1
+            if not pos <= end <= size:
+                check_length(end - pos, pos, size, what="assignorName")
+            try:
+                o.assignor_name = data[pos:end].decode()
+            except UnicodeDecodeError:
+                o.assignor_name = decode_with_replacement(data[pos:end])
+            pos = end
+        n = data[pos]
+        pos += 1
+        o.unknown_tagged_fields = None
+        if n:
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+        found.append(o)
+    return found, pos
+
+
+def _write_StreamsGroupDescribeResponseDescribedGroup_1(items: Iterable[StreamsGroupDescribeResponseDescribedGroup], write: Write, version: int) -> None:
+    for o in items:
+        error_message_value = o.error_message
+        text = b"" if error_message_value is None else error_message_value.encode()
+        n = 0 if error_message_value is None else len(text) + 1
+        if n < 128:
+            write(_pack_hB(o.error_code, n))
+        else:
+            write(_pack_h(o.error_code))
+            write(long_string_length(n))
+        write(text)
+        text = o.group_id.encode()
+        n = len(text) + 1
+        write(UVARINT_1[n] if n < 128 else long_string_length(n))
+        write(text)
+        text = o.group_state.encode()
+        n = len(text) + 1
+        write(UVARINT_1[n] if n < 128 else long_string_length(n))
+        write(text)
+        write(_pack_ii(o.group_epoch, o.assignment_epoch))
+        if o.topology is None:
+            write(b"\xff")
+        else:
+            write(b"\x01")
+            _write_StreamsGroupDescribeResponseTopology_0((o.topology,), write, version)
+        members_list = o.members
+        n = len(members_list) + 1
+        write(UVARINT_1[n] if n < 128 else write_uvarint(n))
+        if members_list:
+            _write_StreamsGroupDescribeResponseMember_0(members_list, write, version)
+        write(_pack_i(o.authorized_operations))
+        if o.topology_description is None:
+            write(b"\xff")
+        else:
+            write(b"\x01")
+            _write_StreamsGroupDescribeResponseTopologyDescription_1((o.topology_description,), write, version)
+        assignor_name_value = o.assignor_name
+        text = b"" if assignor_name_value is None else assignor_name_value.encode()
+        n = 0 if assignor_name_value is None else len(text) + 1
+        if n < 128:
+            write(_pack_bB(o.topology_description_status, n))
+        else:
+            write(_pack_b(o.topology_description_status))
+            write(long_string_length(n))
+        write(text)
+        if o.unknown_tagged_fields:
+            write_tags(write, [], o.unknown_tagged_fields)
+        else:
+            write(b"\x00")
+
+
 def _read_StreamsGroupDescribeResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupDescribeResponse, int]:
     size = len(data)
     o = new(StreamsGroupDescribeResponse)
@@ -1393,7 +2175,7 @@ def _read_StreamsGroupDescribeResponse_0(data: bytes, pos: int, budget: Budget) 
     if n * 20 > size - pos:
         check_length(n * 20, pos, size, what="groups")
     if budget is not None:
-        budget.charge(n * 720, pos)
+        budget.charge(n * 744, pos)
     o.groups, pos = _read_StreamsGroupDescribeResponseDescribedGroup_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1419,15 +2201,58 @@ def _write_StreamsGroupDescribeResponse_0(o: StreamsGroupDescribeResponse, write
         write(b"\x00")
 
 
+def _read_StreamsGroupDescribeResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupDescribeResponse, int]:
+    size = len(data)
+    o = new(StreamsGroupDescribeResponse)
+    o.throttle_time_ms, n = _read_iB(data, pos)
+    pos += 5
+    if n > 127:
+        n, pos = long_uvarint(data, pos)
+    n -= 1
+    if n < 0:
+        check_length(-1, pos, size, what="groups")
+    if n * 23 > size - pos:
+        check_length(n * 23, pos, size, what="groups")
+    if budget is not None:
+        budget.charge(n * 1068, pos)
+    o.groups, pos = _read_StreamsGroupDescribeResponseDescribedGroup_1(data, pos, n, budget)
+    n = data[pos]
+    pos += 1
+    o.unknown_tagged_fields = None
+    if n:
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+    return o, pos
+
+
+def _write_StreamsGroupDescribeResponse_1(o: StreamsGroupDescribeResponse, write: Write, version: int) -> None:
+    groups_list = o.groups
+    n = len(groups_list) + 1
+    if n < 128:
+        write(_pack_iB(o.throttle_time_ms, n))
+    else:
+        write(_pack_i(o.throttle_time_ms))
+        write(write_uvarint(n))
+    if groups_list:
+        _write_StreamsGroupDescribeResponseDescribedGroup_1(groups_list, write, version)
+    if o.unknown_tagged_fields:
+        write_tags(write, [], o.unknown_tagged_fields)
+    else:
+        write(b"\x00")
+
+
 StreamsGroupDescribeRequest.READERS = (
     _read_StreamsGroupDescribeRequest_0,
+    _read_StreamsGroupDescribeRequest_1,
 )
 StreamsGroupDescribeRequest.WRITERS = (
     _write_StreamsGroupDescribeRequest_0,
+    _write_StreamsGroupDescribeRequest_1,
 )
 StreamsGroupDescribeResponse.READERS = (
     _read_StreamsGroupDescribeResponse_0,
+    _read_StreamsGroupDescribeResponse_1,
 )
 StreamsGroupDescribeResponse.WRITERS = (
     _write_StreamsGroupDescribeResponse_0,
+    _write_StreamsGroupDescribeResponse_1,
 )

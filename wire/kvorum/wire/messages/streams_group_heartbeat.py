@@ -24,6 +24,7 @@ from kvorum.wire.primitives import (
     long_string_length,
     long_uvarint,
     new,
+    non_default,
     read_numbers,
     read_tags,
     string_length,
@@ -33,6 +34,7 @@ from kvorum.wire.primitives import (
 )
 
 _read_tB = Struct(">?B").unpack_from
+_read_tiB = Struct(">?iB").unpack_from
 _read_HB = Struct(">HB").unpack_from
 _read_b = Struct(">b").unpack_from
 _read_bB = Struct(">bB").unpack_from
@@ -41,8 +43,11 @@ _read_ib = Struct(">ib").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
 _read_iiB = Struct(">iiB").unpack_from
 _read_iiiiB = Struct(">iiiiB").unpack_from
+_read_iiiqB = Struct(">iiiqB").unpack_from
 _read_iqB = Struct(">iqB").unpack_from
 _pack_t = Struct(">?").pack
+_pack_ti = Struct(">?i").pack
+_pack_tiB = Struct(">?iB").pack
 _pack_tx = Struct(">?x").pack
 _pack_H = Struct(">H").pack
 _pack_Hx = Struct(">Hx").pack
@@ -56,6 +61,8 @@ _pack_ii = Struct(">ii").pack
 _pack_iiB = Struct(">iiB").pack
 _pack_iiii = Struct(">iiii").pack
 _pack_iiiiB = Struct(">iiiiB").pack
+_pack_iiiq = Struct(">iiiq").pack
+_pack_iiiqB = Struct(">iiiqB").pack
 _pack_iq = Struct(">iq").pack
 _pack_iqx = Struct(">iqx").pack
 __all__ = ["StreamsGroupHeartbeatRequest", "StreamsGroupHeartbeatResponse"]
@@ -70,9 +77,9 @@ class StreamsGroupHeartbeatRequestCopartitionGroup(Fields):
         "repartition_source_topics",
     )
     FIELDS = (
-        ('source_topics', 'sourceTopics', '[]int16', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('source_topic_regex', 'sourceTopicRegex', '[]int16', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('repartition_source_topics', 'repartitionSourceTopics', '[]int16', (0, 0), (0, -1), None, (0, -1), (), False),
+        ('source_topics', 'sourceTopics', '[]int16', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('source_topic_regex', 'sourceTopicRegex', '[]int16', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('repartition_source_topics', 'repartitionSourceTopics', '[]int16', (0, 1), (0, -1), None, (0, -1), (), False),
     )
     source_topics: list[int]
     source_topic_regex: list[int]
@@ -101,10 +108,10 @@ class StreamsGroupHeartbeatRequestTopicInfo(Fields):
         "topic_configs",
     )
     FIELDS = (
-        ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('partitions', 'partitions', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('replication_factor', 'replicationFactor', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('topic_configs', 'topicConfigs', '[]StreamsGroupHeartbeatRequestKeyValue', (0, 0), (0, -1), None, (0, -1), (), False),
+        ('name', 'name', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('partitions', 'partitions', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('replication_factor', 'replicationFactor', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('topic_configs', 'topicConfigs', '[]StreamsGroupHeartbeatRequestKeyValue', (0, 1), (0, -1), None, (0, -1), (), False),
     )
     name: str
     partitions: int
@@ -139,13 +146,13 @@ class StreamsGroupHeartbeatRequestSubtopology(Fields):
         "copartition_groups",
     )
     FIELDS = (
-        ('subtopology_id', 'subtopologyId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('source_topics', 'sourceTopics', '[]string', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('source_topic_regex', 'sourceTopicRegex', '[]string', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('state_changelog_topics', 'stateChangelogTopics', '[]StreamsGroupHeartbeatRequestTopicInfo', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('repartition_sink_topics', 'repartitionSinkTopics', '[]string', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('repartition_source_topics', 'repartitionSourceTopics', '[]StreamsGroupHeartbeatRequestTopicInfo', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('copartition_groups', 'copartitionGroups', '[]StreamsGroupHeartbeatRequestCopartitionGroup', (0, 0), (0, -1), None, (0, -1), (), False),
+        ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('source_topics', 'sourceTopics', '[]string', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('source_topic_regex', 'sourceTopicRegex', '[]string', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('state_changelog_topics', 'stateChangelogTopics', '[]StreamsGroupHeartbeatRequestTopicInfo', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('repartition_sink_topics', 'repartitionSinkTopics', '[]string', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('repartition_source_topics', 'repartitionSourceTopics', '[]StreamsGroupHeartbeatRequestTopicInfo', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('copartition_groups', 'copartitionGroups', '[]StreamsGroupHeartbeatRequestCopartitionGroup', (0, 1), (0, -1), None, (0, -1), (), False),
     )
     subtopology_id: str
     source_topics: list[str]
@@ -185,9 +192,9 @@ class StreamsGroupHeartbeatRequestTaskOffset(Fields):
         "offset",
     )
     FIELDS = (
-        ('subtopology_id', 'subtopologyId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('offset', 'offset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
+        ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('partition', 'partition', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('offset', 'offset', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
     subtopology_id: str
     partition: int
@@ -214,8 +221,8 @@ class StreamsGroupHeartbeatRequestKeyValue(Fields):
         "value",
     )
     FIELDS = (
-        ('key', 'key', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('value', 'value', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
+        ('key', 'key', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('value', 'value', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
     )
     key: str
     value: str
@@ -239,8 +246,8 @@ class StreamsGroupHeartbeatRequestEndpoint(Fields):
         "port",
     )
     FIELDS = (
-        ('host', 'host', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('port', 'port', 'uint16', (0, 0), (0, -1), None, (0, -1), 0, False),
+        ('host', 'host', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('port', 'port', 'uint16', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
     host: str
     port: int
@@ -264,8 +271,8 @@ class StreamsGroupHeartbeatRequestTaskIds(Fields):
         "partitions",
     )
     FIELDS = (
-        ('subtopology_id', 'subtopologyId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('partitions', 'partitions', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
+        ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('partitions', 'partitions', '[]int32', (0, 1), (0, -1), None, (0, -1), (), False),
     )
     subtopology_id: str
     partitions: list[int]
@@ -289,8 +296,8 @@ class StreamsGroupHeartbeatRequestTopology(Fields):
         "subtopologies",
     )
     FIELDS = (
-        ('epoch', 'epoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('subtopologies', 'subtopologies', '[]StreamsGroupHeartbeatRequestSubtopology', (0, 0), (0, -1), None, (0, -1), (), False),
+        ('epoch', 'epoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('subtopologies', 'subtopologies', '[]StreamsGroupHeartbeatRequestSubtopology', (0, 1), (0, -1), None, (0, -1), (), False),
     )
     epoch: int
     subtopologies: list[StreamsGroupHeartbeatRequestSubtopology]
@@ -307,7 +314,7 @@ class StreamsGroupHeartbeatRequestTopology(Fields):
 
 
 class StreamsGroupHeartbeatRequest(Message):
-    """StreamsGroupHeartbeatRequest: a request, key 88, versions 0 to 0."""
+    """StreamsGroupHeartbeatRequest: a request, key 88, versions 0 to 1."""
 
     __slots__ = (
         "group_id",
@@ -331,7 +338,7 @@ class StreamsGroupHeartbeatRequest(Message):
     NAME = "StreamsGroupHeartbeatRequest"
     API_KEY = 88
     MIN_VERSION = 0
-    MAX_VERSION = 0
+    MAX_VERSION = 1
     FLEXIBLE_FROM = 0
     Topology: TypeAlias = StreamsGroupHeartbeatRequestTopology
     TaskIds: TypeAlias = StreamsGroupHeartbeatRequestTaskIds
@@ -342,23 +349,23 @@ class StreamsGroupHeartbeatRequest(Message):
     TopicInfo: TypeAlias = StreamsGroupHeartbeatRequestTopicInfo
     CopartitionGroup: TypeAlias = StreamsGroupHeartbeatRequestCopartitionGroup
     FIELDS = (
-        ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('member_id', 'memberId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('member_epoch', 'memberEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('endpoint_information_epoch', 'endpointInformationEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('instance_id', 'instanceId', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('rack_id', 'rackId', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('rebalance_timeout_ms', 'rebalanceTimeoutMs', 'int32', (0, 0), (0, -1), None, (0, -1), -1, False),
-        ('topology', 'topology', 'StreamsGroupHeartbeatRequestTopology', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('active_tasks', 'activeTasks', '[]StreamsGroupHeartbeatRequestTaskIds', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('standby_tasks', 'standbyTasks', '[]StreamsGroupHeartbeatRequestTaskIds', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('warmup_tasks', 'warmupTasks', '[]StreamsGroupHeartbeatRequestTaskIds', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('process_id', 'processId', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('user_endpoint', 'userEndpoint', 'StreamsGroupHeartbeatRequestEndpoint', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('client_tags', 'clientTags', '[]StreamsGroupHeartbeatRequestKeyValue', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('task_offsets', 'taskOffsets', '[]StreamsGroupHeartbeatRequestTaskOffset', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('task_end_offsets', 'taskEndOffsets', '[]StreamsGroupHeartbeatRequestTaskOffset', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('shutdown_application', 'shutdownApplication', 'bool', (0, 0), (0, -1), None, (0, -1), False, False),
+        ('group_id', 'groupId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('member_id', 'memberId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('member_epoch', 'memberEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('endpoint_information_epoch', 'endpointInformationEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('instance_id', 'instanceId', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('rack_id', 'rackId', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('rebalance_timeout_ms', 'rebalanceTimeoutMs', 'int32', (0, 1), (0, -1), None, (0, -1), -1, False),
+        ('topology', 'topology', 'StreamsGroupHeartbeatRequestTopology', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('active_tasks', 'activeTasks', '[]StreamsGroupHeartbeatRequestTaskIds', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('standby_tasks', 'standbyTasks', '[]StreamsGroupHeartbeatRequestTaskIds', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('warmup_tasks', 'warmupTasks', '[]StreamsGroupHeartbeatRequestTaskIds', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('process_id', 'processId', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('user_endpoint', 'userEndpoint', 'StreamsGroupHeartbeatRequestEndpoint', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('client_tags', 'clientTags', '[]StreamsGroupHeartbeatRequestKeyValue', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('task_offsets', 'taskOffsets', '[]StreamsGroupHeartbeatRequestTaskOffset', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('task_end_offsets', 'taskEndOffsets', '[]StreamsGroupHeartbeatRequestTaskOffset', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('shutdown_application', 'shutdownApplication', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
     )
     group_id: str
     member_id: str
@@ -427,8 +434,8 @@ class StreamsGroupHeartbeatResponseTopicPartition(Fields):
         "partitions",
     )
     FIELDS = (
-        ('topic', 'topic', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('partitions', 'partitions', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
+        ('topic', 'topic', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('partitions', 'partitions', '[]int32', (0, 1), (0, -1), None, (0, -1), (), False),
     )
     topic: str
     partitions: list[int]
@@ -452,8 +459,8 @@ class StreamsGroupHeartbeatResponseEndpoint(Fields):
         "port",
     )
     FIELDS = (
-        ('host', 'host', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('port', 'port', 'uint16', (0, 0), (0, -1), None, (0, -1), 0, False),
+        ('host', 'host', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('port', 'port', 'uint16', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
     host: str
     port: int
@@ -478,9 +485,9 @@ class StreamsGroupHeartbeatResponseEndpointToPartitions(Fields):
         "standby_partitions",
     )
     FIELDS = (
-        ('user_endpoint', 'userEndpoint', 'StreamsGroupHeartbeatResponseEndpoint', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('active_partitions', 'activePartitions', '[]StreamsGroupHeartbeatResponseTopicPartition', (0, 0), (0, -1), None, (0, -1), (), False),
-        ('standby_partitions', 'standbyPartitions', '[]StreamsGroupHeartbeatResponseTopicPartition', (0, 0), (0, -1), None, (0, -1), (), False),
+        ('user_endpoint', 'userEndpoint', 'StreamsGroupHeartbeatResponseEndpoint', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('active_partitions', 'activePartitions', '[]StreamsGroupHeartbeatResponseTopicPartition', (0, 1), (0, -1), None, (0, -1), (), False),
+        ('standby_partitions', 'standbyPartitions', '[]StreamsGroupHeartbeatResponseTopicPartition', (0, 1), (0, -1), None, (0, -1), (), False),
     )
     user_endpoint: StreamsGroupHeartbeatResponseEndpoint
     active_partitions: list[StreamsGroupHeartbeatResponseTopicPartition]
@@ -507,8 +514,8 @@ class StreamsGroupHeartbeatResponseTaskIds(Fields):
         "partitions",
     )
     FIELDS = (
-        ('subtopology_id', 'subtopologyId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('partitions', 'partitions', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
+        ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('partitions', 'partitions', '[]int32', (0, 1), (0, -1), None, (0, -1), (), False),
     )
     subtopology_id: str
     partitions: list[int]
@@ -532,8 +539,8 @@ class StreamsGroupHeartbeatResponseStatus(Fields):
         "status_detail",
     )
     FIELDS = (
-        ('status_code', 'statusCode', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('status_detail', 'statusDetail', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
+        ('status_code', 'statusCode', 'int8', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('status_detail', 'statusDetail', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
     )
     status_code: int
     status_detail: str
@@ -550,7 +557,7 @@ class StreamsGroupHeartbeatResponseStatus(Fields):
 
 
 class StreamsGroupHeartbeatResponse(Message):
-    """StreamsGroupHeartbeatResponse: a response, key 88, versions 0 to 0."""
+    """StreamsGroupHeartbeatResponse: a response, key 88, versions 0 to 1."""
 
     __slots__ = (
         "throttle_time_ms",
@@ -559,19 +566,21 @@ class StreamsGroupHeartbeatResponse(Message):
         "member_id",
         "member_epoch",
         "heartbeat_interval_ms",
-        "acceptable_recovery_lag",
+        "acceptable_recovery_lag_legacy",
         "task_offset_interval_ms",
+        "acceptable_recovery_lag",
         "status",
         "active_tasks",
         "standby_tasks",
         "warmup_tasks",
+        "topology_description_required",
         "endpoint_information_epoch",
         "partitions_by_user_endpoint",
     )
     NAME = "StreamsGroupHeartbeatResponse"
     API_KEY = 88
     MIN_VERSION = 0
-    MAX_VERSION = 0
+    MAX_VERSION = 1
     FLEXIBLE_FROM = 0
     Status: TypeAlias = StreamsGroupHeartbeatResponseStatus
     TaskIds: TypeAlias = StreamsGroupHeartbeatResponseTaskIds
@@ -579,20 +588,22 @@ class StreamsGroupHeartbeatResponse(Message):
     Endpoint: TypeAlias = StreamsGroupHeartbeatResponseEndpoint
     TopicPartition: TypeAlias = StreamsGroupHeartbeatResponseTopicPartition
     FIELDS = (
-        ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('member_id', 'memberId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
-        ('member_epoch', 'memberEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('heartbeat_interval_ms', 'heartbeatIntervalMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('acceptable_recovery_lag', 'acceptableRecoveryLag', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('task_offset_interval_ms', 'taskOffsetIntervalMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('status', 'status', '[]StreamsGroupHeartbeatResponseStatus', (0, 0), (0, 32767), None, (0, -1), (), False),
-        ('active_tasks', 'activeTasks', '[]StreamsGroupHeartbeatResponseTaskIds', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('standby_tasks', 'standbyTasks', '[]StreamsGroupHeartbeatResponseTaskIds', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('warmup_tasks', 'warmupTasks', '[]StreamsGroupHeartbeatResponseTaskIds', (0, 0), (0, 32767), None, (0, -1), None, False),
-        ('endpoint_information_epoch', 'endpointInformationEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
-        ('partitions_by_user_endpoint', 'partitionsByUserEndpoint', '[]StreamsGroupHeartbeatResponseEndpointToPartitions', (0, 0), (0, 32767), None, (0, -1), None, False),
+        ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('member_id', 'memberId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
+        ('member_epoch', 'memberEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('heartbeat_interval_ms', 'heartbeatIntervalMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('acceptable_recovery_lag_legacy', 'acceptableRecoveryLagLegacy', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
+        ('task_offset_interval_ms', 'taskOffsetIntervalMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('acceptable_recovery_lag', 'acceptableRecoveryLag', 'int64', (1, 1), (0, -1), None, (0, -1), -1, True),
+        ('status', 'status', '[]StreamsGroupHeartbeatResponseStatus', (0, 1), (0, 32767), None, (0, -1), (), False),
+        ('active_tasks', 'activeTasks', '[]StreamsGroupHeartbeatResponseTaskIds', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('standby_tasks', 'standbyTasks', '[]StreamsGroupHeartbeatResponseTaskIds', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('warmup_tasks', 'warmupTasks', '[]StreamsGroupHeartbeatResponseTaskIds', (0, 1), (0, 32767), None, (0, -1), None, False),
+        ('topology_description_required', 'topologyDescriptionRequired', 'bool', (1, 1), (0, -1), None, (0, -1), False, False),
+        ('endpoint_information_epoch', 'endpointInformationEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
+        ('partitions_by_user_endpoint', 'partitionsByUserEndpoint', '[]StreamsGroupHeartbeatResponseEndpointToPartitions', (0, 1), (0, 32767), None, (0, -1), None, False),
     )
     throttle_time_ms: int
     error_code: int
@@ -600,12 +611,14 @@ class StreamsGroupHeartbeatResponse(Message):
     member_id: str
     member_epoch: int
     heartbeat_interval_ms: int
-    acceptable_recovery_lag: int
+    acceptable_recovery_lag_legacy: int
     task_offset_interval_ms: int
+    acceptable_recovery_lag: int
     status: list[StreamsGroupHeartbeatResponseStatus] | None
     active_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None
     standby_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None
     warmup_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None
+    topology_description_required: bool
     endpoint_information_epoch: int
     partitions_by_user_endpoint: list[StreamsGroupHeartbeatResponseEndpointToPartitions] | None
 
@@ -617,12 +630,14 @@ class StreamsGroupHeartbeatResponse(Message):
         member_id: str = '',
         member_epoch: int = 0,
         heartbeat_interval_ms: int = 0,
-        acceptable_recovery_lag: int = 0,
+        acceptable_recovery_lag_legacy: int = 0,
         task_offset_interval_ms: int = 0,
+        acceptable_recovery_lag: int = -1,
         status: list[StreamsGroupHeartbeatResponseStatus] | None = EMPTY,
         active_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = None,
         standby_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = None,
         warmup_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = None,
+        topology_description_required: bool = False,
         endpoint_information_epoch: int = 0,
         partitions_by_user_endpoint: list[StreamsGroupHeartbeatResponseEndpointToPartitions] | None = None,
         unknown_tagged_fields: Tags | None = None,
@@ -633,12 +648,14 @@ class StreamsGroupHeartbeatResponse(Message):
         self.member_id = member_id
         self.member_epoch = member_epoch
         self.heartbeat_interval_ms = heartbeat_interval_ms
-        self.acceptable_recovery_lag = acceptable_recovery_lag
+        self.acceptable_recovery_lag_legacy = acceptable_recovery_lag_legacy
         self.task_offset_interval_ms = task_offset_interval_ms
+        self.acceptable_recovery_lag = acceptable_recovery_lag
         self.status = [] if status is EMPTY else status
         self.active_tasks = active_tasks
         self.standby_tasks = standby_tasks
         self.warmup_tasks = warmup_tasks
+        self.topology_description_required = topology_description_required
         self.endpoint_information_epoch = endpoint_information_epoch
         self.partitions_by_user_endpoint = partitions_by_user_endpoint
         self.unknown_tagged_fields = unknown_tagged_fields
@@ -1719,7 +1736,7 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget)
     except UnicodeDecodeError:
         o.member_id = decode_with_replacement(data[pos:end])
     pos = end
-    o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms, n = _read_iiiiB(data, pos)
+    o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag_legacy, o.task_offset_interval_ms, n = _read_iiiiB(data, pos)
     pos += 17
     if n > 127:
         n, pos = long_uvarint(data, pos)
@@ -1786,6 +1803,8 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget)
         o.partitions_by_user_endpoint, pos = _read_StreamsGroupHeartbeatResponseEndpointToPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
+    o.acceptable_recovery_lag = -1
+    o.topology_description_required = False
     o.unknown_tagged_fields = None
     if n:
         o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -1793,6 +1812,8 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget)
 
 
 def _write_StreamsGroupHeartbeatResponse_0(o: StreamsGroupHeartbeatResponse, write: Write, version: int) -> None:
+    if o.topology_description_required is not False:
+        non_default("topologyDescriptionRequired", version)
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
@@ -1809,9 +1830,9 @@ def _write_StreamsGroupHeartbeatResponse_0(o: StreamsGroupHeartbeatResponse, wri
     status_list = o.status
     n = 0 if status_list is None else len(status_list) + 1
     if n < 128:
-        write(_pack_iiiiB(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms, n))
+        write(_pack_iiiiB(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag_legacy, o.task_offset_interval_ms, n))
     else:
-        write(_pack_iiii(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag, o.task_offset_interval_ms))
+        write(_pack_iiii(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag_legacy, o.task_offset_interval_ms))
         write(write_uvarint(n))
     if status_list:
         _write_StreamsGroupHeartbeatResponseStatus_0(status_list, write, version)
@@ -1845,15 +1866,178 @@ def _write_StreamsGroupHeartbeatResponse_0(o: StreamsGroupHeartbeatResponse, wri
         write(b"\x00")
 
 
+def _read_StreamsGroupHeartbeatResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupHeartbeatResponse, int]:
+    size = len(data)
+    o = new(StreamsGroupHeartbeatResponse)
+    o.throttle_time_ms, o.error_code, n = _read_ihB(data, pos)
+    pos += 7
+    if n > 127:
+        n, pos = string_length(data, pos)
+    if n == 0:
+        o.error_message = None
+    else:
+        end = pos + n - 1
+        if not pos <= end <= size:
+            check_length(end - pos, pos, size, what="errorMessage")
+        try:
+            o.error_message = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.error_message = decode_with_replacement(data[pos:end])
+        pos = end
+    n = data[pos]
+    pos += 1
+    if n > 127:
+        n, pos = string_length(data, pos)
+    end = pos + n - 1
+    if not pos <= end <= size:
+        check_length(end - pos, pos, size, what="memberId")
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
+    pos = end
+    o.member_epoch, o.heartbeat_interval_ms, o.task_offset_interval_ms, o.acceptable_recovery_lag, n = _read_iiiqB(data, pos)
+    pos += 21
+    if n > 127:
+        n, pos = long_uvarint(data, pos)
+    n -= 1
+    if n < 0:
+        o.status = None
+    else:
+        if n * 3 > size - pos:
+            check_length(n * 3, pos, size, what="status")
+        if budget is not None:
+            budget.charge(n * 180, pos)
+        o.status, pos = _read_StreamsGroupHeartbeatResponseStatus_0(data, pos, n, budget)
+    n = data[pos]
+    pos += 1
+    if n > 127:
+        n, pos = long_uvarint(data, pos)
+    n -= 1
+    if n < 0:
+        o.active_tasks = None
+    else:
+        if n * 3 > size - pos:
+            check_length(n * 3, pos, size, what="activeTasks")
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.active_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n, budget)
+    n = data[pos]
+    pos += 1
+    if n > 127:
+        n, pos = long_uvarint(data, pos)
+    n -= 1
+    if n < 0:
+        o.standby_tasks = None
+    else:
+        if n * 3 > size - pos:
+            check_length(n * 3, pos, size, what="standbyTasks")
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.standby_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n, budget)
+    n = data[pos]
+    pos += 1
+    if n > 127:
+        n, pos = long_uvarint(data, pos)
+    n -= 1
+    if n < 0:
+        o.warmup_tasks = None
+    else:
+        if n * 3 > size - pos:
+            check_length(n * 3, pos, size, what="warmupTasks")
+        if budget is not None:
+            budget.charge(n * 220, pos)
+        o.warmup_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n, budget)
+    o.topology_description_required, o.endpoint_information_epoch, n = _read_tiB(data, pos)
+    pos += 6
+    if n > 127:
+        n, pos = long_uvarint(data, pos)
+    n -= 1
+    if n < 0:
+        o.partitions_by_user_endpoint = None
+    else:
+        if n * 7 > size - pos:
+            check_length(n * 7, pos, size, what="partitionsByUserEndpoint")
+        if budget is not None:
+            budget.charge(n * 416, pos)
+        o.partitions_by_user_endpoint, pos = _read_StreamsGroupHeartbeatResponseEndpointToPartitions_0(data, pos, n, budget)
+    n = data[pos]
+    pos += 1
+    o.acceptable_recovery_lag_legacy = 0
+    o.unknown_tagged_fields = None
+    if n:
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+    return o, pos
+
+
+def _write_StreamsGroupHeartbeatResponse_1(o: StreamsGroupHeartbeatResponse, write: Write, version: int) -> None:
+    if o.acceptable_recovery_lag_legacy != 0:
+        non_default("acceptableRecoveryLagLegacy", version)
+    error_message_value = o.error_message
+    text = b"" if error_message_value is None else error_message_value.encode()
+    n = 0 if error_message_value is None else len(text) + 1
+    if n < 128:
+        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
+    else:
+        write(_pack_ih(o.throttle_time_ms, o.error_code))
+        write(long_string_length(n))
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
+    write(UVARINT_1[n] if n < 128 else long_string_length(n))
+    write(text)
+    status_list = o.status
+    n = 0 if status_list is None else len(status_list) + 1
+    if n < 128:
+        write(_pack_iiiqB(o.member_epoch, o.heartbeat_interval_ms, o.task_offset_interval_ms, o.acceptable_recovery_lag, n))
+    else:
+        write(_pack_iiiq(o.member_epoch, o.heartbeat_interval_ms, o.task_offset_interval_ms, o.acceptable_recovery_lag))
+        write(write_uvarint(n))
+    if status_list:
+        _write_StreamsGroupHeartbeatResponseStatus_0(status_list, write, version)
+    active_tasks_list = o.active_tasks
+    n = 0 if active_tasks_list is None else len(active_tasks_list) + 1
+    write(UVARINT_1[n] if n < 128 else write_uvarint(n))
+    if active_tasks_list:
+        _write_StreamsGroupHeartbeatResponseTaskIds_0(active_tasks_list, write, version)
+    standby_tasks_list = o.standby_tasks
+    n = 0 if standby_tasks_list is None else len(standby_tasks_list) + 1
+    write(UVARINT_1[n] if n < 128 else write_uvarint(n))
+    if standby_tasks_list:
+        _write_StreamsGroupHeartbeatResponseTaskIds_0(standby_tasks_list, write, version)
+    warmup_tasks_list = o.warmup_tasks
+    n = 0 if warmup_tasks_list is None else len(warmup_tasks_list) + 1
+    write(UVARINT_1[n] if n < 128 else write_uvarint(n))
+    if warmup_tasks_list:
+        _write_StreamsGroupHeartbeatResponseTaskIds_0(warmup_tasks_list, write, version)
+    partitions_by_user_endpoint_list = o.partitions_by_user_endpoint
+    n = 0 if partitions_by_user_endpoint_list is None else len(partitions_by_user_endpoint_list) + 1
+    if n < 128:
+        write(_pack_tiB(o.topology_description_required, o.endpoint_information_epoch, n))
+    else:
+        write(_pack_ti(o.topology_description_required, o.endpoint_information_epoch))
+        write(write_uvarint(n))
+    if partitions_by_user_endpoint_list:
+        _write_StreamsGroupHeartbeatResponseEndpointToPartitions_0(partitions_by_user_endpoint_list, write, version)
+    if o.unknown_tagged_fields:
+        write_tags(write, [], o.unknown_tagged_fields)
+    else:
+        write(b"\x00")
+
+
 StreamsGroupHeartbeatRequest.READERS = (
+    _read_StreamsGroupHeartbeatRequest_0,
     _read_StreamsGroupHeartbeatRequest_0,
 )
 StreamsGroupHeartbeatRequest.WRITERS = (
     _write_StreamsGroupHeartbeatRequest_0,
+    _write_StreamsGroupHeartbeatRequest_0,
 )
 StreamsGroupHeartbeatResponse.READERS = (
     _read_StreamsGroupHeartbeatResponse_0,
+    _read_StreamsGroupHeartbeatResponse_1,
 )
 StreamsGroupHeartbeatResponse.WRITERS = (
     _write_StreamsGroupHeartbeatResponse_0,
+    _write_StreamsGroupHeartbeatResponse_1,
 )

@@ -69,6 +69,8 @@ class StreamsGroupMetadataValue(Message):
         "metadata_hash",
         "validated_topology_epoch",
         "last_assignment_configs",
+        "stored_description_topology_epoch",
+        "failed_description_topology_epoch",
     )
     NAME = "StreamsGroupMetadataValue"
     API_KEY = 17
@@ -81,11 +83,15 @@ class StreamsGroupMetadataValue(Message):
         ('metadata_hash', 'metadataHash', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('validated_topology_epoch', 'validatedTopologyEpoch', 'int32', (0, 0), (0, -1), 0, (0, 32767), -1, False),
         ('last_assignment_configs', 'lastAssignmentConfigs', '[]StreamsGroupMetadataValueLastAssignmentConfig', (0, 0), (0, 32767), 1, (0, 32767), (), False),
+        ('stored_description_topology_epoch', 'storedDescriptionTopologyEpoch', 'int32', (0, 0), (0, -1), 2, (0, 32767), -1, False),
+        ('failed_description_topology_epoch', 'failedDescriptionTopologyEpoch', 'int32', (0, 0), (0, -1), 3, (0, 32767), -1, False),
     )
     epoch: int
     metadata_hash: int
     validated_topology_epoch: int
     last_assignment_configs: list[StreamsGroupMetadataValueLastAssignmentConfig] | None
+    stored_description_topology_epoch: int
+    failed_description_topology_epoch: int
 
     def __init__(
         self,
@@ -93,12 +99,16 @@ class StreamsGroupMetadataValue(Message):
         metadata_hash: int = 0,
         validated_topology_epoch: int = -1,
         last_assignment_configs: list[StreamsGroupMetadataValueLastAssignmentConfig] | None = EMPTY,
+        stored_description_topology_epoch: int = -1,
+        failed_description_topology_epoch: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
         self.epoch = epoch
         self.metadata_hash = metadata_hash
         self.validated_topology_epoch = validated_topology_epoch
         self.last_assignment_configs = [] if last_assignment_configs is EMPTY else last_assignment_configs
+        self.stored_description_topology_epoch = stored_description_topology_epoch
+        self.failed_description_topology_epoch = failed_description_topology_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -161,7 +171,7 @@ def _tags_StreamsGroupMetadataValue_0(o: StreamsGroupMetadataValue, data: bytes,
     if count > 127:
         count, pos = long_uvarint(data, pos)
     if budget is not None:
-        budget.charge(count * 180 + 104, pos)
+        budget.charge(count * 180 + 168, pos)
     unknown: Tags = []
     previous = -1
     for _ in range(count):
@@ -186,6 +196,14 @@ def _tags_StreamsGroupMetadataValue_0(o: StreamsGroupMetadataValue, data: bytes,
                     budget.charge(n * 212, pos)
                 o.last_assignment_configs, pos = _read_StreamsGroupMetadataValueLastAssignmentConfig_0(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
+        elif tag == 2:
+            o.stored_description_topology_epoch, = _read_i(data, pos)
+            pos += 4
+            end_of_tag(tag, pos, limit)
+        elif tag == 3:
+            o.failed_description_topology_epoch, = _read_i(data, pos)
+            pos += 4
+            end_of_tag(tag, pos, limit)
         else:
             unknown.append((tag, data[pos:limit]))
             pos = limit
@@ -200,6 +218,8 @@ def _read_StreamsGroupMetadataValue_0(data: bytes, pos: int, budget: Budget) -> 
     pos += 13
     o.validated_topology_epoch = -1
     o.last_assignment_configs = []
+    o.stored_description_topology_epoch = -1
+    o.failed_description_topology_epoch = -1
     o.unknown_tagged_fields = None
     if n:
         pos = _tags_StreamsGroupMetadataValue_0(o, data, pos, n, budget)
@@ -223,6 +243,16 @@ def _write_StreamsGroupMetadataValue_0(o: StreamsGroupMetadataValue, write: Writ
         if last_assignment_configs_list:
             _write_StreamsGroupMetadataValueLastAssignmentConfig_0(last_assignment_configs_list, put, version)
         tags.append((1, b"".join(payload)))
+    if o.stored_description_topology_epoch != -1:
+        payload = []
+        put = payload.append
+        put(_pack_i(o.stored_description_topology_epoch))
+        tags.append((2, b"".join(payload)))
+    if o.failed_description_topology_epoch != -1:
+        payload = []
+        put = payload.append
+        put(_pack_i(o.failed_description_topology_epoch))
+        tags.append((3, b"".join(payload)))
     if tags or o.unknown_tagged_fields:
         write(_pack_iq(o.epoch, o.metadata_hash))
         write_tags(write, tags, o.unknown_tagged_fields)

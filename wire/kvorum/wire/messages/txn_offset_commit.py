@@ -22,12 +22,15 @@ from kvorum.wire.primitives import (
     new,
     no_tags,
     non_default,
+    not_a_uuid,
     read_tags,
     string_length,
     write_tags,
     write_uvarint,
 )
+from kvorum.wire.uuid_text import ZERO_UUID
 
+_read_16sB = Struct(">16sB").unpack_from
 _read_h = Struct(">h").unpack_from
 _read_i = Struct(">i").unpack_from
 _read_iB = Struct(">iB").unpack_from
@@ -39,6 +42,8 @@ _read_iqiB = Struct(">iqiB").unpack_from
 _read_iqih = Struct(">iqih").unpack_from
 _read_qhi = Struct(">qhi").unpack_from
 _read_qhiB = Struct(">qhiB").unpack_from
+_pack_16s = Struct(">16s").pack
+_pack_16sB = Struct(">16sB").pack
 _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
 _pack_iB = Struct(">iB").pack
@@ -64,10 +69,10 @@ class TxnOffsetCommitRequestPartition(Fields):
         "committed_metadata",
     )
     FIELDS = (
-        ('partition_index', 'partitionIndex', 'int32', (0, 5), (0, -1), None, (0, -1), 0, False),
-        ('committed_offset', 'committedOffset', 'int64', (0, 5), (0, -1), None, (0, -1), 0, False),
-        ('committed_leader_epoch', 'committedLeaderEpoch', 'int32', (2, 5), (0, -1), None, (0, -1), -1, True),
-        ('committed_metadata', 'committedMetadata', 'string', (0, 5), (0, 32767), None, (0, -1), '', False),
+        ('partition_index', 'partitionIndex', 'int32', (0, 6), (0, -1), None, (0, -1), 0, False),
+        ('committed_offset', 'committedOffset', 'int64', (0, 6), (0, -1), None, (0, -1), 0, False),
+        ('committed_leader_epoch', 'committedLeaderEpoch', 'int32', (2, 6), (0, -1), None, (0, -1), -1, True),
+        ('committed_metadata', 'committedMetadata', 'string', (0, 6), (0, 32767), None, (0, -1), '', False),
     )
     partition_index: int
     committed_offset: int
@@ -97,22 +102,27 @@ class TxnOffsetCommitRequestTopic(Fields):
 
     __slots__ = (
         "name",
+        "topic_id",
         "partitions",
     )
     FIELDS = (
-        ('name', 'name', 'string', (0, 5), (0, -1), None, (0, -1), '', False),
-        ('partitions', 'partitions', '[]TxnOffsetCommitRequestPartition', (0, 5), (0, -1), None, (0, -1), (), False),
+        ('name', 'name', 'string', (0, 5), (0, -1), None, (0, -1), '', True),
+        ('topic_id', 'topicId', 'uuid', (6, 6), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
+        ('partitions', 'partitions', '[]TxnOffsetCommitRequestPartition', (0, 6), (0, -1), None, (0, -1), (), False),
     )
     name: str
+    topic_id: bytes
     partitions: list[TxnOffsetCommitRequestPartition]
 
     def __init__(
         self,
         name: str = '',
+        topic_id: bytes = ZERO_UUID,
         partitions: list[TxnOffsetCommitRequestPartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
         self.name = name
+        self.topic_id = topic_id
         self.partitions = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
@@ -121,14 +131,14 @@ _TxnOffsetCommitRequestTopic = TxnOffsetCommitRequestTopic
 
 
 class TxnOffsetCommitRequest(Message):
-    """TxnOffsetCommitRequest: a request, key 28, versions 0 to 5."""
+    """TxnOffsetCommitRequest: a request, key 28, versions 0 to 6."""
 
     __slots__ = (
         "transactional_id",
         "group_id",
         "producer_id",
         "producer_epoch",
-        "generation_id",
+        "generation_id_or_member_epoch",
         "member_id",
         "group_instance_id",
         "topics",
@@ -136,25 +146,25 @@ class TxnOffsetCommitRequest(Message):
     NAME = "TxnOffsetCommitRequest"
     API_KEY = 28
     MIN_VERSION = 0
-    MAX_VERSION = 5
+    MAX_VERSION = 6
     FLEXIBLE_FROM = 3
     TxnOffsetCommitRequestTopic: TypeAlias = _TxnOffsetCommitRequestTopic
     TxnOffsetCommitRequestPartition: TypeAlias = _TxnOffsetCommitRequestPartition
     FIELDS = (
-        ('transactional_id', 'transactionalId', 'string', (0, 5), (0, -1), None, (0, -1), '', False),
-        ('group_id', 'groupId', 'string', (0, 5), (0, -1), None, (0, -1), '', False),
-        ('producer_id', 'producerId', 'int64', (0, 5), (0, -1), None, (0, -1), 0, False),
-        ('producer_epoch', 'producerEpoch', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
-        ('generation_id', 'generationId', 'int32', (3, 5), (0, -1), None, (0, -1), -1, False),
-        ('member_id', 'memberId', 'string', (3, 5), (0, -1), None, (0, -1), '', False),
-        ('group_instance_id', 'groupInstanceId', 'string', (3, 5), (3, 32767), None, (0, -1), None, False),
-        ('topics', 'topics', '[]TxnOffsetCommitRequestTopic', (0, 5), (0, -1), None, (0, -1), (), False),
+        ('transactional_id', 'transactionalId', 'string', (0, 6), (0, -1), None, (0, -1), '', False),
+        ('group_id', 'groupId', 'string', (0, 6), (0, -1), None, (0, -1), '', False),
+        ('producer_id', 'producerId', 'int64', (0, 6), (0, -1), None, (0, -1), 0, False),
+        ('producer_epoch', 'producerEpoch', 'int16', (0, 6), (0, -1), None, (0, -1), 0, False),
+        ('generation_id_or_member_epoch', 'generationIdOrMemberEpoch', 'int32', (3, 6), (0, -1), None, (0, -1), -1, False),
+        ('member_id', 'memberId', 'string', (3, 6), (0, -1), None, (0, -1), '', False),
+        ('group_instance_id', 'groupInstanceId', 'string', (3, 6), (3, 32767), None, (0, -1), None, False),
+        ('topics', 'topics', '[]TxnOffsetCommitRequestTopic', (0, 6), (0, -1), None, (0, -1), (), False),
     )
     transactional_id: str
     group_id: str
     producer_id: int
     producer_epoch: int
-    generation_id: int
+    generation_id_or_member_epoch: int
     member_id: str
     group_instance_id: str | None
     topics: list[TxnOffsetCommitRequestTopic]
@@ -165,7 +175,7 @@ class TxnOffsetCommitRequest(Message):
         group_id: str = '',
         producer_id: int = 0,
         producer_epoch: int = 0,
-        generation_id: int = -1,
+        generation_id_or_member_epoch: int = -1,
         member_id: str = '',
         group_instance_id: str | None = None,
         topics: list[TxnOffsetCommitRequestTopic] = EMPTY,
@@ -175,7 +185,7 @@ class TxnOffsetCommitRequest(Message):
         self.group_id = group_id
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
-        self.generation_id = generation_id
+        self.generation_id_or_member_epoch = generation_id_or_member_epoch
         self.member_id = member_id
         self.group_instance_id = group_instance_id
         self.topics = [] if topics is EMPTY else topics
@@ -190,8 +200,8 @@ class TxnOffsetCommitResponsePartition(Fields):
         "error_code",
     )
     FIELDS = (
-        ('partition_index', 'partitionIndex', 'int32', (0, 5), (0, -1), None, (0, -1), 0, False),
-        ('error_code', 'errorCode', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
+        ('partition_index', 'partitionIndex', 'int32', (0, 6), (0, -1), None, (0, -1), 0, False),
+        ('error_code', 'errorCode', 'int16', (0, 6), (0, -1), None, (0, -1), 0, False),
     )
     partition_index: int
     error_code: int
@@ -215,22 +225,27 @@ class TxnOffsetCommitResponseTopic(Fields):
 
     __slots__ = (
         "name",
+        "topic_id",
         "partitions",
     )
     FIELDS = (
-        ('name', 'name', 'string', (0, 5), (0, -1), None, (0, -1), '', False),
-        ('partitions', 'partitions', '[]TxnOffsetCommitResponsePartition', (0, 5), (0, -1), None, (0, -1), (), False),
+        ('name', 'name', 'string', (0, 5), (0, -1), None, (0, -1), '', True),
+        ('topic_id', 'topicId', 'uuid', (6, 6), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
+        ('partitions', 'partitions', '[]TxnOffsetCommitResponsePartition', (0, 6), (0, -1), None, (0, -1), (), False),
     )
     name: str
+    topic_id: bytes
     partitions: list[TxnOffsetCommitResponsePartition]
 
     def __init__(
         self,
         name: str = '',
+        topic_id: bytes = ZERO_UUID,
         partitions: list[TxnOffsetCommitResponsePartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
         self.name = name
+        self.topic_id = topic_id
         self.partitions = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
@@ -239,7 +254,7 @@ _TxnOffsetCommitResponseTopic = TxnOffsetCommitResponseTopic
 
 
 class TxnOffsetCommitResponse(Message):
-    """TxnOffsetCommitResponse: a response, key 28, versions 0 to 5."""
+    """TxnOffsetCommitResponse: a response, key 28, versions 0 to 6."""
 
     __slots__ = (
         "throttle_time_ms",
@@ -248,13 +263,13 @@ class TxnOffsetCommitResponse(Message):
     NAME = "TxnOffsetCommitResponse"
     API_KEY = 28
     MIN_VERSION = 0
-    MAX_VERSION = 5
+    MAX_VERSION = 6
     FLEXIBLE_FROM = 3
     TxnOffsetCommitResponseTopic: TypeAlias = _TxnOffsetCommitResponseTopic
     TxnOffsetCommitResponsePartition: TypeAlias = _TxnOffsetCommitResponsePartition
     FIELDS = (
-        ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 5), (0, -1), None, (0, -1), 0, False),
-        ('topics', 'topics', '[]TxnOffsetCommitResponseTopic', (0, 5), (0, -1), None, (0, -1), (), False),
+        ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 6), (0, -1), None, (0, -1), 0, False),
+        ('topics', 'topics', '[]TxnOffsetCommitResponseTopic', (0, 6), (0, -1), None, (0, -1), (), False),
     )
     throttle_time_ms: int
     topics: list[TxnOffsetCommitResponseTopic]
@@ -409,6 +424,7 @@ def _read_TxnOffsetCommitRequestTopic_0(data: bytes, pos: int, count: int, budge
         if budget is not None:
             budget.charge(n * 236, pos)
         o.partitions, pos = _read_TxnOffsetCommitRequestPartition_0(data, pos, n, budget)
+        o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -453,6 +469,7 @@ def _read_TxnOffsetCommitRequestTopic_2(data: bytes, pos: int, count: int, budge
         if budget is not None:
             budget.charge(n * 268, pos)
         o.partitions, pos = _read_TxnOffsetCommitRequestPartition_2(data, pos, n, budget)
+        o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -504,6 +521,7 @@ def _read_TxnOffsetCommitRequestTopic_3(data: bytes, pos: int, count: int, budge
         o.partitions, pos = _read_TxnOffsetCommitRequestPartition_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
+        o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -520,6 +538,52 @@ def _write_TxnOffsetCommitRequestTopic_3(items: Iterable[TxnOffsetCommitRequestT
         partitions_list = o.partitions
         n = len(partitions_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
+        if partitions_list:
+            _write_TxnOffsetCommitRequestPartition_3(partitions_list, write, version)
+        if o.unknown_tagged_fields:
+            write_tags(write, [], o.unknown_tagged_fields)
+        else:
+            write(b"\x00")
+
+
+def _read_TxnOffsetCommitRequestTopic_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitRequestTopic], int]:
+    size = len(data)
+    found: list[TxnOffsetCommitRequestTopic] = []
+    for _ in range(count):
+        o = new(TxnOffsetCommitRequestTopic)
+        o.topic_id, n = _read_16sB(data, pos)
+        pos += 17
+        if n > 127:
+            n, pos = long_uvarint(data, pos)
+        n -= 1
+        if n < 0:
+            check_length(-1, pos, size, what="partitions")
+        if n * 18 > size - pos:
+            check_length(n * 18, pos, size, what="partitions")
+        if budget is not None:
+            budget.charge(n * 268, pos)
+        o.partitions, pos = _read_TxnOffsetCommitRequestPartition_3(data, pos, n, budget)
+        n = data[pos]
+        pos += 1
+        o.name = ''
+        o.unknown_tagged_fields = None
+        if n:
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+        found.append(o)
+    return found, pos
+
+
+def _write_TxnOffsetCommitRequestTopic_6(items: Iterable[TxnOffsetCommitRequestTopic], write: Write, version: int) -> None:
+    for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
+        if n < 128:
+            write(_pack_16sB(o.topic_id, n))
+        else:
+            write(_pack_16s(o.topic_id))
+            write(write_uvarint(n))
         if partitions_list:
             _write_TxnOffsetCommitRequestPartition_3(partitions_list, write, version)
         if o.unknown_tagged_fields:
@@ -558,9 +622,9 @@ def _read_TxnOffsetCommitRequest_0(data: bytes, pos: int, budget: Budget) -> tup
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
     if budget is not None:
-        budget.charge(n * 220, pos)
+        budget.charge(n * 228, pos)
     o.topics, pos = _read_TxnOffsetCommitRequestTopic_0(data, pos, n, budget)
-    o.generation_id = -1
+    o.generation_id_or_member_epoch = -1
     o.member_id = ''
     o.group_instance_id = None
     o.unknown_tagged_fields = None
@@ -568,8 +632,8 @@ def _read_TxnOffsetCommitRequest_0(data: bytes, pos: int, budget: Budget) -> tup
 
 
 def _write_TxnOffsetCommitRequest_0(o: TxnOffsetCommitRequest, write: Write, version: int) -> None:
-    if o.generation_id != -1:
-        non_default("generationId", version)
+    if o.generation_id_or_member_epoch != -1:
+        non_default("generationIdOrMemberEpoch", version)
     if o.member_id != '':
         non_default("memberId", version)
     if o.group_instance_id is not None:
@@ -621,9 +685,9 @@ def _read_TxnOffsetCommitRequest_2(data: bytes, pos: int, budget: Budget) -> tup
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
     if budget is not None:
-        budget.charge(n * 220, pos)
+        budget.charge(n * 228, pos)
     o.topics, pos = _read_TxnOffsetCommitRequestTopic_2(data, pos, n, budget)
-    o.generation_id = -1
+    o.generation_id_or_member_epoch = -1
     o.member_id = ''
     o.group_instance_id = None
     o.unknown_tagged_fields = None
@@ -631,8 +695,8 @@ def _read_TxnOffsetCommitRequest_2(data: bytes, pos: int, budget: Budget) -> tup
 
 
 def _write_TxnOffsetCommitRequest_2(o: TxnOffsetCommitRequest, write: Write, version: int) -> None:
-    if o.generation_id != -1:
-        non_default("generationId", version)
+    if o.generation_id_or_member_epoch != -1:
+        non_default("generationIdOrMemberEpoch", version)
     if o.member_id != '':
         non_default("memberId", version)
     if o.group_instance_id is not None:
@@ -681,7 +745,7 @@ def _read_TxnOffsetCommitRequest_3(data: bytes, pos: int, budget: Budget) -> tup
     except UnicodeDecodeError:
         o.group_id = decode_with_replacement(data[pos:end])
     pos = end
-    o.producer_id, o.producer_epoch, o.generation_id, n = _read_qhiB(data, pos)
+    o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch, n = _read_qhiB(data, pos)
     pos += 15
     if n > 127:
         n, pos = string_length(data, pos)
@@ -718,7 +782,7 @@ def _read_TxnOffsetCommitRequest_3(data: bytes, pos: int, budget: Budget) -> tup
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
     if budget is not None:
-        budget.charge(n * 220, pos)
+        budget.charge(n * 228, pos)
     o.topics, pos = _read_TxnOffsetCommitRequestTopic_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -740,9 +804,9 @@ def _write_TxnOffsetCommitRequest_3(o: TxnOffsetCommitRequest, write: Write, ver
     text = o.member_id.encode()
     n = len(text) + 1
     if n < 128:
-        write(_pack_qhiB(o.producer_id, o.producer_epoch, o.generation_id, n))
+        write(_pack_qhiB(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch, n))
     else:
-        write(_pack_qhi(o.producer_id, o.producer_epoch, o.generation_id))
+        write(_pack_qhi(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch))
         write(long_string_length(n))
     write(text)
     group_instance_id_value = o.group_instance_id
@@ -755,6 +819,113 @@ def _write_TxnOffsetCommitRequest_3(o: TxnOffsetCommitRequest, write: Write, ver
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_TxnOffsetCommitRequestTopic_3(topics_list, write, version)
+    if o.unknown_tagged_fields:
+        write_tags(write, [], o.unknown_tagged_fields)
+    else:
+        write(b"\x00")
+
+
+def _read_TxnOffsetCommitRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[TxnOffsetCommitRequest, int]:
+    size = len(data)
+    o = new(TxnOffsetCommitRequest)
+    n = data[pos]
+    pos += 1
+    if n > 127:
+        n, pos = string_length(data, pos)
+    end = pos + n - 1
+    if not pos <= end <= size:
+        check_length(end - pos, pos, size, what="transactionalId")
+    try:
+        o.transactional_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.transactional_id = decode_with_replacement(data[pos:end])
+    pos = end
+    n = data[pos]
+    pos += 1
+    if n > 127:
+        n, pos = string_length(data, pos)
+    end = pos + n - 1
+    if not pos <= end <= size:
+        check_length(end - pos, pos, size, what="groupId")
+    try:
+        o.group_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.group_id = decode_with_replacement(data[pos:end])
+    pos = end
+    o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch, n = _read_qhiB(data, pos)
+    pos += 15
+    if n > 127:
+        n, pos = string_length(data, pos)
+    end = pos + n - 1
+    if not pos <= end <= size:
+        check_length(end - pos, pos, size, what="memberId")
+    try:
+        o.member_id = data[pos:end].decode()
+    except UnicodeDecodeError:
+        o.member_id = decode_with_replacement(data[pos:end])
+    pos = end
+    n = data[pos]
+    pos += 1
+    if n > 127:
+        n, pos = string_length(data, pos)
+    if n == 0:
+        o.group_instance_id = None
+    else:
+        end = pos + n - 1
+        if not pos <= end <= size:
+            check_length(end - pos, pos, size, what="groupInstanceId")
+        try:
+            o.group_instance_id = data[pos:end].decode()
+        except UnicodeDecodeError:
+            o.group_instance_id = decode_with_replacement(data[pos:end])
+        pos = end
+    n = data[pos]
+    pos += 1
+    if n > 127:
+        n, pos = long_uvarint(data, pos)
+    n -= 1
+    if n < 0:
+        check_length(-1, pos, size, what="topics")
+    if n * 18 > size - pos:
+        check_length(n * 18, pos, size, what="topics")
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_TxnOffsetCommitRequestTopic_6(data, pos, n, budget)
+    n = data[pos]
+    pos += 1
+    o.unknown_tagged_fields = None
+    if n:
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+    return o, pos
+
+
+def _write_TxnOffsetCommitRequest_6(o: TxnOffsetCommitRequest, write: Write, version: int) -> None:
+    text = o.transactional_id.encode()
+    n = len(text) + 1
+    write(UVARINT_1[n] if n < 128 else long_string_length(n))
+    write(text)
+    text = o.group_id.encode()
+    n = len(text) + 1
+    write(UVARINT_1[n] if n < 128 else long_string_length(n))
+    write(text)
+    text = o.member_id.encode()
+    n = len(text) + 1
+    if n < 128:
+        write(_pack_qhiB(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch, n))
+    else:
+        write(_pack_qhi(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch))
+        write(long_string_length(n))
+    write(text)
+    group_instance_id_value = o.group_instance_id
+    text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
+    n = 0 if group_instance_id_value is None else len(text) + 1
+    write(UVARINT_1[n] if n < 128 else long_string_length(n))
+    write(text)
+    topics_list = o.topics
+    n = len(topics_list) + 1
+    write(UVARINT_1[n] if n < 128 else write_uvarint(n))
+    if topics_list:
+        _write_TxnOffsetCommitRequestTopic_6(topics_list, write, version)
     if o.unknown_tagged_fields:
         write_tags(write, [], o.unknown_tagged_fields)
     else:
@@ -825,6 +996,7 @@ def _read_TxnOffsetCommitResponseTopic_0(data: bytes, pos: int, count: int, budg
         if budget is not None:
             budget.charge(n * 148, pos)
         o.partitions, pos = _read_TxnOffsetCommitResponsePartition_0(data, pos, n, budget)
+        o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         found.append(o)
     return found, pos
@@ -876,6 +1048,7 @@ def _read_TxnOffsetCommitResponseTopic_3(data: bytes, pos: int, count: int, budg
         o.partitions, pos = _read_TxnOffsetCommitResponsePartition_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
+        o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
         if n:
             o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
@@ -900,6 +1073,52 @@ def _write_TxnOffsetCommitResponseTopic_3(items: Iterable[TxnOffsetCommitRespons
             write(b"\x00")
 
 
+def _read_TxnOffsetCommitResponseTopic_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitResponseTopic], int]:
+    size = len(data)
+    found: list[TxnOffsetCommitResponseTopic] = []
+    for _ in range(count):
+        o = new(TxnOffsetCommitResponseTopic)
+        o.topic_id, n = _read_16sB(data, pos)
+        pos += 17
+        if n > 127:
+            n, pos = long_uvarint(data, pos)
+        n -= 1
+        if n < 0:
+            check_length(-1, pos, size, what="partitions")
+        if n * 7 > size - pos:
+            check_length(n * 7, pos, size, what="partitions")
+        if budget is not None:
+            budget.charge(n * 148, pos)
+        o.partitions, pos = _read_TxnOffsetCommitResponsePartition_3(data, pos, n, budget)
+        n = data[pos]
+        pos += 1
+        o.name = ''
+        o.unknown_tagged_fields = None
+        if n:
+            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+        found.append(o)
+    return found, pos
+
+
+def _write_TxnOffsetCommitResponseTopic_6(items: Iterable[TxnOffsetCommitResponseTopic], write: Write, version: int) -> None:
+    for o in items:
+        if len(o.topic_id) != 16:
+            not_a_uuid(o.topic_id)
+        partitions_list = o.partitions
+        n = len(partitions_list) + 1
+        if n < 128:
+            write(_pack_16sB(o.topic_id, n))
+        else:
+            write(_pack_16s(o.topic_id))
+            write(write_uvarint(n))
+        if partitions_list:
+            _write_TxnOffsetCommitResponsePartition_3(partitions_list, write, version)
+        if o.unknown_tagged_fields:
+            write_tags(write, [], o.unknown_tagged_fields)
+        else:
+            write(b"\x00")
+
+
 def _read_TxnOffsetCommitResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[TxnOffsetCommitResponse, int]:
     size = len(data)
     o = new(TxnOffsetCommitResponse)
@@ -910,7 +1129,7 @@ def _read_TxnOffsetCommitResponse_0(data: bytes, pos: int, budget: Budget) -> tu
     if n * 6 > size - pos:
         check_length(n * 6, pos, size, what="topics")
     if budget is not None:
-        budget.charge(n * 220, pos)
+        budget.charge(n * 228, pos)
     o.topics, pos = _read_TxnOffsetCommitResponseTopic_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -939,7 +1158,7 @@ def _read_TxnOffsetCommitResponse_3(data: bytes, pos: int, budget: Budget) -> tu
     if n * 3 > size - pos:
         check_length(n * 3, pos, size, what="topics")
     if budget is not None:
-        budget.charge(n * 220, pos)
+        budget.charge(n * 228, pos)
     o.topics, pos = _read_TxnOffsetCommitResponseTopic_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -965,6 +1184,45 @@ def _write_TxnOffsetCommitResponse_3(o: TxnOffsetCommitResponse, write: Write, v
         write(b"\x00")
 
 
+def _read_TxnOffsetCommitResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[TxnOffsetCommitResponse, int]:
+    size = len(data)
+    o = new(TxnOffsetCommitResponse)
+    o.throttle_time_ms, n = _read_iB(data, pos)
+    pos += 5
+    if n > 127:
+        n, pos = long_uvarint(data, pos)
+    n -= 1
+    if n < 0:
+        check_length(-1, pos, size, what="topics")
+    if n * 18 > size - pos:
+        check_length(n * 18, pos, size, what="topics")
+    if budget is not None:
+        budget.charge(n * 228, pos)
+    o.topics, pos = _read_TxnOffsetCommitResponseTopic_6(data, pos, n, budget)
+    n = data[pos]
+    pos += 1
+    o.unknown_tagged_fields = None
+    if n:
+        o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
+    return o, pos
+
+
+def _write_TxnOffsetCommitResponse_6(o: TxnOffsetCommitResponse, write: Write, version: int) -> None:
+    topics_list = o.topics
+    n = len(topics_list) + 1
+    if n < 128:
+        write(_pack_iB(o.throttle_time_ms, n))
+    else:
+        write(_pack_i(o.throttle_time_ms))
+        write(write_uvarint(n))
+    if topics_list:
+        _write_TxnOffsetCommitResponseTopic_6(topics_list, write, version)
+    if o.unknown_tagged_fields:
+        write_tags(write, [], o.unknown_tagged_fields)
+    else:
+        write(b"\x00")
+
+
 TxnOffsetCommitRequest.READERS = (
     _read_TxnOffsetCommitRequest_0,
     _read_TxnOffsetCommitRequest_0,
@@ -972,6 +1230,7 @@ TxnOffsetCommitRequest.READERS = (
     _read_TxnOffsetCommitRequest_3,
     _read_TxnOffsetCommitRequest_3,
     _read_TxnOffsetCommitRequest_3,
+    _read_TxnOffsetCommitRequest_6,
 )
 TxnOffsetCommitRequest.WRITERS = (
     _write_TxnOffsetCommitRequest_0,
@@ -980,6 +1239,7 @@ TxnOffsetCommitRequest.WRITERS = (
     _write_TxnOffsetCommitRequest_3,
     _write_TxnOffsetCommitRequest_3,
     _write_TxnOffsetCommitRequest_3,
+    _write_TxnOffsetCommitRequest_6,
 )
 TxnOffsetCommitResponse.READERS = (
     _read_TxnOffsetCommitResponse_0,
@@ -988,6 +1248,7 @@ TxnOffsetCommitResponse.READERS = (
     _read_TxnOffsetCommitResponse_3,
     _read_TxnOffsetCommitResponse_3,
     _read_TxnOffsetCommitResponse_3,
+    _read_TxnOffsetCommitResponse_6,
 )
 TxnOffsetCommitResponse.WRITERS = (
     _write_TxnOffsetCommitResponse_0,
@@ -996,4 +1257,5 @@ TxnOffsetCommitResponse.WRITERS = (
     _write_TxnOffsetCommitResponse_3,
     _write_TxnOffsetCommitResponse_3,
     _write_TxnOffsetCommitResponse_3,
+    _write_TxnOffsetCommitResponse_6,
 )

@@ -138,6 +138,7 @@ class GroupCoordinatorService:
 
     def commit_transactional_offsets(
         self,
+        context: RequestContext,
         request: TxnOffsetCommitRequest,
         transaction: TransactionWrite,
         then: Then[TxnOffsetCommitResponse],
@@ -145,7 +146,7 @@ class GroupCoordinatorService:
         """Commit offsets in a verified transaction; they wait for its end."""
         self.runtime.write(
             request.group_id,
-            lambda shard, now_ms: shard.commit_transactional_offsets(request, now_ms),
+            lambda shard, now_ms: shard.commit_transactional_offsets(context, request, now_ms),
             then,
             append_error_to_transactional_error,
             transaction,
