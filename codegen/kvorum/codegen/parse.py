@@ -100,7 +100,9 @@ def _all_structs(source: JsonObject, versions: Versions) -> Iterator[StructSpec]
                 inner_name = field.type.name
                 if inner_name in common:
                     # Shared by several fields, so its versions follow from no single one of them.
-                    pending.append((inner_name, common[inner_name], versions))
+                    shared = common[inner_name]
+                    its_own = Versions.parse(text(shared["versions"]))
+                    pending.append((inner_name, shared, versions & its_own))
                 else:
                     pending.append((inner_name, as_object(raw), within & field.versions))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from kvorum.cli.dump.errors import MissingKeyError
 from kvorum.cli.dump.payloads import Payload
@@ -61,10 +61,10 @@ class CoordinatorDecoder:
 
 def _with_state_name(fields: Json) -> Json:
     """Name the state of a transaction, as Kafka does from 4.4.0 on."""
-    assert isinstance(fields, dict)
-    state = fields[_STATE]
+    named = cast("dict[str, Json]", fields)
+    state = named[_STATE]
     assert isinstance(state, int)
-    return {**fields, _STATE: TRANSACTION_STATES.get(state, str(state))}
+    return {**named, _STATE: TRANSACTION_STATES.get(state, str(state))}
 
 
 def _skipped(record: Record, problem: str) -> Payload:

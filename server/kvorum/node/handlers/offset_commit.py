@@ -44,7 +44,10 @@ async def answer(request: IncomingRequest[OffsetCommitRequest], broker: BrokerSe
         member_id=body.member_id,
         group_instance_id=body.group_instance_id,
         retention_time_ms=body.retention_time_ms,
-        topics=[OffsetCommitRequestTopic(*one) for one in found.accepted],
+        topics=[
+            OffsetCommitRequestTopic(one.name, one.topic_id, one.partitions)
+            for one in found.accepted
+        ],
     )
     try:
         response = await asked(broker.groups.commit_offsets, context_of(request), accepted)

@@ -60,7 +60,10 @@ async def answer(
         generation_id_or_member_epoch=body.generation_id_or_member_epoch,
         member_id=body.member_id,
         group_instance_id=body.group_instance_id,
-        topics=[TxnOffsetCommitRequestTopic(*one) for one in found.accepted],
+        topics=[
+            TxnOffsetCommitRequestTopic(one.name, one.topic_id, one.partitions)
+            for one in found.accepted
+        ],
     )
     try:
         transaction = await verified_transaction(wanted, request.version, broker)

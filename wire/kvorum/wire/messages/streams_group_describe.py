@@ -774,45 +774,6 @@ def _write_StreamsGroupDescribeRequest_1(o: StreamsGroupDescribeRequest, write: 
         write(_pack_ttx(o.include_authorized_operations, o.include_topology_description))
 
 
-def _read_StreamsGroupDescribeResponseTopologyDescriptionNode_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionNode], int]:
-    found: list[StreamsGroupDescribeResponseTopologyDescriptionNode] = []
-    for _ in range(count):
-        o = new(StreamsGroupDescribeResponseTopologyDescriptionNode)
-        n = data[pos]
-        pos += 1
-        o.name = ''
-        o.node_type = 0
-        o.source_topics = []
-        o.sink_topic = None
-        o.stores = []
-        o.successors = []
-        o.unknown_tagged_fields = None
-        if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
-        found.append(o)
-    return found, pos
-
-
-def _write_StreamsGroupDescribeResponseTopologyDescriptionNode_0(items: Iterable[StreamsGroupDescribeResponseTopologyDescriptionNode], write: Write, version: int) -> None:
-    for o in items:
-        if o.name != '':
-            non_default("name", version)
-        if o.node_type != 0:
-            non_default("nodeType", version)
-        if o.source_topics != []:
-            non_default("sourceTopics", version)
-        if o.sink_topic is not None:
-            non_default("sinkTopic", version)
-        if o.stores != []:
-            non_default("stores", version)
-        if o.successors != []:
-            non_default("successors", version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
-
-
 def _read_StreamsGroupDescribeResponseTopologyDescriptionNode_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionNode], int]:
     size = len(data)
     found: list[StreamsGroupDescribeResponseTopologyDescriptionNode] = []
@@ -1095,33 +1056,6 @@ def _write_StreamsGroupDescribeResponseTopicInfo_0(items: Iterable[StreamsGroupD
             write(b"\x00")
 
 
-def _read_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore], int]:
-    found: list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore] = []
-    for _ in range(count):
-        o = new(StreamsGroupDescribeResponseTopologyDescriptionGlobalStore)
-        n = data[pos]
-        pos += 1
-        o.source = StreamsGroupDescribeResponseTopologyDescriptionNode()
-        o.processor = StreamsGroupDescribeResponseTopologyDescriptionNode()
-        o.unknown_tagged_fields = None
-        if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
-        found.append(o)
-    return found, pos
-
-
-def _write_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_0(items: Iterable[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore], write: Write, version: int) -> None:
-    for o in items:
-        if o.source != StreamsGroupDescribeResponseTopologyDescriptionNode():
-            non_default("source", version)
-        if o.processor != StreamsGroupDescribeResponseTopologyDescriptionNode():
-            non_default("processor", version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
-
-
 def _read_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore], int]:
     found: list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore] = []
     for _ in range(count):
@@ -1141,33 +1075,6 @@ def _write_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_1(items: I
     for o in items:
         _write_StreamsGroupDescribeResponseTopologyDescriptionNode_1((o.source,), write, version)
         _write_StreamsGroupDescribeResponseTopologyDescriptionNode_1((o.processor,), write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
-
-
-def _read_StreamsGroupDescribeResponseTopologyDescriptionSubtopology_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionSubtopology], int]:
-    found: list[StreamsGroupDescribeResponseTopologyDescriptionSubtopology] = []
-    for _ in range(count):
-        o = new(StreamsGroupDescribeResponseTopologyDescriptionSubtopology)
-        n = data[pos]
-        pos += 1
-        o.subtopology_id = ''
-        o.nodes = []
-        o.unknown_tagged_fields = None
-        if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
-        found.append(o)
-    return found, pos
-
-
-def _write_StreamsGroupDescribeResponseTopologyDescriptionSubtopology_0(items: Iterable[StreamsGroupDescribeResponseTopologyDescriptionSubtopology], write: Write, version: int) -> None:
-    for o in items:
-        if o.subtopology_id != '':
-            non_default("subtopologyId", version)
-        if o.nodes != []:
-            non_default("nodes", version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
@@ -1570,33 +1477,6 @@ def _write_StreamsGroupDescribeResponseSubtopology_0(items: Iterable[StreamsGrou
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if repartition_source_topics_list:
             _write_StreamsGroupDescribeResponseTopicInfo_0(repartition_source_topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
-
-
-def _read_StreamsGroupDescribeResponseTopologyDescription_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescription], int]:
-    found: list[StreamsGroupDescribeResponseTopologyDescription] = []
-    for _ in range(count):
-        o = new(StreamsGroupDescribeResponseTopologyDescription)
-        n = data[pos]
-        pos += 1
-        o.subtopologies = []
-        o.global_stores = []
-        o.unknown_tagged_fields = None
-        if n:
-            o.unknown_tagged_fields, pos = read_tags(data, pos, n, budget)
-        found.append(o)
-    return found, pos
-
-
-def _write_StreamsGroupDescribeResponseTopologyDescription_0(items: Iterable[StreamsGroupDescribeResponseTopologyDescription], write: Write, version: int) -> None:
-    for o in items:
-        if o.subtopologies != []:
-            non_default("subtopologies", version)
-        if o.global_stores != []:
-            non_default("globalStores", version)
         if o.unknown_tagged_fields:
             write_tags(write, [], o.unknown_tagged_fields)
         else:
