@@ -1,4 +1,4 @@
-"""`python -m benchmarks [PART]`: README's figures, each beside a peer in the same run."""
+"""`python -m benchmarks [PART]`: the figures of docs/figures.md, each beside a peer in one run."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ PARTS = (
     "spark-growth",
     "soak",
     "raft-under-load",
+    "testing",
 )
 
 
@@ -61,6 +62,13 @@ def spark_cluster_rows(records: int) -> list[Row]:
     from benchmarks import spark_cluster  # noqa: PLC0415 - as above
 
     return spark_cluster.rows(records=records)
+
+
+def testing_rows() -> list[Row]:
+    """Return the rows of the part testing."""
+    from benchmarks import testing  # noqa: PLC0415 - as above
+
+    return testing.rows()
 
 
 def raft_under_load() -> None:
@@ -151,6 +159,7 @@ def main() -> None:
         "dump-log": lambda: dump_log.rows(records=arguments.dumped_records),
         "spark": lambda: spark_rows(arguments),
         "spark-cluster": lambda: spark_cluster_rows(arguments.fleet_records),
+        "testing": testing_rows,
         "spark-growth": lambda: spark_growth.rows(records=arguments.fleet_records),
     }
     parts = measured if arguments.part is None else (arguments.part,)

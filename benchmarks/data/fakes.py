@@ -56,20 +56,20 @@ def rows() -> list[Row]:
     """Return the rows of the report."""
     tools = PerfTools(Java(find_java(), JARS_ROOT / REFERENCE_RELEASE))
     with tempfile.TemporaryDirectory() as folder:
-        program = _built_kfake(Path(folder))
+        program = built_kfake(Path(folder))
         ours = Peer("kvorum", _ours, tools)
-        kfake = Peer("kfake", lambda: _listening(_kfake_command(program)), tools)
+        go_fake = Peer("kfake", lambda: kfake(program), tools)
         beside_mock = Peer("kvorum", _ours, None)
         mock = Peer("librdkafka's mock", _mock, None)
-        peers = [ours, kfake, beside_mock, mock]
+        peers = [ours, go_fake, beside_mock, mock]
         for turn in range(ROUNDS):
             for peer in peers if turn % 2 == 0 else reversed(peers):
                 with peer.start() as running:
                     _measure(running, peer)
         for _ in range(ROUNDS):
             ours.figures.first_record_s.append(first_record_s(embedded))
-            kfake.figures.first_record_s.append(first_record_s(lambda: _servers(kfake.start)))
-    return _rows_of(ours, kfake) + _rows_of(beside_mock, mock)
+            go_fake.figures.first_record_s.append(first_record_s(lambda: _servers(go_fake.start)))
+    return _rows_of(ours, go_fake) + _rows_of(beside_mock, mock)
 
 
 def _rows_of(ours: Peer, peer: Peer) -> list[Row]:
@@ -105,7 +105,7 @@ def _ours() -> AbstractContextManager[RunningBroker]:
     return broker(kvorum_node(), dict(os.environ))
 
 
-def _built_kfake(folder: Path) -> Path:
+def built_kfake(folder: Path) -> Path:
     """Return the program, built from its sources, which come from Go's registry."""
     go = shutil.which("go")
     if go is None:
@@ -115,21 +115,17 @@ def _built_kfake(folder: Path) -> Path:
     return program
 
 
-def _kfake_command(program: Path) -> tuple[list[str], str]:
-    (port,) = free_ports(1)
-    return [str(program), str(port)], f"127.0.0.1:{port}"
-
-
 @contextmanager
-def _listening(command: tuple[list[str], str]) -> Generator[RunningBroker]:
-    """Run a program until its standard input ends, once it listens at its address."""
-    words, servers = command
-    with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
+def kfake(program: Path) -> Generator[RunningBroker]:
+    """Run the program that `built_kfake` built; it is begun once it listens."""
+    (port,) = free_ports(1)
+    servers = f"127.0.0.1:{port}"
+    with subprocess.Popen([program, str(port)], stdin=subprocess.PIPE) as process:
         try:
             deadline = time.perf_counter() + START_SECONDS_MAX
             while not listens(servers):
                 if time.perf_counter() > deadline or process.poll() is not None:
-                    raise TimeoutError(f"{words[0]} does not listen")
+                    raise TimeoutError(f"{program} does not listen")
                 time.sleep(0.002)
             yield RunningBroker(servers, process.pid)
         finally:
