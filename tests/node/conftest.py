@@ -7,9 +7,6 @@ from tests.node.embedded_cluster import FRAME_BYTES_MAX
 from tests.support.raw_client import RawClient
 
 from kvorum.testing import Cluster
-from kvorum.testing.pytest_plugin import kvorum_cluster, kvorum_cluster_factory
-
-__all__ = ["broker", "controller", "kvorum_cluster", "kvorum_cluster_factory", "node"]
 
 
 @pytest.fixture(scope="session")

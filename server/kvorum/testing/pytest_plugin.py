@@ -1,19 +1,23 @@
-"""Fixtures for pytest: ``pytest_plugins = ["kvorum.testing.pytest_plugin"]``."""
+"""Fixtures for pytest, which an installed kvorum gives to every test: nothing is to be imported."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from kvorum.testing.cluster import Cluster
+if TYPE_CHECKING:
+    from kvorum.testing.cluster import Cluster
 
 
 @pytest.fixture
 def kvorum_cluster_factory() -> Iterator[Callable[..., Cluster]]:
     """Return a function that starts clusters, with the arguments of `Cluster`; all are stopped."""
+    from kvorum.testing.cluster import Cluster  # noqa: PLC0415 - every run of pytest loads this file
+
     with ExitStack() as running:
 
         def start(
@@ -32,7 +36,6 @@ def kvorum_cluster_factory() -> Iterator[Callable[..., Cluster]]:
 
 
 @pytest.fixture
-def kvorum_cluster() -> Iterator[Cluster]:
+def kvorum_cluster(kvorum_cluster_factory: Callable[..., Cluster]) -> Cluster:
     """Return a started cluster of one node, which is controller and broker."""
-    with Cluster() as cluster:
-        yield cluster
+    return kvorum_cluster_factory()

@@ -95,8 +95,13 @@ class Installation:
         return self.run_python("-c", code).strip() == "True"
 
 
-def install(wheel: Path, *, extra: str | None, target: Path) -> Installation:
-    """Install a wheel, with one extra or none, into a new environment below `target`."""
+def install(
+    wheel: Path, *, extra: str | None, target: Path, beside: Sequence[str] = ()
+) -> Installation:
+    """Install a wheel, with one extra or none, into a new environment below `target`.
+
+    The packages `beside` it are installed too.
+    """
     environment, folder = target / "environment", target / "work"
     folder.mkdir()
     venv.create(environment, with_pip=False, symlinks=True)
@@ -106,7 +111,7 @@ def install(wheel: Path, *, extra: str | None, target: Path) -> Installation:
     options = ["--quiet", "--disable-pip-version-check", "--no-compile"]
     constraints = ["--constraint", str(ROOT / "constraints.txt")]
     run(
-        [*pip, "install", *options, *constraints, f"{wanted} @ {wheel.as_uri()}"],
+        [*pip, "install", *options, *constraints, f"{wanted} @ {wheel.as_uri()}", *beside],
         folder=folder,
         timeout_s=INSTALL_TIMEOUT_S,
     )

@@ -109,6 +109,21 @@ def test_a_cluster_starts_and_creates_a_topic(installed: Installed, extra: str |
 
 
 @pytest.mark.process
+def test_a_test_has_the_fixture_of_a_cluster_without_an_import(
+    archives: Archives, tmp_path: Path
+) -> None:
+    installation = install(archives.wheel, extra=None, target=tmp_path, beside=["pytest"])
+    (installation.folder / "test_orders.py").write_text(
+        "def test_orders(kvorum_cluster, kvorum_cluster_factory):\n"
+        "    three = kvorum_cluster_factory(controllers=3, brokers=0)\n"
+        "    assert three.controller_servers.count(',') == 2\n"
+        "    assert kvorum_cluster.bootstrap_servers\n"
+    )
+    printed = installation.run_python("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "1 passed" in printed
+
+
+@pytest.mark.process
 @pytest.mark.parametrize(("extra", "loop"), [(None, "asyncio"), ("speed", "uvloop")])
 def test_speed_runs_nodes_on_the_faster_loop(
     installed: Installed, extra: str | None, loop: str
