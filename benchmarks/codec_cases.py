@@ -32,7 +32,7 @@ class Message(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One message at one version; `group` is its name in README's table."""
+    """One message at one version; `group` is its name in the table of docs/figures.md."""
 
     group: str
     message: Message
