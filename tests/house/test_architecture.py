@@ -46,7 +46,7 @@ def text(page: str) -> str:
 
 
 def files_named_in(cell: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each file of a cell with the symbols that stand behind it."""
+    """Yield each file of a cell with the symbols that stand after it."""
     path, symbols = "", list[str]()
     for token in IN_QUOTES.findall(cell):
         if not token.endswith(".py"):

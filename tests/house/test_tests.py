@@ -7,7 +7,7 @@ import re
 import pytest
 from tests.support.source_tree import ROOT, python_files, tracked_files
 
-# Places in the tests: `tests/unit/raft`, `tests.support.waiting`, and `wait_for` behind the latter.
+# Places in the tests: `tests/unit/raft`, `tests.support.waiting`, and `wait_for` after the latter.
 _PATH = re.compile(r"\btests/[\w./-]*\w")
 _DOTTED = re.compile(r"(?<![\w.])tests(?:\.[a-z_]\w*)+")
 _LENT = re.compile(r"^\s*(?:from|import) tests\.[\w.]*\b(?:test_|conftest\b).*", re.MULTILINE)

@@ -47,7 +47,7 @@ class Shell:
     folder: Path
 
     def check(self, data: bytes, what: object = "") -> str:
-        """Check that it shows a snapshot, a log, or one behind the other, as we do; return that.
+        """Check that it shows a snapshot, a log, or one after the other, as we do; return that.
 
         It starts before its own last step is done, and may then show nothing, or lack the last
         batch: it is asked again until it shows as much as there is.

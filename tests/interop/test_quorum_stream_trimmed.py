@@ -56,7 +56,7 @@ class Controller:
         return [batch for batch in batches if batch.base_offset >= start]
 
     def has_latest_snapshot(self) -> bool:
-        """Tell whether too few bytes lie behind the latest snapshot for one to be under way."""
+        """Tell whether too few bytes lie after the latest snapshot for one to be under way."""
         return self.bytes_behind_snapshot() < int(SETTINGS[SNAPSHOT_BYTES])
 
     def bytes_behind_snapshot(self) -> int:
@@ -82,7 +82,7 @@ def placed(rows: list[dict[str, Any]]) -> list[Placed]:
 
 
 def read_around_a_trim(controller: Controller) -> None:
-    """Begin streams before the log's start moves, and go on, or begin others, behind that."""
+    """Begin streams before the log's start moves, and go on, or begin others, after that."""
     options = {"controllers": controller.address, "mode": "failfast"}
     stopped, without_records, without_snapshot = (stream_over(options, COLUMNS) for _ in range(3))
     assert without_records.plan()
@@ -129,7 +129,7 @@ def read_around_a_trim(controller: Controller) -> None:
 
 
 def lost(stream: MicroBatches, options: dict[str, str], said: str, expected: list[Placed]) -> None:
-    """Carry out a micro-batch whose records are gone, then the one behind it."""
+    """Carry out a micro-batch whose records are gone, then the one after it."""
     with pytest.raises(DamagedFileError, match=said):
         stream.read()
     options["mode"] = "permissive"

@@ -102,7 +102,7 @@ def said(address: str, request: Message, version: int, patience_s: float) -> Jso
 
 
 class LoneLeaders:
-    """One node of ours and a real one, both made anew when the real one has ended."""
+    """One node of ours and a real one, both made again when the real one has ended."""
 
     def __init__(self, java: Java, tools: ToolRunner, folder: Path) -> None:
         self._java, self._tools, self._folder = java, tools, folder

@@ -118,7 +118,7 @@ def test_a_leading_controller_is_killed(cluster: BrokerCluster) -> None:
 
 
 def falls_after(cluster: BrokerCluster, offset: int) -> list[Message]:
-    """Return the records behind an offset by which a broker was changed or an ISR or a leader.
+    """Return the records after an offset by which a broker was changed or an ISR or a leader.
 
     Others come at any time: brokers tell in which directories they have put their replicas.
     """
@@ -332,7 +332,7 @@ def test_snapshots_hold_what_the_log_does_and_kafkas_tool_reads_both(
         for file in (*written.values(), *directory.glob("*.log")):
             options = ("--cluster-metadata-decoder", "--files", str(file))
             dumped = stopped.tools.run("kafka-dump-log", *options)
-            # The tool says so of every log that begins behind a snapshot.
+            # The tool says so of every log that begins after a snapshot.
             complaint = dumped.stderr.splitlines()[1:]
             assert dumped.exit_code == 0
             assert all(line.startswith("  -1 is followed by ") for line in complaint)

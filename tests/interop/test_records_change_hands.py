@@ -20,7 +20,7 @@ KILLS: Final = 5
 
 
 def write(servers: str, values_sent: list[bytes]) -> None:
-    """Write records one by one, behind the last one; each is acknowledged."""
+    """Write records one by one, after the last one; each is acknowledged."""
     with RawClient(servers) as client:
         wait_for(lambda: fetch(client, TOPIC, 0).error_code == 0, f"{TOPIC} is led")
         for value in values_sent:

@@ -229,7 +229,7 @@ def test_a_refusal_names_the_leader_as_a_real_broker_names_it(
             return [answers(cluster, one, request, version) for one in (OURS, REAL)]
 
         def look() -> bytes | None:
-            # A broker follows the metadata a moment behind the others.
+            # A broker follows the metadata a moment after the others.
             ours, real = both()
             return ours if ours == real else None
 

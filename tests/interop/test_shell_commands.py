@@ -284,7 +284,7 @@ def test_words_of_lines(judge: JavaJudge) -> None:
     for _ in range(LINES):
         line = "".join(drawn.choices(LINE_PIECES, k=drawn.randrange(12)))
         words = "\n".join(split_line(line))
-        # The reader has one word more, an empty one, where the cursor is behind a space.
+        # The reader has one word more, an empty one, where the cursor is after a space.
         assert judge.answer("split", line).rstrip("\n") == f"={words}", line
 
 

@@ -152,7 +152,7 @@ def test_wrong_usage_has_the_same_message(java: Java, arguments: list[str]) -> N
 
 
 def complaint(printed: str) -> str:
-    """Return what is behind the usage and the program's name, in one line."""
+    """Return what is after the usage and the program's name, in one line."""
     return " ".join(printed.partition(": error: ")[2].split())
 
 

@@ -142,7 +142,7 @@ def test_a_node_that_runs_keeps_its_snapshots_to_itself(
 
 
 def latest_snapshot_and_log(directory: Path) -> bytes:
-    """Return the latest snapshot, and the batches of the log that lie behind it."""
+    """Return the latest snapshot, and the batches of the log that lie after it."""
     found = snapshots(directory)
     end = max(found, default=0)
     parts = [found[end].read_bytes()] if found else []

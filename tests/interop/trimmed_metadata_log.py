@@ -1,4 +1,4 @@
-"""The start of a metadata log that is trimmed: it moves behind a snapshot."""
+"""The start of a metadata log that is trimmed: it moves after a snapshot."""
 
 from __future__ import annotations
 

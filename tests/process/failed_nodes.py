@@ -30,7 +30,7 @@ def assert_one_line(ended: Ended) -> None:
 
 
 def contents(folder: Path) -> Mapping[str, bytes]:
-    """Return every file but those that any start may make anew from the others."""
+    """Return every file but those that any start may make again from the others."""
     return {
         str(file.relative_to(folder)): file.read_bytes()
         for file in folder.rglob("*")

@@ -136,7 +136,7 @@ class _Watch:
 def test_what_unpacks_to_gigabytes_is_refused(
     bombed: tuple[Node, NodeProcess], report: Report
 ) -> None:
-    """A real broker takes these where it has nothing to pack anew; see docs/differences.md."""
+    """A real broker takes these where it has nothing to pack again; see docs/differences.md."""
     node, process = bombed
     bombs = [
         large_value(compression, mib) for compression in PACKED for mib in (8, MIB_MAX[compression])

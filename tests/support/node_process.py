@@ -43,7 +43,7 @@ _Found = TypeVar("_Found")
 
 
 class StartedAgainWarning(UserWarning):
-    """A process did not come up and was started anew."""
+    """A process did not come up and was started again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class NodeProcess:
     """One process of a node; as a context it is running, and killed at the end.
 
     What it says goes to the end of `log`, or to a file that nobody sees. It runs once it has said
-    `ready`; one that does not get there is started anew, `attempts` times in all. Whatever it has
+    `ready`; one that does not get there is started again, `attempts` times in all. Whatever it has
     to do it does within `patience_s`: one that hangs is killed, and that is a failure.
     """
 
@@ -127,7 +127,7 @@ class NodeProcess:
     def come_up(self) -> None:
         """Wait until a process that was launched says that it runs; one that never does is killed.
 
-        Where it may be started anew, it is.
+        Where it may be started again, it is.
         """
         for attempt in range(1, self._attempts + 1):
             try:

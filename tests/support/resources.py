@@ -42,7 +42,7 @@ QUIET_SHARE_MAX: Final = 0.1
 each other heartbeats."""
 _LOOK_S: Final = 0.3
 _USER_TIME_FIELD: Final = 11
-"""Of the fields behind the command's name, in brackets; the time of the system is the next one."""
+"""Of the fields after the command's name, in brackets; the time of the system is the next one."""
 
 
 def _processor_share(pid: int, seconds: float) -> float:

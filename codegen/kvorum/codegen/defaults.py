@@ -28,7 +28,7 @@ def python_type(message: MessageSpec, field: Field) -> str:
 
 
 def fresh_default(message: MessageSpec, field: Field) -> str:
-    """Return an expression for the default, evaluated anew for each object."""
+    """Return an expression for the default, evaluated again for each object."""
     if field.has_null_default:
         return "None"
     if field.type.is_array:

@@ -115,7 +115,7 @@ class ReaderEmitter:
         return has_length and following.is_compact
 
     def _int32s_and_byte(self, each: FieldLayout, target: str) -> None:
-        """Emit code for an array and the byte behind it, as the next n; short arrays are fast."""
+        """Emit code for an array and the byte after it, as the next n; short arrays are fast."""
         self._length_byte()
         lines = self._lines
         with lines.block("if n == 1:"):

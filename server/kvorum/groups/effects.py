@@ -178,7 +178,7 @@ class Outbox:
             self._answers.append(SyncAnswer(promise, response))
 
     def take(self) -> Effects:
-        """Return what was gathered, and begin anew."""
+        """Return what was gathered, and begin again."""
         effects = Effects(tuple(self._timers), tuple(self._answers))
         self._timers.clear()
         self._answers.clear()

@@ -105,7 +105,7 @@ class GroupCoordinatorShard:
         return self.state.outbox.take()
 
     def on_loaded(self, now_ms: int) -> Effects:
-        """Begin to lead: the sessions of all members begin anew."""
+        """Begin to lead: the sessions of all members begin again."""
         self.state.now_ms = now_ms
         for group in self.state.groups.values():
             for member in group.members.values():

@@ -105,7 +105,7 @@ def _rows(
     shift: int = 0,
     is_unpacked: bool = False,
 ) -> Iterator[Row]:
-    # A field that consists of others comes behind them, and says nothing new.
+    # A field that consists of others comes after them, and says nothing new.
     for field in fields:
         if isinstance(field.value, (dict, list)):
             continue

@@ -20,7 +20,7 @@ class CidrError(ValueError):
 
 @lru_cache(maxsize=1024)
 def parse_cidr(text: str) -> _Network:
-    """Return the range; raises CidrError. Bits behind the prefix count for nothing, as in Kafka."""
+    """Return the range; raises CidrError. Bits after the prefix count for nothing, as in Kafka."""
     return _ipv6_network(text) if ":" in text else _ipv4_network(text)
 
 

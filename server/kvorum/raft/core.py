@@ -226,7 +226,7 @@ class RaftCore:
         voters: VoterSet | None,
         kraft_version: int,
     ) -> Effects:
-        """Note that a fetched snapshot is durable and that the log continues behind it."""
+        """Note that a fetched snapshot is durable and that the log continues after it."""
         replica = self._replica
         replica.log.replace_by_snapshot(snapshot_id)
         replica.history.start_from_snapshot(snapshot_id, voters=voters, kraft_version=kraft_version)

@@ -101,7 +101,7 @@ class DropDownload(NamedTuple):
 
 
 class InstallDownload(NamedTuple):
-    """Check and keep the fetched snapshot and begin the log anew behind it.
+    """Check and keep the fetched snapshot and begin the log again after it.
 
     The shell then reports the outcome with `snapshot_installed` or `snapshot_refused`.
     """
@@ -183,7 +183,7 @@ class Outbox:
         self._after_write: list[Effect] = []
 
     def add(self, effect: Effect) -> None:
-        """Add an effect; an effect behind a write waits for it, since it may depend on it."""
+        """Add an effect; an effect after a write waits for it, since it may depend on it."""
         (self._at_once if self._write is None else self._after_write).append(effect)
 
     def write(self, write: WriteElection) -> None:
@@ -191,7 +191,7 @@ class Outbox:
         self._write = write
 
     def take(self) -> Effects:
-        """Return what was collected and begin anew."""
+        """Return what was collected and begin again."""
         effects = Effects(tuple(self._at_once), self._write, tuple(self._after_write))
         self._at_once, self._write, self._after_write = [], None, []
         return effects

@@ -17,7 +17,7 @@ def advanced_high_watermark(
 ) -> int | None:
     """Return the new high watermark, or None where it stays.
 
-    It rises only to an offset behind the first record of the leader's own epoch: committing that
+    It rises only to an offset after the first record of the leader's own epoch: committing that
     record commits the records of earlier leaders before it (section 5.4.2 of the Raft paper).
     """
     if not end_offsets:

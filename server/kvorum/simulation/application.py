@@ -69,7 +69,7 @@ class Application:
         self._waiting.setdefault(offset, []).append(_Waiting(epoch, told))
 
     def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
-        """Begin anew with the values of a snapshot."""
+        """Begin again with the values of a snapshot."""
         values = [value for batch in snapshot.values for value in batch]
         self.values = dict(read_value(value) for value in values if not is_record(value))
         records = (value for value in values if is_record(value))

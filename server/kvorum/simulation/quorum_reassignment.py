@@ -1,7 +1,7 @@
 """The reassignment of the quorum by the leader of a simulated world: its own shell, real decisions.
 
 What is taken are the steps of `Pursuit`, as the requests that a real node puts to itself. Only the
-waiting is written anew: by callbacks, where a real node has a task of the event loop.
+waiting is written again: by callbacks, where a real node has a task of the event loop.
 """
 
 from __future__ import annotations

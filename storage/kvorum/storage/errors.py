@@ -11,7 +11,7 @@
     ├── DiskError                    the operating system refused; `errno` says why
     │   ├── DiskFullError            no space left on the device, or the quota is used up
     │   └── TooManyOpenFilesError    no descriptor is left; the disk is sound
-    ├── PoisonedError                used after a failed write or fsync: open it anew
+    ├── PoisonedError                used after a failed write or fsync: open it again
     ├── DirectoryLockedError         another process or node owns the directory
     ├── MissingSnapshotError         a snapshot that must be there is not
     ├── InvalidSnapshotIdError       an end offset and epoch that the log never had
@@ -98,7 +98,7 @@ class TooManyOpenFilesError(DiskError):
 
 
 class PoisonedError(StorageError):
-    """An object was used after one of its writes failed; only opening anew helps."""
+    """An object was used after one of its writes failed; only opening again helps."""
 
 
 class DirectoryLockedError(StorageError):

@@ -28,7 +28,7 @@ def run_spark_program(name: str, *arguments: str | Path) -> str:
 
 
 def session_with_jars(folder: str) -> SparkSession:
-    """Start the session of such a program, and the Java process behind it."""
+    """Start the session of such a program, and the Java process after it."""
     jars = ",".join(str(jar) for jar in sorted(Path(folder).glob("*.jar")))
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {jars} pyspark-shell"
     return build_session(master="local[1]")

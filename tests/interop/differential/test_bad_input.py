@@ -31,7 +31,7 @@ FAILURE_OF_OURS: Final = "The controller failed"
 
 @dataclass
 class Survivors:
-    """Two controllers that are started anew when the real one has ended."""
+    """Two controllers that are started again when the real one has ended."""
 
     java: Java
     folder: Path

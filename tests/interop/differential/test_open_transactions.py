@@ -2,7 +2,7 @@
 
 One case is missing: bootstrap records of which metadata.version was written and the end was not.
 Real Kafka 4.3.1 aborts them, believes that it has a level all the same, and its process ends with
-"Unknown metadata version"; ours writes them anew, which test_activation shows.
+"Unknown metadata version"; ours writes them again, which test_activation shows.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ broker's id; to numbers "+n" or "-n" can be added:
 ``$dir:B:N``               the id of the broker's n-th log directory: another in each run, as real
                            Kafka does not forget in which directories deleted topics were
 ``$level:F``               the finalized level of the feature; 0 where there is none
-``$end``                   the offset behind the last record that a step led to
+``$end``                   the offset after the last record that a step led to
 ``$secret:N``              the secret of the script's n-th delegation token, also when it is gone
 ``$cluster``               the id of the cluster
 =========================  =====================================================================

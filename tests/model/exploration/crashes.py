@@ -52,7 +52,7 @@ def _former_leader(design: Design, own: int, node: Node, *, node_count: int) -> 
 
 
 def with_new_disk(node: Node) -> Node:
-    """Return a node that begins anew, with an empty directory."""
+    """Return a node that begins again, with an empty directory."""
     return Node(directory=node.directory + 1)
 
 

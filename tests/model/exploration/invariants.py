@@ -106,7 +106,7 @@ def epochs_in_order(state: State) -> bool:
 
 
 def snapshots_are_committed(state: State) -> bool:
-    """A snapshot holds committed records only, and the log goes on behind it."""
+    """A snapshot holds committed records only, and the log goes on after it."""
     committed = state.history.committed
     return all(
         node.start <= node.end and node.log[: node.start] == committed[: node.start]

@@ -109,7 +109,7 @@ def _written(replay: Replay, node: Node, count: int, after: Node) -> Iterator[No
 
 
 def counted(replay: Replay, own: int, node: Node) -> Node:
-    """Return a node that, if it leads, has counted anew how far a majority is."""
+    """Return a node that, if it leads, has counted again how far a majority is."""
     return replication.counted(CORRECT, own, node, first_voters=replay.first_voters)
 
 

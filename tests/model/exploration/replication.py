@@ -74,7 +74,7 @@ def judged(design: Design, leader: Node, request: Request) -> tuple[str, int, in
 
 
 def truncated(design: Design, node: Node, *, offset: int, epoch: int) -> Node:
-    """Return a node that learned that its log diverges behind the end of an epoch."""
+    """Return a node that learned that its log diverges after the end of an epoch."""
     if epoch == 0:
         cut = min(offset, node.end)
     else:
@@ -117,7 +117,7 @@ def flushed(node: Node) -> Node:
 
 
 def counted(design: Design, own: int, node: Node, *, first_voters: int) -> Node:
-    """Return a leader that has counted anew how far a majority is."""
+    """Return a leader that has counted again how far a majority is."""
     if node.role != LEADER:
         return node
     replica, voters = replica_of(own, node), voters_of(node.log, first_voters)

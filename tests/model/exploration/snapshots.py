@@ -25,7 +25,7 @@ def part(leader: Node, request: Request) -> Log | None:
 
 
 def installed(design: Design, node: Node, content: Log) -> Node:
-    """Return a node whose log goes on, empty, behind a snapshot that is durable."""
+    """Return a node whose log goes on, empty, after a snapshot that is durable."""
     offset = len(content)
     log = content + node.log[offset:] if design.snapshot_keeps_tail else content
     return node._replace(

@@ -1,9 +1,9 @@
 """The wish for other voters (KIP-642), and the steps that a leader takes towards it.
 
-A wish is a record of the leader's log like any other. What to do about it is not written anew here:
-a leader of the model shows itself as a `QuorumDescription` and a `MetadataImage`, and the project's
-own `Pursuit` decides. Whether the wish may be cleared, and whether a change by hand is admitted,
-are the project's own decisions as well.
+A wish is a record of the leader's log like any other. What to do about it is not written here
+again: a leader of the model shows itself as a `QuorumDescription` and a `MetadataImage`, and the
+project's own `Pursuit` decides. Whether the wish may be cleared, and whether a change by hand is
+admitted, are the project's own decisions as well.
 
 What a decision depends on besides the logs is left open, so that every possibility is explored:
 

@@ -74,7 +74,7 @@ def renamed_entries(
     names: Mapping[str, str],
     sources: Sources,
 ) -> tuple[dict[str, Entry], list[str]]:
-    """Return the ledger after a renaming, and the ids of the bugs that have to be measured anew.
+    """Return the ledger after a renaming, and the ids of the bugs that have to be measured again.
 
     A result stays true where the edits apply and differ from those it was measured with in nothing
     but `names`, old to new. Entries of other bugs stay as they are, so their digests are wrong.

@@ -39,7 +39,7 @@ class Match:
 
     @property
     def end(self) -> tuple[int, int]:
-        """The line and the column in bytes behind the piece."""
+        """The line and the column in bytes after the piece."""
         last = self.piece if isinstance(self.piece, ast.expr) else self.piece[-1]
         assert last.end_lineno is not None
         assert last.end_col_offset is not None

@@ -94,7 +94,7 @@ def is_routine(line: str) -> bool:
 
 @dataclass(frozen=True)
 class Command:
-    """A line's words behind the verb, and what they are about."""
+    """A line's words after the verb, and what they are about."""
 
     simulation: Simulation
     words: list[str]

@@ -91,7 +91,7 @@ def written(contents: Contents, root: Path) -> Path:
 def has_silent_form(damage: Damage) -> bool:
     """Return whether no byte that is left needs to show this damage.
 
-    - Files that a node may be without: indexes and producer snapshots, which a start makes anew,
+    - Files that a node may be without: indexes and producer snapshots, which a start makes again,
       a snapshot as long as the log has its records, and bootstrap.checkpoint.
     - An index that ends earlier, or in the zeros of a file that is allocated in advance: a lookup
       begins further ahead in the segment.

@@ -266,7 +266,7 @@ class Lab:
         self._replicas: list[Replica] = []
 
     async def server(self, keys: Sequence[int] = QUORUM_KEYS) -> QuorumServer:
-        """Return a server on a port of its own, with nobody behind it yet."""
+        """Return a server on a port of its own, with no process behind it yet."""
         server = QuorumServer(keys)
         await server.listen()
         self._servers.append(server)

@@ -57,7 +57,7 @@ def assert_unharmed(quorum: Quorum) -> None:
 def wait_until_it_is_a_voter(quorum: Quorum, member: Node, writers: Writers) -> None:
     """Wait until the leader counts a member in, and that is committed."""
     quorum.wait_for(lambda: _is_voter(quorum, member), f"{member.node_id} is a voter")
-    # What is acknowledged now is behind the new voters in the log.
+    # What is acknowledged now is after the new voters in the log.
     writers.wait_for_progress()
     quorum.wait_for(lambda: _is_voter(quorum, member), f"{member.node_id} is still a voter")
 

@@ -108,7 +108,7 @@ def test_lists_are_appended_to_and_subtracted_from(controller: ControllerUnderTe
     assert policy(APPEND, "compact") == "delete,compact"
     assert policy(APPEND, "compact") == "delete,compact"
     assert policy(SUBTRACT, "delete") == "compact"
-    # Java does not see what is empty behind the last comma.
+    # Java does not see what is empty after the last comma.
     assert policy(APPEND, "delete,") == "compact,delete"
 
 

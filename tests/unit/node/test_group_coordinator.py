@@ -55,7 +55,7 @@ pytestmark = pytest.mark.asyncio
 
 
 def write(node: Coordinated, data: bytes) -> None:
-    """Append a batch behind the coordinator's back."""
+    """Append a batch without the coordinator."""
     (batch,) = read_batches(data)
     node.log.append_as_leader(batch, leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR)
 

@@ -1,4 +1,4 @@
-"""Reading a log from the disk behind its back: whatever changes is looked at anew."""
+"""Reading a log from the disk behind its back: whatever changes is looked at again."""
 
 from __future__ import annotations
 

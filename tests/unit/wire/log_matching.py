@@ -6,7 +6,7 @@ from __future__ import annotations
 def is_log_matching(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     """Whether two logs, given by their records' epochs, could come from one cluster.
 
-    A leader writes its epoch's records one behind the other from where its log ended, so where both
+    A leader writes its epoch's records one after the other from where its log ended, so where both
     logs have records of an epoch, it begins at the same offset in both.
     """
     starts = [{epoch: log.index(epoch) for epoch in set(log)} for log in (one, other)]

@@ -42,7 +42,7 @@ class ValidOffsetAndEpoch(NamedTuple):
 class LogOutline:
     """The facts about a log that the rules need.
 
-    `epochs` increase. The first may begin behind the log's start: after a restart the log may begin
+    `epochs` increase. The first may begin after the log's start: after a restart the log may begin
     before its first known epoch. `last_epoch` is that of the last record, of
     the latest snapshot where there is none, or 0.
     """
@@ -58,7 +58,7 @@ def end_offset_for_epoch(log: LogOutline, epoch: int) -> OffsetAndEpoch:
     """Return the largest epoch not above `epoch` and the offset where it ends.
 
     For an epoch above all of the log's, that is the log's end and last epoch. For one below all of
-    them it is the earliest snapshot, if the first epoch begins behind that, or else `epoch` itself
+    them it is the earliest snapshot, if the first epoch begins after that, or else `epoch` itself
     and where the first begins.
     """
     above = bisect_right(log.epochs, epoch, key=lambda entry: entry.epoch)

@@ -39,7 +39,7 @@ class PartitionFetchState:
         return (self.fetch_offset, self.leader_epoch) == (asked.fetch_offset, asked.leader_epoch)
 
     def at_end_of_log(self) -> Self:
-        """Return the state behind a truncation, or another change of the log."""
+        """Return the state after a truncation, or another change of the log."""
         log = self.partition.log.local_log
         return replace(
             self,
@@ -49,7 +49,7 @@ class PartitionFetchState:
         )
 
     def behind(self, last_epoch: int | None, high_watermark: int) -> Self:
-        """Return the state behind an append; without a record the last epoch stays as it is.
+        """Return the state after an append; without a record the last epoch stays as it is.
 
         `high_watermark` is the leader's.
         """

@@ -25,7 +25,7 @@ class Part(NamedTuple):
 def log_parts(data: memoryview, part_bytes: int = PART_BYTES) -> Iterator[Part]:
     """Yield the parts of a log, each of whole batches, by their lengths alone.
 
-    The last part has all that is behind the first length that cannot be right.
+    The last part has all that is after the first length that cannot be right.
     """
     end = len(data)
     # Behind it no batch can begin.

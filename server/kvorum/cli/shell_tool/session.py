@@ -52,7 +52,7 @@ class Session:
 
 
 def run_once(root: Root, words: Sequence[str]) -> None:
-    """Run one command and print its output; raises `DanglingNameError` behind that."""
+    """Run one command and print its output; raises `DanglingNameError` after that."""
     for text in read_step(words, Surroundings(root(), help_width=help_width())).lines:
         print(text)
 

@@ -5,7 +5,7 @@ The others let it have so much time that they see the step before they would tak
 
 1. Once a step can be taken, a controller waits for one delay more than there are live controllers
    with lower ids. Not all of these need be ours; one that does not act costs one delay.
-2. If the voters change meanwhile, somebody else has acted, and the wait begins anew.
+2. If the voters change meanwhile, somebody else has acted, and the wait begins again.
 3. Who made the latest change goes on without a wait: while it works, nobody else's wait ends.
 
 With a new leader all of them wait again. It may be one of ours, which acts itself; its responses
@@ -58,7 +58,7 @@ class Turn:
         self._own = replace(before, voters=after, waits_for=None)
 
     def missed(self) -> None:
-        """Take note that this controller's own step was not taken: the wait begins anew."""
+        """Take note that this controller's own step was not taken: the wait begins again."""
         self._own = self._situation = None
 
 

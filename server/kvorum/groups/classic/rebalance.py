@@ -107,7 +107,7 @@ class Rebalance:
         return NO_DECISION if group is None else self.complete_join(group)
 
     def on_sync_phase(self, timeout: SyncPhase) -> Decision:
-        """Remove members that did not sync in time, and begin anew without them."""
+        """Remove members that did not sync in time, and begin again without them."""
         group = self.shard.groups.get(timeout.group_id)
         if group is None or timeout.generation_id != group.generation_id:
             return NO_DECISION
@@ -152,7 +152,7 @@ class Rebalance:
     def reschedule_heartbeat(
         self, group: ClassicGroup, member: ClassicGroupMember, delay_ms: int | None = None
     ) -> None:
-        """Begin a member's session anew, or give it another time."""
+        """Begin a member's session again, or give it another time."""
         timeout = MemberHeartbeat(group.group_id, member.member_id)
         session_ms = member.session_timeout_ms if delay_ms is None else delay_ms
         self.shard.outbox.set_timer(timeout, session_ms)
@@ -180,7 +180,7 @@ class Rebalance:
             self.reschedule_heartbeat(group, member)
 
     def on_append_failed(self, group: ClassicGroup, error: ErrorCode) -> None:
-        """Begin anew after the assignment of a generation could not be written."""
+        """Begin again after the assignment of a generation could not be written."""
         self.reset_assignment(group, append_error_to_response_error(error))
         self.maybe_prepare_or_complete_join(group)
 

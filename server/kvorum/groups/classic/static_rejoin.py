@@ -79,7 +79,7 @@ class StaticRejoinAppend:
         """Answer with the current generation.
 
         A leader learns that it leads only in versions that can have it skip the assignment: in
-        older ones, the id of the old leader keeps it from assigning anew (KIP-814).
+        older ones, the id of the old leader keeps it from assigning again (KIP-814).
         """
         group = self.rejoin.group
         may_skip = self.rejoin.version >= _FIRST_VERSION_WITH_SKIP_ASSIGNMENT

@@ -36,7 +36,7 @@ class AssignmentAppend:
         group.transition_to(ClassicGroupState.STABLE, self.rebalance.shard.now_ms)
 
     def failed(self, error: ErrorCode) -> None:
-        """Begin the rebalance anew, unless another one has begun."""
+        """Begin the rebalance again, unless another one has begun."""
         if self._is_current():
             self.rebalance.on_append_failed(self.group, error)
 

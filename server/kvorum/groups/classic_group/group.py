@@ -226,7 +226,7 @@ class ClassicGroup:
         self.pending_sync_members.clear()
 
     def refresh_subscribed_topics(self) -> None:
-        """Read the members' subscriptions anew; None means that they are not known."""
+        """Read the members' subscriptions again; None means that they are not known."""
         name = self.protocol_name
         if not self.uses_consumer_group_protocol:
             self.subscribed_topics = None

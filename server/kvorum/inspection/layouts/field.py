@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 class Field(NamedTuple):
-    """A field that was read: its path in the layout, its first byte, the byte behind it, its value.
+    """A field that was read: its path in the layout, its first byte, the byte after it, its value.
 
-    A field that consists of others comes behind them.
+    A field that consists of others comes after them.
     """
 
     path: str

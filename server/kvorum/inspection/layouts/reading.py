@@ -25,7 +25,7 @@ from kvorum.inspection.layouts.snappy import unpack_snappy
 
 
 class LayoutProblem(NamedTuple):
-    """Where bytes leave their layout: the first byte behind the last whole field, and why."""
+    """Where bytes leave their layout: the first byte after the last whole field, and why."""
 
     position: int
     field: str
@@ -33,7 +33,7 @@ class LayoutProblem(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The fields that were read, the position behind them, and the first problem."""
+    """The fields that were read, the position after them, and the first problem."""
 
     fields: tuple[Field, ...]
     end: int

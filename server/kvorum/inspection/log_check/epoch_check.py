@@ -22,7 +22,7 @@ class _EpochStart(NamedTuple):
 class EpochCheck:
     """The comparison of one log's batches, in their order, with the file's entries.
 
-    Without a file nothing is compared: a start makes it anew.
+    Without a file nothing is compared: a start makes it again.
     """
 
     def __init__(self, path: Path | None, findings: Findings) -> None:

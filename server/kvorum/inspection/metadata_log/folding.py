@@ -68,7 +68,7 @@ def fold_snapshot(file: Path, snapshot: OffsetAndEpoch) -> FoldedLog:
 def fold_directory(
     directory: Path, *, warn: Warn, tell: Tell = tell_nobody, end_offset: int = ENDLESS
 ) -> FoldedLog:
-    """Return what a metadata log directory says: its latest snapshot, and the log behind that.
+    """Return what a metadata log directory says: its latest snapshot, and the log after that.
 
     `directory` is the log's own, or a node's. All of the log counts, whether committed or not: the
     files do not show it. Records from `end_offset` on, and snapshots that contain some, are left

@@ -24,7 +24,7 @@ from kvorum.inspection.times import utc_text
 
 
 class Moment(NamedTuple):
-    """The moment behind the record at `offset`, or behind all that were written up to a time.
+    """The moment after the record at `offset`, or behind all that were written up to a time.
 
     `time_ms` is in milliseconds since 1970. With neither it is the end of the log.
     """
@@ -46,7 +46,7 @@ def fold_until(path: Path, moment: Moment, *, warn: Warn, tell: Tell = tell_nobo
 
 
 def end_offset_of(path: Path, moment: Moment, *, warn: Warn, tell: Tell = tell_nobody) -> int:
-    """Return the first offset behind a moment of the log in a file or a directory.
+    """Return the first offset after a moment of the log in a file or a directory.
 
     Raises OSError and `MetadataSourceError`.
     """
@@ -77,7 +77,7 @@ def end_offset_of(path: Path, moment: Moment, *, warn: Warn, tell: Tell = tell_n
 
 
 def demand_offset(path: Path, moment: Moment, end_offset: int) -> None:
-    """Raise `MetadataSourceError` where the offset of a moment is behind the end of the log."""
+    """Raise `MetadataSourceError` where the offset of a moment is beyond the end of the log."""
     if moment.offset is not None and end_offset <= moment.offset:
         raise MetadataSourceError(
             f"{path}: offset {moment.offset} is not in it: it ends before offset {end_offset}"

@@ -44,7 +44,7 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """A record that changed a partition: the state before it (None for the first) and behind it.
+    """A record that changed a partition: the state before it (None for the first) and after it.
 
     `epoch` is that of the controller. The place and time of the record are those where `after`
     begins.

@@ -75,7 +75,7 @@ def story_lines(story: PartitionStory) -> Iterator[str]:
 
 
 def reasons_text(change: PartitionChange) -> str:
-    """Return the reasons for a change, one behind the other."""
+    """Return the reasons for a change, one after the other."""
     return "; ".join(_sentence(reason) for reason in change.reasons)
 
 
@@ -84,7 +84,7 @@ def _sentence(reason: Reason) -> str:
 
 
 def _differences(change: PartitionChange) -> str:
-    """Return what is different behind a change, or all of a first state."""
+    """Return what is different after a change, or all of a first state."""
     before, after = change.before, change.after
     now = dict(_facts(after))
     if before is None:

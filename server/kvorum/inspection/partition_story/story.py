@@ -48,7 +48,7 @@ class PartitionStory:
 
     @property
     def present(self) -> PartitionTimelineRow:
-        """The state behind the last change."""
+        """The state after the last change."""
         return self.changes[-1].after
 
     def leader_change(self) -> PartitionChange:

@@ -29,7 +29,7 @@ class Surroundings(NamedTuple):
     """The brokers in controlled shutdown, and those whose records are around the changes.
 
     `unfenced` is the broker that the record before them unfenced, -1 for another record;
-    `departed` is the one that the record behind them is about.
+    `departed` is the one that the record after them is about.
     """
 
     in_controlled_shutdown: frozenset[int] = frozenset()

@@ -17,7 +17,7 @@ class RecoveryRefusedError(Exception):
 def refusal_of(error: StorageError, directory: object) -> RecoveryRefusedError:
     """Return the refusal of a directory that cannot be read; it names file and position.
 
-    The advice of the error itself, to fetch the log anew, is of no use without a quorum.
+    The advice of the error itself, to fetch the log again, is of no use without a quorum.
     """
     where = directory if error.file is None else error.file
     position = "" if error.offset is None else f" (at byte {error.offset})"

@@ -96,7 +96,7 @@ def _lost_ids(voters: VoterSet, survivors: Sequence[Survivor]) -> list[int]:
 
 
 def _possible_voter_sets(survivors: Sequence[Survivor]) -> Iterator[VoterSet]:
-    """Yield each voter set that may have been in force behind the last proof of a commit."""
+    """Yield each voter set that may have been in force after the last proof of a commit."""
     committed = max(one.committed.end for one in survivors)
     for one in survivors:
         if one.voters.voters:

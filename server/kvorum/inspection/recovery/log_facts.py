@@ -8,7 +8,7 @@ A leader does not write into its log how much of it is committed. But some recor
 - a leader changes the voters only after the change before is committed; so a VotersRecord proves
   that of the VotersRecord before it.
 
-Everything below a committed record is committed. Records behind the last proof may or may not be:
+Everything below a committed record is committed. Records after the last proof may or may not be:
 no file of one replica shows that. (``kvorum-flushed-offset`` is about durability on one disk.)
 """
 
@@ -52,7 +52,7 @@ class RecordedVoters(NamedTuple):
 
 
 class EpochBeginning(NamedTuple):
-    """The batch that begins a leader's epoch: the leader, and the log's end behind the batch."""
+    """The batch that begins a leader's epoch: the leader, and the log's end after the batch."""
 
     leader_id: int
     end: OffsetAndEpoch

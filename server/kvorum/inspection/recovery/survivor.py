@@ -34,7 +34,7 @@ from kvorum.wire.records import RecordBatch, read_batches
 class Survivor:
     """The content of one directory, as far as a recovery needs it.
 
-    `end` is where the log ends when its node starts: behind the last sound batch, or at the end of
+    `end` is where the log ends when its node starts: after the last sound batch, or at the end of
     the latest snapshot where that is further. `voters` are the latest that the replica knows, also
     if the record of them was never committed; `committed` is what it can prove.
     """

@@ -37,7 +37,7 @@ def _command_names(beginning: str) -> Iterator[Candidate]:
 
 
 def _paths(beginning: str, around: Surroundings) -> Iterator[Candidate]:
-    """Yield the paths with this beginning; behind a slash, what is in that directory."""
+    """Yield the paths with this beginning; after a slash, what is in that directory."""
     components = path_components(beginning, around.working_directory)
     prefix = beginning[: beginning.rfind("/") + 1]
     start = "" if beginning.endswith("/") or not components else components.pop()

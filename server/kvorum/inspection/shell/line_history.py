@@ -10,7 +10,7 @@ from typing import Final
 from kvorum.metadata.config_definitions.java_text import java_trim
 
 LINES_MAX: Final = 500
-# The character behind a number is swallowed.
+# The character after a number is swallowed.
 _DESIGNATOR: Final = re.compile(
     r"!(?:(?P<last>!)|(?P<itself>#)|\?(?P<part>[^?]*)\??|(?P<word>\$)|(?P<gap>[ \t])"
     r"|-(?P<back>[0-9]*).?|(?P<number>[0-9]+).?|(?P<start>.+))",
@@ -19,7 +19,7 @@ _DESIGNATOR: Final = re.compile(
 _SUBSTITUTION: Final = re.compile(r"\^([^^]*)\^([^^]*)(?:\^.?)?", re.DOTALL)
 
 
-# The reader passes over \\u, the four digits behind it, and one character more.
+# The reader passes over \\u, the four digits after it, and one character more.
 _ESCAPED_UNICODE: Final = 7
 
 

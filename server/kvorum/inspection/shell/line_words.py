@@ -1,6 +1,6 @@
 """The words of a line, as the line reader of Kafka's shell (JLine) splits it.
 
-Words end at white space. A backslash takes the meaning of the character behind it away, and is left
+Words end at white space. A backslash takes the meaning of the character after it away, and is left
 out. A quote at the begin of a word holds everything up to the next one like it together, and is
 left out too; inside of a word it does the first, and stays.
 """

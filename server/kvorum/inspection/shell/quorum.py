@@ -91,7 +91,7 @@ class LiveQuorum:
         return fetched
 
     def _load(self, snapshot: OffsetAndEpoch) -> None:
-        """Begin anew with a snapshot; with nothing changed where the leader has a later one."""
+        """Begin again with a snapshot; with nothing changed where the leader has a later one."""
         with tempfile.TemporaryDirectory(prefix="kvorum-shell-") as name:
             file = Path(name) / "snapshot"
             if copy_snapshot(self._client, snapshot, file):

@@ -1,7 +1,7 @@
 """Looks at the records of large batches in a thread, while the event loop serves others.
 
 A batch of a few hundred bytes may unpack to nearly a million records. Looking at each takes most of
-a second, packing them anew for a topic with another compression takes several.
+a second, packing them again for a topic with another compression takes several.
 """
 
 from __future__ import annotations

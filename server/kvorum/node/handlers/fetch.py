@@ -149,7 +149,7 @@ async def _records(
     request: IncomingRequest[FetchRequest],
     broker: BrokerServices,
 ) -> list[FetchResponseFetchableTopicResponse]:
-    """Return what was read, topic by topic, and behind it what is refused."""
+    """Return what was read, topic by topic, and after it what is refused."""
     body = request.body
     admitted: list[tuple[FetchRequestFetchTopic, list[PartitionFetch]]] = []
     refused: list[FetchResponseFetchableTopicResponse] = []

@@ -17,7 +17,7 @@ from kvorum.wire.primitives import Message
 
 
 async def answer(request: IncomingRequest[HeartbeatRequest], broker: BrokerServices) -> Message:
-    """Keep the member's session, or have it join or find its coordinator anew."""
+    """Keep the member's session, or have it join or find its coordinator again."""
     body = request.body
     require_on_group(request, AclOperation.READ, body.group_id)
     return await asked(broker.groups.heartbeat, body)

@@ -17,7 +17,7 @@ Response = TypeVar("Response", bound=Message)
 
 
 class LeaderConnection:
-    """Opened with the first request to the leader of an epoch, and anew after a failure."""
+    """Opened with the first request to the leader of an epoch, and again after a failure."""
 
     def __init__(self, *, client_id: str, timeout_ms: int, outgoing: Outgoing) -> None:
         self._client_id = client_id

@@ -44,7 +44,7 @@ class Applier:
         self._given_offset = self.next_offset
 
     def add(self, event: Event) -> None:
-        """Queue an event behind the earlier ones."""
+        """Queue an event after the earlier ones."""
         self._events.append(event)
 
     def remember(self, batch: CommittedBatch) -> None:

@@ -1,7 +1,7 @@
 """The driver of the core: does its effects step by step: persist, append, send, answer, notify.
 
 Effects wait in one queue. A write of the election record, or the installation of a snapshot, runs
-in another thread; only the effects behind it in the queue wait for it. The log is flushed in
+in another thread; only the effects after it in the queue wait for it. The log is flushed in
 another thread too, one flush at a time: batches that are appended meanwhile share the next flush.
 
 The driver does not depend on its environment: time, turns and threads come from a `Runtime`,

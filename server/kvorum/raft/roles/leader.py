@@ -97,7 +97,7 @@ class Leader(Role):
     def heard_from(self, voter_id: int, *, needed: int) -> bool:
         """Note that a voter fetched; return whether `needed` voters have fetched by now.
 
-        The count begins anew each time that number is reached.
+        The count begins again each time that number is reached.
         """
         self._heard_from.add(voter_id)
         if len(self._heard_from) < needed:

@@ -24,7 +24,7 @@ class SimulatedControllerChannel:
     As in Kafka, nothing guards against an AlterPartition request that arrives after its
     connection was given up: where the controller has refused to repeat it, the leader takes it
     for never applied. So a request here does not outlive its connection. Nor does anything guard
-    against a registration of an earlier process that arrives behind the one of the next: a machine
+    against a registration of an earlier process that arrives after the one of the next: a machine
     takes longer to start than a request is under way.
     """
 

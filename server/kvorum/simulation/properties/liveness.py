@@ -249,7 +249,7 @@ def _without_strays(
 
 
 def _strays(node: ObservedNode, leader: ObservedNode) -> bool:
-    """Return whether a node is in an epoch behind the leader's in which it voted for itself."""
+    """Return whether a node is in an epoch after the leader's in which it voted for itself."""
     if node.core is None or _epoch(node) <= _epoch(leader):
         return False
     voted = node.core.role.voted

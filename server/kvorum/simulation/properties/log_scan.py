@@ -126,7 +126,7 @@ class LogScan:
             for name, file in sorted(names.items())
             if name.endswith(_SUFFIX)
         ]
-        # A removal at the front is retention; one that reaches behind the new start is a change.
+        # A removal at the front is retention; one that reaches beyond the new start is a change.
         first = self._segments[0].base_offset if self._segments else 0
         gone = [one for one in before if one not in self._segments and one.end_offset > first]
         return min((max(one.base_offset, first) for one in gone), default=None)
@@ -152,7 +152,7 @@ class LogScan:
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last record that can be read without a gap."""
+        """The offset after the last record that can be read without a gap."""
         end = self.start_offset
         for segment in self._segments:
             if segment.base_offset != end:
@@ -164,7 +164,7 @@ class LogScan:
     def kept_end_offset(self) -> int:
         """The offset below which log or snapshots hold everything.
 
-        A log that a snapshot replaces does not exist for a moment before it begins anew.
+        A log that a snapshot replaces does not exist for a moment before it begins again.
         """
         if self._segments or self._directory is None:
             return self.end_offset

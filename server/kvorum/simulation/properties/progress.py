@@ -5,7 +5,7 @@ pieces. So a replica is late only if it has not advanced for a while. Three thin
 advance: a higher high watermark, a longer copy of the leader's log, and a byte of a snapshot behind
 all bytes fetched before. When a download begins again, bytes at the same positions do not count,
 whichever snapshot they belong to, until the log itself has advanced. So progress comes to an end:
-nothing behind the target counts, and a download that always begins again soon reaches no position
+nothing after the target counts, and a download that always begins again soon reaches no position
 that is new.
 """
 
@@ -46,7 +46,7 @@ class Progress:
         self._target_end = 0
 
     def begin(self, now_ms: float, nodes: Sequence[ObservedNode], *, target_end: int) -> None:
-        """Begin anew for another target: every replica has its whole time again."""
+        """Begin again for another target: every replica has its whole time again."""
         self._reached.clear()
         self._target_end = target_end
         self.look(now_ms, nodes)

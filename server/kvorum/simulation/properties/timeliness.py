@@ -78,7 +78,7 @@ class Timeliness:
         self._checks.demand(L7, text, holds=waited_ms <= limit_ms)
 
     def node_is_back(self, memory: NodeMemory, now_ms: float) -> None:
-        """Begin to measure anew for a node that was paused and could do nothing meanwhile."""
+        """Begin to measure again for a node that was paused and could do nothing meanwhile."""
         node_id = memory.node.node_id
         for place in [place for place in self._leading_since if place[0] == node_id]:
             self._leading_since[place] = now_ms
@@ -107,12 +107,12 @@ class Timeliness:
         place = (node.node_id, node.start_count, role.epoch)
         voters = node.core.history.voters
         if self._voters.get(place) != voters:
-            # The time begins anew with another voter set.
+            # The time begins again with another voter set.
             self._voters[place], self._leading_since[place] = voters, now_ms
         since = self._leading_since.setdefault(place, now_ms)
         limit_ms = 1.5 * node.settings.raft.fetch_timeout_ms * _DRIFT + _TURN_MS
         if voters.majority > 2:
-            # The time begins anew when enough voters have fetched; the first of them may have
+            # The time begins again when enough voters have fetched; the first of them may have
             # fetched at the beginning of the period before.
             limit_ms *= 2
         if now_ms - since <= limit_ms:

@@ -1,6 +1,6 @@
 """The part of one batch that compaction keeps (Kafka's cleanInto and MemoryRecords.filterTo).
 
-**Records.** Kept is what lies behind the mapped part of the log, and else the latest record of each
+**Records.** Kept is what lies after the mapped part of the log, and else the latest record of each
 key. A tombstone (null value) gives its batch a *delete horizon*, the time from which later passes
 drop it (KIP-534). Records without a key, and those of aborted transactions, are dropped.
 
@@ -68,7 +68,7 @@ class BatchFilter:
     transactions: CleanedTransactions
     last_records: Mapping[int, LastRecord]
     high_watermark: int
-    """The offset behind the last record that is committed."""
+    """The offset after the last record that is committed."""
 
     now_ms: int
     delete_retention_ms: int

@@ -67,7 +67,7 @@ class Pass:
     """The base offset of the first segment that is not cleaned."""
 
     high_watermark: int
-    """The offset behind the last record that is committed."""
+    """The offset after the last record that is committed."""
 
     last_records: Mapping[int, LastRecord]
     """The last records of the log's active producers."""
@@ -155,7 +155,7 @@ class Cleaner:
         for segment, bound in zip(dirty, bounds, strict=False):
             if not self._map_segment(segment, work, transactions):
                 return
-            # Offsets may be missing behind the last batch.
+            # Offsets may be missing after the last batch.
             self._map.latest_offset = bound - 1
 
     def _map_segment(self, segment: Segment, work: Pass, transactions: CleanedTransactions) -> bool:

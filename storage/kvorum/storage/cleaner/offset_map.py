@@ -87,7 +87,7 @@ class OffsetMap:
         slots, slot_count = self._slots, self._used
         number = 0
         for probe in range(slot_count + _PROBES_IN_HASH):
-            # First the parts of the hash itself, then the slots behind the last of these.
+            # First the parts of the hash itself, then the slots after the last of these.
             if probe < _PROBES_IN_HASH:
                 number = int.from_bytes(digest[probe : probe + 4], "big")
             else:

@@ -22,8 +22,8 @@ CHUNK_BYTES: Final = 1024 * 1024
 def read_segment(segment: Segment, position: int = 0) -> Iterator[list[RecordBatch]]:
     """Yield the batches from the one that begins at `position` on, as many as one read covers.
 
-    Checksums are verified: what is written anew gets a right one, and would hide the damage. Raises
-    CorruptLogError.
+    Checksums are verified: what is written again gets a right one, and would hide the damage.
+    Raises CorruptLogError.
     """
     size = segment.size
     while position < size:

@@ -150,7 +150,7 @@ class LogDirectory:
         return RecoveryPoint(topic_partition, self._stored_points, self._lower_recovery_points)
 
     def _lower_recovery_points(self) -> None:
-        # Closing the logs stores the points once, behind the last of them.
+        # Closing the logs stores the points once, after the last of them.
         if not self._is_closing:
             self._recovery_points.write(self._stored_points)
 

@@ -233,7 +233,7 @@ class LogManager:
         """Return whether the partition's current log is the one in this directory.
 
         A broker that ended while a future log replaced the current one has left two of them, as
-        has a directory that comes back after its replicas were made anew elsewhere. The one where
+        has a directory that comes back after its replicas were made again elsewhere. The one where
         the metadata has the replica counts; the other is set aside. Where the metadata has it in
         neither, the log that ends later counts, by the epoch of its last record and then by its
         end: within an epoch, followers have the same records up to where their logs end. (Kafka

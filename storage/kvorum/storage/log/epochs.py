@@ -34,7 +34,7 @@ class LeaderEpochs:
     def assign(self, epoch: int, start_offset: int) -> None:
         """Record that `epoch` begins at `start_offset`.
 
-        Entries that contradict it (a higher epoch, or a start at or behind it) are removed.
+        Entries that contradict it (a higher epoch, or a start at or after it) are removed.
         """
         if self._entries:
             latest = self._entries[-1]

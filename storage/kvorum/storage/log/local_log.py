@@ -157,7 +157,7 @@ class LocalLog:
         return self._epochs.entries
 
     def append(self, batches: bytes | memoryview, *, now_ms: int | None = None) -> AppendInfo:
-        """Write one or more whole batches behind the last one.
+        """Write one or more whole batches after the last one.
 
         Base offsets, epochs and checksums must be in the batches already. Not durable before the
         next `flush`. Raises InvalidAppendError, and writes nothing, unless every batch is sound and
@@ -330,7 +330,7 @@ class LocalLog:
         self._epochs.assign(epoch, self.log_end_offset)
 
     def truncate_to(self, offset: int, *, now_ms: int) -> int:
-        """Remove the batch that holds `offset` and all behind it; return the new end.
+        """Remove the batch that holds `offset` and all after it; return the new end.
 
         At or above the end no record is removed, only an epoch that was assigned there. Raises
         InvalidTruncationError below the start. The caller ensures that no committed record is

@@ -49,7 +49,7 @@ class LogCheckpoint:
     is_compacted: bool = True
     """Records may be missing between segments; else a later segment has outlived what came before.
 
-    A power cut may take the end of a finished segment and leave the segment behind it, because each
+    A power cut may take the end of a finished segment and leave the segment after it, because each
     reaches the disk when the operating system likes. (Kafka keeps such a segment, and the replica
     then takes itself for complete.)
     """
@@ -144,7 +144,7 @@ class _Loader:
         self._check_end()
 
     def _first_to_recover(self, bases: list[int], segments: list[Segment]) -> int:
-        """Return the index of the first segment to read; behind the last if there is none."""
+        """Return the index of the first segment to read; after the last if there is none."""
         if not segments:
             return 0
         recovery_point, last = self._checkpoint.recovery_point, segments[-1]

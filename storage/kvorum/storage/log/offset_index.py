@@ -59,7 +59,7 @@ class OffsetIndex:
         return (0, None) if slot < 0 else (self._positions[slot], self._offsets[slot])
 
     def first_offset_from(self, position: int) -> int | None:
-        """Return the offset of the first entry at `position` or behind it, None without one."""
+        """Return the offset of the first entry at `position` or after it, None without one."""
         slot = bisect_left(self._positions, position)
         return self._offsets[slot] if slot < len(self._offsets) else None
 

@@ -1,6 +1,6 @@
 """The producer-state files that Kafka keeps beside segments, named after the log's end at the time.
 
-They have what is known of producers with an id, so that a start reads only the log behind the
+They have what is known of producers with an id, so that a start reads only the log after the
 latest one. Of each producer the last batch alone is stored: a start forgets the four before it.
 The metadata log has no producers, yet Kafka writes its files too: ten bytes without an entry.
 

@@ -325,7 +325,7 @@ def _appended(
     origin: AppendOrigin,
     verification: VerificationStateEntry | None,
 ) -> ProducerEntry:
-    """Return the entry behind a batch of data; raises `ProducerError`."""
+    """Return the entry after a batch of data; raises `ProducerError`."""
     if batch.producer_epoch < before.epoch and origin is not AppendOrigin.REPLICATION:
         raise _fenced(before, batch)
     if origin is AppendOrigin.CLIENT:
@@ -395,7 +395,7 @@ def _ended(
     origin: AppendOrigin,
     transaction_version: int,
 ) -> ProducerEntry:
-    """Return the entry behind the end of a transaction; raises `ProducerError`."""
+    """Return the entry after the end of a transaction; raises `ProducerError`."""
     if origin is not AppendOrigin.REPLICATION:
         if not _may_end(before, batch.producer_epoch, transaction_version):
             raise _fenced(before, batch)

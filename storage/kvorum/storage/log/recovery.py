@@ -12,7 +12,7 @@ whole on disk once, and only the end of the last segment can be torn.
 
 1. a later segment holds bytes: damage, for the segment was synced before that one was begun;
 2. its offset is below the flushed offset (`flushed_offset`): damage, it was acknowledged;
-3. a sound batch of this log follows behind it: damage, for the end of a file is written in order;
+3. a sound batch of this log follows after it: damage, for the end of a file is written in order;
 4. the flushed offset is known and not above it: a torn tail, it was never acknowledged;
 5. the flushed offset is unknown (Kafka wrote the directory): a torn tail only if it looks like one:
    the batch is cut off by the end of the file, and is not a whole batch whose length field alone

@@ -105,7 +105,7 @@ class Segment:
     def adopt(self, end_offset: int, *, is_last: bool = False) -> None:
         """Adopt a sound file that ends at `end_offset`; it is not read before its first use.
 
-        The first use checks the batches behind the last index entry against that end. In a log with
+        The first use checks the batches after the last index entry against that end. In a log with
         gaps they may end before it, except in the last segment, and `end_offset` is then corrected.
         """
         self._may_end_before = self._may_have_gaps and not is_last
@@ -209,7 +209,7 @@ class Segment:
         )
 
     def append(self, data: memoryview, headers: Sequence[BatchHeader]) -> None:
-        """Write batches behind the last one and index them.
+        """Write batches after the last one and index them.
 
         A DiskError leaves the segment as it was. SegmentRollbackError means that even that failed;
         then nothing more may be written before the directory is opened again.
@@ -251,7 +251,7 @@ class Segment:
     def note_batch(self, position: int, header: BatchHeader) -> None:
         """Account for a batch in the file at `position`.
 
-        The indexes get an entry for the batch if more bytes than the interval lie behind the last
+        The indexes get an entry for the batch if more bytes than the interval lie after the last
         one: Kafka's rule when appending and when recovering.
         """
         if position == 0:
@@ -300,7 +300,7 @@ class Segment:
         return self.time_index.offset_before(timestamp)
 
     def reaches(self, offset: int) -> bool:
-        """Return whether a batch of the segment ends at `offset` or behind it."""
+        """Return whether a batch of the segment ends at `offset` or after it."""
         self._demand_indexes()
         return self.size > 0 and offset < self.end_offset
 
@@ -391,7 +391,7 @@ class Segment:
             return FileRecords(self.file, position, size)
 
     def offset_beyond(self, position: int) -> int | None:
-        """Return the offset of the first index entry at `position` or behind it, if there is one.
+        """Return the offset of the first index entry at `position` or after it, if there is one.
 
         What is read of the segment up to `position` has no offset above that (Kafka's
         fetchUpperBoundOffset).
@@ -412,7 +412,7 @@ class Segment:
         return used
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the batch that holds `offset` and all behind it, durably."""
+        """Remove the batch that holds `offset` and all after it, durably."""
         with disk_errors(self.path, "truncating"):
             found = self.find(offset)
             if found is None:
@@ -432,7 +432,7 @@ class Segment:
         self._time_file.cut()
 
     def cut_file(self) -> None:
-        """Remove the bytes behind the last known batch, durably."""
+        """Remove the bytes after the last known batch, durably."""
         with disk_errors(self.path, "cutting the torn end off"):
             self.file.truncate(self.size)
             self.file.sync()

@@ -88,7 +88,7 @@ class SegmentList:
         return self._segments[max(bisect_right(bases, offset) - 1, 0)]
 
     def first_with(self, offset: int) -> Segment:
-        """Return the segment of the first batch that ends at `offset` or behind it.
+        """Return the segment of the first batch that ends at `offset` or after it.
 
         Without one, the last segment. Only in a log with gaps that can be another segment than the
         one that holds `offset`.
@@ -113,7 +113,7 @@ class SegmentList:
         segment.roll_jitter_ms = self._draw_jitter_ms()
 
     def roll(self, base_offset: int | None = None, *, now_ms: int | None = None) -> Segment:
-        """Begin a new segment behind the active one, or at `base_offset`.
+        """Begin a new segment after the active one, or at `base_offset`.
 
         A metadata log syncs the old one before: its recovery relies on the fact that only the last
         segment can be torn. A topic's log leaves that to the next flush, because the caller may not

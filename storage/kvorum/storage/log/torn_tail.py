@@ -14,7 +14,7 @@ _ZERO_RUN_MIN = 512
 
 
 def looks_torn(rest: memoryview) -> bool:
-    """Return whether `rest`, the bytes behind a file's last whole batch, is an unfinished write.
+    """Return whether `rest`, the bytes after a file's last whole batch, is an unfinished write.
 
     That is a batch that the end of the file cuts off, unless only its length field is wrong; or
     bytes that end in zeros, which the file system put in place of unwritten blocks.

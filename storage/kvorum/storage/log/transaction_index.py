@@ -83,7 +83,7 @@ class TransactionIndex:
     def append(self, transaction: AbortedTransaction) -> None:
         """Write an entry, not durably; a DiskError leaves the index without it.
 
-        Raises ValueError unless its marker lies behind that of the entry before.
+        Raises ValueError unless its marker lies after that of the entry before.
         """
         entries = self._entries()
         if entries and transaction.last_offset <= entries[-1].last_offset:
@@ -98,7 +98,7 @@ class TransactionIndex:
     def find(self, first_offset: int, end_offset: int) -> AbortedSearch:
         """Return the transactions that a reader from `first_offset` to `end_offset` must know.
 
-        These end at `first_offset` or behind it and begin below `end_offset` (exclusive). The
+        These end at `first_offset` or after it and begin below `end_offset` (exclusive). The
         search is complete where a marker was written at a last stable offset at or above the end.
         """
         found: list[AbortedTransaction] = []
@@ -159,7 +159,7 @@ def find_aborted(
 ) -> list[AbortedTransaction]:
     """Return the transactions that a reader of a range must know, in the order of their markers.
 
-    `indexes` are those of the segment that holds `first_offset` and of all behind it.
+    `indexes` are those of the segment that holds `first_offset` and of all after it.
     """
     found: list[AbortedTransaction] = []
     for index in indexes:

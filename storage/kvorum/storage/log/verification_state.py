@@ -42,7 +42,7 @@ class VerificationStateEntry:
 
     `timestamp` is the wall clock in milliseconds at its beginning. `supports_epoch_bump` says that
     each transaction of the producer has an epoch of its own. `lowest_sequence` is the lowest one
-    that was seen: no batch behind it may be written before the one that has it.
+    that was seen: no batch after it may be written before the one that has it.
     """
 
     timestamp: int
@@ -52,7 +52,7 @@ class VerificationStateEntry:
     guard: VerificationGuard = field(default_factory=VerificationGuard)
 
     def maybe_update_lowest_sequence_and_epoch(self, sequence: int, epoch: int) -> None:
-        """Take in another batch that waits; one of a higher epoch begins anew."""
+        """Take in another batch that waits; one of a higher epoch begins again."""
         if epoch > self.epoch:
             self.epoch, self.lowest_sequence = epoch, sequence
         elif epoch == self.epoch:

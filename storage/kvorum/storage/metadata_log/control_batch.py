@@ -44,7 +44,7 @@ def last_contained_log_timestamp(value: bytes) -> int | None:
 
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:
-    """Return a zigzag number of up to ten bytes and the position behind it."""
+    """Return a zigzag number of up to ten bytes and the position after it."""
     number = 0
     for shift in range(0, 70, 7):
         byte = data[position]

@@ -113,7 +113,7 @@ class MetadataLog:
     ) -> RawSnapshotWriter | None:
         """Begin a snapshot of the log up to `snapshot_id`.
 
-        None where the log starts behind it or it exists. Raises InvalidSnapshotIdError above the
+        None where the log starts after it or it exists. Raises InvalidSnapshotIdError above the
         high watermark, for an epoch that the log did not have there, or within a batch.
         """
         self.local_log.poison.demand_sound()

@@ -48,7 +48,7 @@ def read_snapshot_batches(snapshot: SnapshotBytes) -> Iterator[tuple[BatchHeader
     """Yield every batch of a snapshot, header and footer batches included, with its bytes.
 
     Raises CorruptSnapshotError at the first bytes that are no sound batch, where a batch does not
-    begin at the offset behind the one before it, where the first record is no SNAPSHOT_HEADER, and,
+    begin at the offset after the one before it, where the first record is no SNAPSHOT_HEADER, and,
     after the last batch, where that is no SNAPSHOT_FOOTER. A reader may trust the content
     only after it has reached the end.
     """

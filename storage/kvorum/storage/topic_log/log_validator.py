@@ -1,7 +1,7 @@
 """The leader's work on a batch before it is appended: checks, offsets, times (LogValidator).
 
 A batch of the current format is patched where it lies: its base offset, leader epoch, and, where
-they differ from the topic's, timestamp type and highest timestamp. Its records are written anew
+they differ from the topic's, timestamp type and highest timestamp. Its records are written again
 only where the topic asks for another compression, or packed records are not numbered from 0.
 
 A few hundred bytes may unpack to a million records. So records are looked at one by one, and that
@@ -417,7 +417,7 @@ def _rewritten(
 def _rewriting_problem(
     batch: RecordBatch, summary: RecordSummary, rules: RecordRules
 ) -> str | None:
-    """Return why Kafka cannot write a batch anew that it might leave as it is; None if it can."""
+    """Return why Kafka cannot write a batch again that it might leave as it is; None if it can."""
     if batch.compression is not Compression.NONE and _has_wanted_compression(batch, rules):
         return "packed records that are not numbered from 0"
     if batch.producer_id == NO_PRODUCER and batch.is_transactional:

@@ -114,7 +114,7 @@ class UnifiedLog:
         transaction: TransactionAppend = NO_TRANSACTION,
         inspected: InspectedBatch | None = None,
     ) -> LogAppendInfo:
-        """Write one batch behind the last one; a duplicate is answered as before and not written.
+        """Write one batch after the last one; a duplicate is answered as before and not written.
 
         `inspected` is what its `inspection` has returned, if that was done before.
         Raises `RecordValidationError` or `ProducerError`, each with the code for the producer, and
@@ -333,7 +333,7 @@ class UnifiedLog:
                 yield batch
 
     def load_producers(self, *, now_ms: int, recovered_from: int | None = None) -> None:
-        """Begin with the newest stored state of the producers, and take in the batches behind it.
+        """Begin with the newest stored state of the producers, and take in the batches after it.
 
         After a clean shutdown no batch is later, and the log is not read. The segments from
         `recovered_from` on were open when a process ended: of their aborted transactions more or

@@ -1,6 +1,6 @@
 """Open the log of a topic's partition, with the state of its producers (Kafka's UnifiedLog.create).
 
-The producers' state is the newest stored one, and what the log has behind that. After a clean
+The producers' state is the newest stored one, and what the log has after that. After a clean
 shutdown that is nothing, and the log is not read. After another end the aborted transactions of the
 segments that had to be read are taken from their records.
 """

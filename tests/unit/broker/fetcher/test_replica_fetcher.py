@@ -399,7 +399,7 @@ def test_an_unanswered_offset_search_is_made_again_later(world: Replicas) -> Non
 
 
 def test_producers_are_known_to_a_follower_that_leads_next(world: Replicas) -> None:
-    """A duplicate is found by the next leader, also behind a truncation."""
+    """A duplicate is found by the next leader, also after a truncation."""
     one, two, _ = world.all.values()
 
     def write(replica: int, value: bytes, sequence: int) -> int:

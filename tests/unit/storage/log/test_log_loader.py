@@ -408,7 +408,7 @@ def old_segment(golden_sets: Path, name: str) -> tuple[bytes, int]:
 
 
 def old_log(data: bytes, end: int) -> FaultyFiles:
-    """Return a directory with an old segment, and one of today's batches behind it."""
+    """Return a directory with an old segment, and one of today's batches after it."""
     files = FaultyFiles()
     files.make_directory(HERE)
     files.names[segment(0)] = MemoryFile(data)

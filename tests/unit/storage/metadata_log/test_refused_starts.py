@@ -44,7 +44,7 @@ def add_snapshot(files: FaultyFiles, snapshot_id: OffsetAndEpoch, *, suffix: str
 def untidy() -> FaultyFiles:
     """Return a directory that opens, and at the opening of which much is removed and mended.
 
-    Segments begin at 12 and 18. Everything up to 20 is durable, and behind that is a torn batch.
+    Segments begin at 12 and 18. Everything up to 20 is durable, and after that is a torn batch.
     """
     files = FaultyFiles()
     log = open_log(files)

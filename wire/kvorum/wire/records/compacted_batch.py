@@ -1,4 +1,4 @@
-"""Batches as compaction writes them anew: with fewer records, or with none (KIP-534).
+"""Batches as compaction writes them again: with fewer records, or with none (KIP-534).
 
 What identifies the batch stays: base offset, last offset, leader epoch, and the producer with its
 sequence. A batch with a delete horizon has it in the place of the base timestamp.

@@ -70,7 +70,7 @@ def compress(data: bytes, compression: Compression) -> bytes:
 def decompress(
     data: bytes, compression: Compression, *, size_max: int = DECOMPRESSED_BYTES_MAX
 ) -> bytes:
-    """Return the unpacked bytes; as in Kafka, what lies behind a first lz4 frame is not read.
+    """Return the unpacked bytes; as in Kafka, what lies after a first lz4 frame is not read.
 
     Raises `BatchTooLargeError` when there are more than `size_max`, `CorruptBatchError` when they
     cannot be unpacked.
@@ -146,7 +146,7 @@ def _decompress_snappy(data: bytes, size_max: int) -> bytes:
 
 
 def _next_xerial(data: bytes, pos: int) -> int:
-    """Return the position behind the header of a framing that follows another one."""
+    """Return the position after the header of a framing that follows another one."""
     end = pos + len(_XERIAL_HEADER)
     if end > len(data):
         raise CorruptBatchError(_WHAT, "snappy: ends inside its header", offset=len(data))

@@ -75,7 +75,7 @@ class LegacyMessage(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the last message."""
+        """The offset after the last message."""
         return self.offset + 1
 
     @property

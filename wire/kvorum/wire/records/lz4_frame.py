@@ -1,7 +1,7 @@
 """Lz4 frames as Kafka reads them, which is not as the libraries of other languages do.
 
 Kafka's own decoder knows no blocks that depend on the preceding one and no dictionaries, and reads
-one frame, whatever lies behind it. Many libraries link blocks by default.
+one frame, whatever lies after it. Many libraries link blocks by default.
 
 In messages of format 0 the checksum of the header is wrong: Kafka took it over the frame's magic
 number too for years (KAFKA-3160), so that no other decoder accepts such a frame.

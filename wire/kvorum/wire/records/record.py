@@ -197,7 +197,7 @@ def _nullable_bytes(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]
 
 
 def read_headers(data: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], int]:
-    """Return the headers of a record, whose number is at `pos`, and the position behind them.
+    """Return the headers of a record, whose number is at `pos`, and the position after them.
 
     `end` is where the record ends. A key that is not UTF-8 is read as Java reads it. Raises
     `CorruptBatchError`.
@@ -220,13 +220,13 @@ def read_headers(data: bytes, pos: int, end: int) -> tuple[tuple[Header, ...], i
 
 
 def _varint(data: bytes, pos: int) -> tuple[int, int]:
-    """Return a zigzag number of 32 bits and the position behind it."""
+    """Return a zigzag number of 32 bits and the position after it."""
     number, pos = long_number(data, pos)
     return (number >> 1) ^ -(number & 1), pos
 
 
 def long_time(data: bytes, pos: int, base_timestamp: int) -> tuple[int, int]:
-    """Return a difference, zigzag, that leads to a time of 64 bits, and the position behind it."""
+    """Return a difference, zigzag, that leads to a time of 64 bits, and the position after it."""
     number, pos = long_number(data, pos, VARLONG_BYTES_MAX)
     time = within_64_bits(base_timestamp + ((number >> 1) ^ -(number & 1)))
     difference = time - base_timestamp
@@ -234,7 +234,7 @@ def long_time(data: bytes, pos: int, base_timestamp: int) -> tuple[int, int]:
 
 
 def long_number(data: bytes, pos: int, bytes_max: int = VARINT_BYTES_MAX) -> tuple[int, int]:
-    """Return a number of up to `bytes_max` bytes, zigzag as it is, and the position behind it."""
+    """Return a number of up to `bytes_max` bytes, zigzag as it is, and the position after it."""
     number = data[pos] & 0x7F
     if data[pos] < 0x80:
         return number, pos + 1

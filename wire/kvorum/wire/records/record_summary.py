@@ -168,7 +168,7 @@ def _records_alike(data: bytes, pos: int, index: int, count: int) -> _Stretch | 
 
 
 def _short_number(data: bytes, pos: int) -> tuple[int, int]:
-    """Return the number of one or two bytes at `pos`, zigzag, and the position behind it.
+    """Return the number of one or two bytes at `pos`, zigzag, and the position after it.
 
     One of more bytes is cut off after two.
     """
