@@ -79,7 +79,7 @@ class Pauses:
 def leader_of(
     quorum: QuorumProcesses, client: ControllerClient
 ) -> DescribeQuorumResponsePartitionData | None:
-    """Return what the leader says of the quorum, None while there is none."""
+    """Return what the leader says of the quorum, None without one."""
     for node_id, address in quorum.running.items():
         found = client.describe(address)
         if found is not None and found.error_code == ErrorCode.NONE and found.leader_id == node_id:

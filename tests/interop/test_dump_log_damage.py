@@ -81,7 +81,7 @@ def test_damaged_files_are_shown_alike(
             assert lines_but_own_words(ours.stderr) == lines_but_own_words(theirs.stderr)
         else:
             given_up += ours.exit_code - theirs.exit_code
-            # Kafka goes on where it does not look: formats to come, text that is no UTF-8. Within
+            # Kafka goes on where it does not look: formats to come, text that is not UTF-8. Within
             # the batch where both end, either may get further.
             first, second = shown(ours.stdout), shown(theirs.stdout)[: -theirs.exit_code or None]
             common = min(len(first) - 1, len(second))

@@ -132,7 +132,7 @@ def test_features_at_level_zero_are_told_from_version_4_on(broker: RawClient) ->
 
 
 def test_a_client_that_means_another_node_is_to_begin_again(broker: RawClient) -> None:
-    """KIP-1242; half of a name is no name."""
+    """KIP-1242; half of a name is not a name."""
     known = broker.ask(MetadataRequest(topics=[]), MetadataResponse, 12)
     here, node_id = known.cluster_id, known.brokers[0].node_id
     answers = {

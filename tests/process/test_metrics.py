@@ -237,7 +237,7 @@ def test_json_lines_are_json_from_the_first_to_the_last(formatted: Node, tmp_pat
 
 
 def garbage(address: str) -> None:
-    """Send what is no request and wait until the connection is closed."""
+    """Send what is not a request and wait until the connection is closed."""
     host, port = address.split(":")
     with socket.create_connection((host, int(port))) as client:
         client.sendall(b"\x00\x00\x00\x04abcd")

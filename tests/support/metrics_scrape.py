@@ -27,7 +27,7 @@ class Page:
         return frozenset(name for name, _ in self.samples)
 
     def value(self, name: str, **labels: str) -> float:
-        """Return one value; KeyError where there is none."""
+        """Return one value; KeyError without one."""
         return self.samples[name, frozenset(labels.items())]
 
 

@@ -58,7 +58,7 @@ def as_list(value: Json) -> Sequence[Json]:
 
 
 def text(value: Json, default: str = "") -> str:
-    """Return the value as text, `default` where there is none."""
+    """Return the value as text, `default` without one."""
     return default if value is None else str(value)
 
 

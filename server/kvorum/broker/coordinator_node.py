@@ -39,7 +39,7 @@ def is_transaction_state_known(image: MetadataImage) -> bool:
 def transaction_coordinator(
     image: MetadataImage, transactional_id: str, listener: str
 ) -> CoordinatorNode | None:
-    """Return the coordinator of a transactional id; None while there is none."""
+    """Return the coordinator of a transactional id; None without one."""
     topic = image.topics.by_name(TRANSACTION_STATE_TOPIC)
     if topic is None:
         return None

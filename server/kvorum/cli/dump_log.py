@@ -73,7 +73,7 @@ def _print_file(file: JavaFile, options: DumpOptions, complaints: Complaints) ->
     try:
         print_file(file, options, complaints)
     except BrokenPipeError:
-        # The reader of the output has gone, which is no fault of the file.
+        # The reader of the output has gone, which is not a fault of the file.
         raise
     except OSError as error:
         print(f"Cannot read {error.filename or file.text}: {error.strerror}", file=sys.stderr)

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return cast("Command", arguments.subcommand_module).run(arguments)
     except BrokenPipeError:
-        # The reader of the output has gone, which is no fault of the files.
+        # The reader of the output has gone, which is not a fault of the files.
         raise
     except OSError as error:
         print(f"kvorum log: cannot read {error.filename}: {error.strerror}", file=sys.stderr)

@@ -13,7 +13,7 @@ NO_AUTHORIZER: Final = RequestError(ErrorCode.SECURITY_DISABLED, "No Authorizer 
 
 
 def admit_with_authorizer(_: Message, requester: Requester) -> None:
-    """Raise `RequestError` where there is no authorizer; any controller refuses then."""
+    """Raise `RequestError` if the cluster has no authorizer, as any controller does."""
     if not requester.access.is_restricted:
         raise NO_AUTHORIZER
 

@@ -54,7 +54,7 @@ def check_tokens_are_possible(image: MetadataImage, context: ControllerRequestCo
 def find_token(
     image: MetadataImage, secret: bytes, context: ControllerRequestContext
 ) -> tuple[str, DelegationToken]:
-    """Return the id and the token of a secret; raise `RequestError` where there is none."""
+    """Return the id and the token of a secret; raise `RequestError` without one."""
     check_tokens_are_possible(image, context)
     token_id = context.settings.token_secrets.find(image.delegation_tokens, bytes(secret))
     if token_id is None:

@@ -106,7 +106,7 @@ def _found(
     """Yield the partitions that `indexes_in` returns for each topic, by topic name and index.
 
     There are at most `count` such partitions: the search ends with the last one, and does not
-    begin where there is none. Only the topics with such partitions are sorted.
+    begin otherwise. Only the topics with such partitions are sorted.
     """
     left, until_stop = count, SEARCHED_PER_PIECE
     finds: list[tuple[str, TopicImage, list[int]]] = []

@@ -16,7 +16,7 @@ class ControllerResult(Generic[Response_co]):
     """Records, and the response that may be sent once they are committed.
 
     Atomic records go into the log as one append; others may be split between appends. A response
-    without records waits for the records that are pending, and is sent at once if there are none.
+    without records waits for the records that are pending, and is sent at once without any.
     A `kraft_version` is the new one of the quorum; it goes into the log before the records.
     """
 

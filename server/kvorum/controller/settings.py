@@ -65,7 +65,7 @@ class ControllerRequestContext:
     arrived. `is_forwarded` is true for a request that a broker forwarded in an Envelope.
     `describe_quorum` returns what the leader knows of its replicas.
     `kraft_upgrade_problem` returns why the quorum cannot go to a kraft.version, or None if it can.
-    `mutation_quota` limits the partitions that the client creates and deletes; None is no limit.
+    `mutation_quota` limits the partitions that the client creates and deletes; None is not a limit.
     `access` has the permissions of `principal`, the client. `wall_clock_ms` are milliseconds since
     1970.
     """

@@ -36,7 +36,7 @@ class ShardState:
         return group
 
     def get_or_create_group(self, group_id: str) -> ClassicGroup:
-        """Return a group, made in memory if there is none."""
+        """Return a group; one that does not exist is made in memory."""
         group = self.groups.get(group_id)
         if group is None:
             group = ClassicGroup(group_id=group_id, current_state_timestamp=self.now_ms)

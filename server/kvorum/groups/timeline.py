@@ -59,7 +59,7 @@ class TimelineMap(Generic[Key, Value]):
         self._histories: dict[Key, deque[tuple[int, object]]] = {}
 
     def get(self, key: Key, epoch: int | None = None) -> Value | None:
-        """Return the value at `epoch`; None where there is none."""
+        """Return the value at `epoch`; None without one."""
         history = self._histories.get(key)
         if history is None:
             return None

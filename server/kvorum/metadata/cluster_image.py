@@ -68,7 +68,7 @@ class BrokerRegistration:
         return directory_ids.is_online(directory_id, self.directories)
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Return the endpoint of the listener called `listener`, None where there is none."""
+        """Return the endpoint of the listener called `listener`, None without one."""
         return find_endpoint(self.listeners, listener)
 
 
@@ -83,7 +83,7 @@ class ControllerRegistration:
     supported_features: Map[str, VersionRange]
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Return the endpoint of the listener called `listener`, None where there is none."""
+        """Return the endpoint of the listener called `listener`, None without one."""
         return find_endpoint(self.listeners, listener)
 
 
@@ -118,7 +118,7 @@ class ClusterImage:
 
 
 def find_endpoint(listeners: Iterable[Endpoint], listener: str) -> Endpoint | None:
-    """Return the endpoint of the listener called `listener`, None where there is none."""
+    """Return the endpoint of the listener called `listener`, None without one."""
     return next((endpoint for endpoint in listeners if endpoint.listener == listener), None)
 
 

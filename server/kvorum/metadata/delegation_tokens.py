@@ -48,7 +48,7 @@ class TokenSecrets:
         return hmac.digest(key, token_id.encode(), hashlib.sha512)
 
     def find(self, image: DelegationTokensImage, secret: bytes) -> str | None:
-        """Return the id of the token with `secret`, None where there is none."""
+        """Return the id of the token with `secret`, None without one."""
         if secret not in self._ids:
             self._learn(image)
         token_id = self._ids.get(secret)

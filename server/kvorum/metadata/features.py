@@ -67,7 +67,7 @@ class Feature:
         return VersionRange(self.levels[0].level, self.levels[-1].level)
 
     def level(self, number: int) -> FeatureLevel:
-        """Return the level `number`; raise `UnknownFeatureError` where there is none."""
+        """Return the level `number`; raise `UnknownFeatureError` without one."""
         for level in self.levels:
             if level.level == number:
                 return level
@@ -115,7 +115,7 @@ _FEATURES_BY_NAME: Final = MappingProxyType({feature.name: feature for feature i
 
 
 def feature_from_name(name: str) -> Feature:
-    """Return the feature called `name`; raise `UnknownFeatureError` where there is none."""
+    """Return the feature called `name`; raise `UnknownFeatureError` without one."""
     try:
         return _FEATURES_BY_NAME[name]
     except KeyError:

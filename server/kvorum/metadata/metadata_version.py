@@ -154,7 +154,7 @@ _BY_TEXT: Final = MappingProxyType(
 
 
 def metadata_version_from_level(level: int) -> MetadataVersion:
-    """Return the version with `level`; raise `UnknownFeatureError` where there is none."""
+    """Return the version with `level`; raise `UnknownFeatureError` without one."""
     try:
         return MetadataVersion(level)
     except ValueError:

@@ -31,7 +31,7 @@ class Partitions(Mapping[int, PartitionRegistration]):
         self._behind_gap = behind_gap
 
     def __getitem__(self, index: int) -> PartitionRegistration:
-        """Return a partition; `KeyError` where there is none."""
+        """Return a partition; `KeyError` without one."""
         if 0 <= index < len(self._dense):
             return self._dense[index]
         return self._behind_gap[index]
@@ -82,7 +82,7 @@ class PartitionsEditor:
         self._behind_gap = dict(behind_gap)
 
     def get(self, index: int) -> PartitionRegistration | None:
-        """Return the current partition, None where there is none."""
+        """Return the current partition, None without one."""
         if 0 <= index < len(self._dense):
             return self._dense[index]
         return self._behind_gap.get(index)

@@ -23,5 +23,5 @@ class RequestError(Exception):
 
     @property
     def message_or_default(self) -> str | None:
-        """The message, or the default message of the code where there is none."""
+        """The message, or the default message of the code without one."""
         return self.code.default_message if self.message is None else self.message

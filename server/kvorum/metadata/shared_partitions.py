@@ -27,7 +27,7 @@ class SharedPartitions:
         self._ids: dict[bytes, bytes] = {}
 
     def share(self, partition: PartitionRegistration) -> PartitionRegistration:
-        """Return the cached partition that equals `partition`; add it where there is none."""
+        """Return the cached partition that equals `partition`, which is added otherwise."""
         known = self._partitions.get(partition)
         return self._remember(partition) if known is None else known
 

@@ -67,7 +67,7 @@ def recorded_target_voters(image: MetadataImage) -> str | None:
 
 
 def readable_target_voters(image: MetadataImage) -> TargetVoters | None:
-    """Return the wanted voters, None while there are none, or where they cannot be read."""
+    """Return the wanted voters; None without any, or where they cannot be read."""
     text = recorded_target_voters(image)
     if text is None:
         return None

@@ -48,12 +48,12 @@ class TopicsImage:
     )
 
     def by_name(self, name: str) -> TopicImage | None:
-        """Return the topic called `name`, None where there is none."""
+        """Return the topic called `name`, None without one."""
         topic_id = self.ids.get(name)
         return None if topic_id is None else self.by_id[topic_id]
 
     def partition(self, topic_id: bytes, index: int) -> PartitionRegistration | None:
-        """Return one partition, None where there is none."""
+        """Return one partition, None without one."""
         topic = self.by_id.get(topic_id)
         return None if topic is None else topic.partitions.get(index)
 
@@ -94,7 +94,7 @@ class TopicsEditor:
         return topic_id in (self._image.by_id if self._by_id is None else self._by_id)
 
     def partition(self, topic_id: bytes, index: int) -> PartitionRegistration | None:
-        """Return one partition after the records so far, None where there is none."""
+        """Return one partition after the records so far, None without one."""
         edited = self._partitions.get(topic_id)
         if edited is not None:
             return edited.get(index)

@@ -39,7 +39,7 @@ class Runtime(Clock, Protocol):
         ...
 
     def when_idle(self, callback: Callable[[], None]) -> None:
-        """Call back once no blocking work is under way: at once if there is none."""
+        """Call back once no blocking work is under way, which may be at once."""
         ...
 
 

@@ -30,7 +30,7 @@ class LogView:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record, of the snapshot where there is none, or 0."""
+        """The epoch of the last record, or else of the snapshot, or 0."""
         if self.epochs:
             return self.epochs[-1].epoch
         return self.latest_snapshot.epoch if self.latest_snapshot is not None else 0

@@ -163,7 +163,7 @@ class FetchSnapshotResponse(NamedTuple):
     """A part of a snapshot of `size` bytes: `part_size` bytes, which stay with the shell.
 
     Into a response without error that this replica sends, the shell reads `bytes_max` bytes at
-    `position`; where there are none, it makes the response an error.
+    `position`; without any, it makes the response an error.
     """
 
     error: Error
@@ -259,7 +259,7 @@ class ApiVersionsRequest(NamedTuple):
 class ApiVersionsResponse(NamedTuple):
     """The lowest and highest kraft.version a node can work at; None where it names none.
 
-    `error_name` is Kafka's name of the error, None where there is none.
+    `error_name` is Kafka's name of the error, None without one.
     """
 
     kraft_versions: tuple[int, int] | None = None

@@ -30,7 +30,7 @@ class LeaderMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaftMetrics:
-    """One replica's figures; `UNKNOWN` where there is no value.
+    """One replica's figures; `UNKNOWN` without a value.
 
     `leader` holds the figures that only a leader has, None where the replica does not lead.
     `is_observer` is set for controllers only: brokers are never voters.

@@ -170,7 +170,7 @@ class SimulatedDisk:
         return other
 
     def directory_at(self, path: Path) -> DiskDirectory:
-        """Return a directory; FileNotFoundError where there is none."""
+        """Return a directory; FileNotFoundError without one."""
         found = self._directories.get(str(path))
         if found is None:
             raise FileNotFoundError(errno.ENOENT, strerror(errno.ENOENT), str(path))
@@ -262,7 +262,7 @@ class MountedDisk:
             self.disk.demand_space(path)
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
-        """Open a file; with `create`, make an empty one where there is none."""
+        """Open a file; with `create`, make an empty one if it does not exist."""
         self.enter("open", path)
         directory = self.disk.directory_at(path.parent)
         file = directory.names.get(path.name)
@@ -310,7 +310,7 @@ class MountedDisk:
         return sorted(self.disk.directories_in(directory))
 
     def remove_directory(self, path: Path) -> None:
-        """Delete a directory with everything in it; a missing one is no error."""
+        """Delete a directory with everything in it; a missing one is not an error."""
         self.enter("remove directory", path)
         self.disk.remove_directory(path)
 
@@ -334,7 +334,7 @@ class MountedDisk:
         directory.change(NameChange(target.name, file, old_name=source.name))
 
     def remove(self, path: Path) -> None:
-        """Delete a file; a missing file is no error."""
+        """Delete a file; a missing file is not an error."""
         self.enter("remove", path)
         directory = self.disk.directory_at(path.parent)
         if path.name in directory.names:

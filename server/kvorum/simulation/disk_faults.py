@@ -42,7 +42,7 @@ def kind_of(name: str) -> FileKind:
 class CrashedError(BaseException):
     """The process that called the disk does not exist any more.
 
-    It is no Exception, so that no handler of the crashed code catches it and continues.
+    It is not an Exception, so that no handler of the crashed code catches it and continues.
     """
 
 

@@ -28,7 +28,7 @@ class Shrinker(Generic[T]):
         self._tries_max = tries_max
 
     def shrink(self, plan: Sequence[T]) -> list[T]:
-        """Return a smaller plan that fails, or `plan` itself where there is none."""
+        """Return a smaller plan that fails, else `plan` itself."""
         smallest = self._drop(list(plan))
         return self._weaken(smallest)
 

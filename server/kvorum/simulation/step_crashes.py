@@ -37,7 +37,7 @@ class StepCrashes:
         self._waiting.append(crash)
 
     def take(self, moment: StepMoment) -> StepCrash | None:
-        """Return a crash that waits for a moment, which waits no longer; None if there is none."""
+        """Return a crash that waits for a moment, which waits no longer; None without one."""
         found = next((crash for crash in self._waiting if crash.moment is moment), None)
         if found is not None:
             self._waiting.remove(found)

@@ -62,7 +62,7 @@ class AsyncCluster:
 
     @property
     def leader_id(self) -> int | None:
-        """The id of the active controller, None while there is none."""
+        """The id of the active controller, None without one."""
         return None if self._cluster is None else self._cluster.leader_id
 
     @property

@@ -56,7 +56,7 @@ class Cluster:
 
     @property
     def leader_id(self) -> int | None:
-        """The id of the active controller, None while there is none."""
+        """The id of the active controller, None without one."""
         return self._cluster.leader_id
 
     @property

@@ -57,7 +57,7 @@ class OpenFile(Protocol):
         ...
 
     def shared_descriptor(self) -> Descriptor | None:
-        """Return the system's descriptor, which outlives `close`; None if there is none."""
+        """Return the system's descriptor, which outlives `close`; None without one."""
         ...
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class FileSystem(Protocol):
     """A file system, with the operations that the storage code needs."""
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
-        """Open a file; with `create` an empty one is made where there is none."""
+        """Open a file; with `create` an empty one is made if it does not exist."""
         ...
 
     def create_exclusively(self, path: Path) -> OpenFile:
@@ -101,7 +101,7 @@ class FileSystem(Protocol):
         ...
 
     def remove_directory(self, path: Path) -> None:
-        """Delete a directory with everything in it; a missing one is no error."""
+        """Delete a directory with everything in it; a missing one is not an error."""
         ...
 
     def rename(self, source: Path, target: Path) -> None:
@@ -109,7 +109,7 @@ class FileSystem(Protocol):
         ...
 
     def remove(self, path: Path) -> None:
-        """Delete a file; a missing file is no error."""
+        """Delete a file; a missing file is not an error."""
         ...
 
     def make_read_only(self, path: Path) -> None:
@@ -250,7 +250,7 @@ class RealFileSystem:
     """The operating system's files."""
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
-        """Open a file; with `create` an empty one is made where there is none."""
+        """Open a file; with `create` an empty one is made if it does not exist."""
         mode = os.O_RDONLY if read_only else os.O_RDWR
         return self._open(path, mode | (os.O_CREAT if create else 0))
 
@@ -278,7 +278,7 @@ class RealFileSystem:
         path.mkdir(parents=True, exist_ok=True)
 
     def remove_directory(self, path: Path) -> None:
-        """Delete a directory with everything in it; a missing one is no error."""
+        """Delete a directory with everything in it; a missing one is not an error."""
         with suppress(FileNotFoundError):
             rmtree(path)
 
@@ -287,7 +287,7 @@ class RealFileSystem:
         source.replace(target)
 
     def remove(self, path: Path) -> None:
-        """Delete a file; a missing file is no error."""
+        """Delete a file; a missing file is not an error."""
         path.unlink(missing_ok=True)
 
     def make_read_only(self, path: Path) -> None:
@@ -350,7 +350,7 @@ def is_out_of_descriptors(error: OSError) -> bool:
 
 
 def read_whole(files: FileSystem, path: Path) -> bytes:
-    """Return all bytes of a file; FileNotFoundError where there is none."""
+    """Return all bytes of a file; FileNotFoundError without one."""
     handle = files.open(path, read_only=True)
     try:
         return handle.read_at(0, handle.size())
@@ -359,7 +359,7 @@ def read_whole(files: FileSystem, path: Path) -> bytes:
 
 
 def read_if_there(files: FileSystem, path: Path) -> bytes | None:
-    """Return all bytes of a file, or None where there is none."""
+    """Return all bytes of a file, or None without one."""
     with disk_errors(path, "reading"):
         try:
             return read_whole(files, path)

@@ -4,9 +4,9 @@ Placeholders are strings, in bodies of requests. T is a topic's name, P a partit
 broker's id; to numbers "+n" or "-n" can be added:
 
 =========================  =====================================================================
-``$topic:T``               the id of the topic; the zero id where there is none of that name
+``$topic:T``               the id of the topic; the zero id without one of that name
 ``$epoch:B``               the epoch of the broker; -1 where it is not registered
-``$leader:T:P``            the leader of the partition; -1 where there is none (also below)
+``$leader:T:P``            the leader of the partition; -1 without one (also below)
 ``$leader_broker_epoch:T:P``  the epoch of the broker that leads it
 ``$leader_epoch:T:P``      its leader epoch
 ``$partition_epoch:T:P``   its partition epoch
@@ -18,7 +18,7 @@ broker's id; to numbers "+n" or "-n" can be added:
 ``$grown_with_epochs:T:P`` the same with the epoch of each broker; so for all of these lists
 ``$dir:B:N``               the id of the broker's n-th log directory: another in each run, as real
                            Kafka does not forget in which directories deleted topics were
-``$level:F``               the finalized level of the feature; 0 where there is none
+``$level:F``               the finalized level of the feature; 0 without one
 ``$end``                   the offset after the last record that a step led to
 ``$secret:N``              the secret of the script's n-th delegation token, also when it is gone
 ``$cluster``               the id of the cluster

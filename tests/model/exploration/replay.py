@@ -297,7 +297,7 @@ def _looks_like(own: int, node: Node, after: Node) -> bool:
     """
     if node.leader == own:
         node = node._replace(voted=after.voted)
-    # The vote for itself of one that is no voter does not count, and is not noted by a core.
+    # The vote for itself of one that is not a voter does not count, and is not noted by a core.
     own_vote = bit(replica_of(own, node))
     node = node._replace(tally=node.tally & ~own_vote | after.tally & own_vote)
     is_without_address = (

@@ -20,7 +20,7 @@ COPIED = (*SOURCE_ROOTS, "tests", "json-schemas", "pyproject.toml")
 TEST_TIMEOUT_SECONDS = 60
 FAILED = re.compile(r"^FAILED (?P<test>\S+?::.*?)(?: - (?P<why>.*))?$", re.MULTILINE)
 SOME_FAILED = 1
-"""pytest's exit code where tests ran and some failed; anything above is no verdict."""
+"""pytest's exit code where tests ran and some failed; anything above is not a verdict."""
 
 
 _WORLDS = """

@@ -140,7 +140,7 @@ class Simulation:
             self.start(voter_id)
 
     def add_controller(self, node_id: int) -> None:
-        """Make a controller with an empty disk, which is no voter yet, and start it."""
+        """Make a controller with an empty disk, which is not a voter yet, and start it."""
         self.nodes[node_id] = Node(node_id, can_vote=True, disk=Disk(node_id))
         self.start(node_id)
 

@@ -35,7 +35,7 @@ Answer = Callable[[bytes], Awaitable[bytes | None]]
 
 
 class Peer:
-    """A server that answers each frame by a function; None is no answer, b"" hangs up."""
+    """A server that answers each frame by a function; None is not an answer, b"" hangs up."""
 
     def __init__(self, answer: Answer) -> None:
         self.port = 0

@@ -89,7 +89,7 @@ class KafkaPythonDriver:
         return None if error is None else str(error.__name__)
 
     def reassignment(self, topic: str) -> Mapping[str, list[int]] | None:
-        """Return the reassignment of a topic's partition 0, None where there is none."""
+        """Return the reassignment of a topic's partition 0, None without one."""
         partition = importlib.import_module("kafka").TopicPartition(topic, 0)
         found: Mapping[Any, Mapping[str, list[int]]] = self._client.list_partition_reassignments()
         return found.get(partition)

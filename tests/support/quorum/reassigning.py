@@ -50,7 +50,7 @@ def alter_at_controller(quorum: Quorum, replicas: Sequence[int] | None) -> tuple
 
 
 def ongoing(address: str) -> Ongoing | None:
-    """Return the reassignment of the quorum that a controller lists, None where there is none."""
+    """Return the reassignment of the quorum that a controller lists, None without one."""
     with RawClient(address) as client:
         response = client.ask(
             ListPartitionReassignmentsRequest(topics=None), ListPartitionReassignmentsResponse, 0

@@ -134,7 +134,7 @@ class _Writer:
             self._disconnect()
 
     def _create(self, names: Sequence[str]) -> None:
-        """Ask for topics, now and then again where there is no answer."""
+        """Ask for topics, now and then again until one is answered."""
         is_retry = False
         while not self._ledger.is_over.is_set():
             period = self._ledger.begin(names)

@@ -59,7 +59,7 @@ METADATA_RECORDS: Mapping[int, str] = MappingProxyType({row[0]: row[1] for row i
 
 @cache
 def message_class(name: str) -> type[Message]:
-    """Return the class of the message called `name`; `KeyError` if there is none."""
+    """Return the class of the message called `name`; `KeyError` without one."""
     module = importlib.import_module(f"kvorum.wire.messages.{MODULES[name]}")
     found: type[Message] = getattr(module, name)
     return found

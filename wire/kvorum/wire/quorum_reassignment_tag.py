@@ -28,7 +28,7 @@ def add_reassignment(
 
 
 def reassignment_in(partition: DescribeQuorumResponsePartitionData) -> QuorumReassignment | None:
-    """Return the reassignment in the response's partition, None where there is none.
+    """Return the reassignment in the response's partition, None without one.
 
     A tag of this number that cannot be read is somebody else's, and counts as none.
     """

@@ -44,7 +44,7 @@ class LogOutline:
 
     `epochs` increase. The first may begin after the log's start: after a restart the log may begin
     before its first known epoch. `last_epoch` is that of the last record, of
-    the latest snapshot where there is none, or 0.
+    or else the latest snapshot, or 0.
     """
 
     start_offset: int

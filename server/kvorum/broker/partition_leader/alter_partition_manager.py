@@ -64,7 +64,7 @@ class AlterPartitionManager:
         return self._not_before_ms if self._waiting else None
 
     def due(self, now_ms: float, *, broker_epoch: int) -> AlterPartitionRequest | None:
-        """Return the request to send now, None where there is none."""
+        """Return the request to send now, None without one."""
         due_ms = self.next_due_ms()
         if due_ms is None or now_ms < due_ms:
             return None

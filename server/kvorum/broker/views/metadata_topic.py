@@ -30,12 +30,12 @@ OPERATIONS: Final = 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE
 
 
 def find_topic(image: MetadataImage, name: str, view: BrokerView) -> TopicImage | None:
-    """Return the topic called `name`, None where there is none that clients can see."""
+    """Return the topic called `name`, None without one that clients see."""
     return _metadata_topic(view) if is_served(name, view) else image.topics.by_name(name)
 
 
 def find_topic_by_id(image: MetadataImage, topic_id: bytes, view: BrokerView) -> TopicImage | None:
-    """Return the topic with `topic_id`, None where there is none that clients can see."""
+    """Return the topic with `topic_id`, None without one that clients see."""
     if view.serves_metadata_topic and topic_id == METADATA_TOPIC_ID:
         return _metadata_topic(view)
     return image.topics.by_id.get(topic_id)

@@ -123,7 +123,7 @@ def is_wanted_call(*, asks_controllers: bool) -> Call[ListPartitionReassignments
 
 
 def recorded_wish_call() -> Call[DescribeConfigsResponse, RecordedWish | None]:
-    """Return the call that reads the wish where it is kept, None if there is none.
+    """Return the call that reads the wish where it is kept, None without one.
 
     Every node answers it, real Kafka's as well; not to a client that may not see configurations.
     """

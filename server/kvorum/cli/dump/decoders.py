@@ -65,7 +65,7 @@ class KeyValueDecoder:
 
 
 def named_decoder(name: str) -> NamedDecoder:
-    """Return the decoder of a name; WrongUsageError where there is none."""
+    """Return the decoder of a name; WrongUsageError without one."""
     return NamedDecoder(name, _KAFKAS.get(name) or _python_function(name))
 
 

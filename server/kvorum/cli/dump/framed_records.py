@@ -19,7 +19,7 @@ _UNKNOWN: Final = "org.apache.kafka.common.errors.UnsupportedVersionException: U
 
 
 class UnreadableRecordError(ValueError):
-    """A value that is no framed record; the text is Kafka's."""
+    """A value that is not a framed record; the text is Kafka's."""
 
 
 class FramedRecord(NamedTuple):

@@ -66,7 +66,7 @@ class MetadataTexts:
         """Return the lines of the `count` records that fill `data`, the first one at `offset`.
 
         None is for records other than those of `numbered_values`. Raises `UnreadableRecordError`
-        for a value that is no metadata record, or has a longer frame than any release writes.
+        for a value that is not a metadata record, or has a longer frame than any release writes.
         """
         # The text between a record's offset and the size of its value.
         place = f" CreateTime: {timestamp} keySize: -1 valueSize: "
@@ -115,7 +115,7 @@ class MetadataTexts:
     def text(self, value: bytes) -> str:
         """Return type, version and data of a record as JSON.
 
-        Raises `UnreadableRecordError` for a value that is no metadata record.
+        Raises `UnreadableRecordError` for a value that is not a metadata record.
         """
         kind = self._kind(value)
         if kind is None:

@@ -44,7 +44,7 @@ class IndexedLog(NamedTuple):
     message_bytes_max: int
 
     def batch_at(self, position: int) -> Entry:
-        """Return the batch at a position; DamagedFileError where there is none of that size."""
+        """Return the batch at a position; DamagedFileError without one of that size."""
         if self.message_bytes_max < 0:
             raise DamagedFileError(f"--max-message-size is {self.message_bytes_max}")
         size_max = self.message_bytes_max

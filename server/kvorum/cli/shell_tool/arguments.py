@@ -103,7 +103,7 @@ def help_width() -> int:
 
 
 def _terminal_columns() -> int:
-    """Return the width of the terminal that controls this process; OSError where there is none."""
+    """Return the width of the terminal that controls this process; OSError without one."""
     with Path("/dev/tty").open("rb") as terminal:
         return os.get_terminal_size(terminal.fileno()).columns
 

@@ -18,7 +18,7 @@ BANNER = "[ Kafka Metadata Shell ]"
 class Session:
     """The working directory and the lines read so far.
 
-    `screen_width` returns the width of the screen in characters, None where there is none.
+    `screen_width` returns the width of the screen in characters, None without one.
     """
 
     def __init__(self, root: Root, screen_width: Callable[[], int | None]) -> None:

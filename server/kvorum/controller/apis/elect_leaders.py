@@ -84,7 +84,7 @@ def _failure(index: int, error: RequestError) -> PartitionResult:
 def _elect(
     rules: ClusterRules, topic_name: str, index: int, election: Election
 ) -> RecordAndVersion:
-    """Return the record of the election; raise `RequestError` where there is no election."""
+    """Return the record of the election; raise `RequestError` without an election."""
     topic = rules.image.topics.by_name(topic_name)
     if topic is None:
         raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic_name}")

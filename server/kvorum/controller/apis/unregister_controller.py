@@ -22,7 +22,7 @@ from kvorum.wire.messages.unregister_controller_record import UnregisterControll
 def unregister_controller(
     image: MetadataImage, request: UnregisterControllerRequest, context: ControllerRequestContext
 ) -> ControllerResult[UnregisterControllerResponse]:
-    """Remove a controller that is no voter: its features then hold up no upgrade."""
+    """Remove a controller that is not a voter: its features then hold up no upgrade."""
     controller_id = request.controller_id
     if controller_id == context.leader_id:
         raise RequestError(

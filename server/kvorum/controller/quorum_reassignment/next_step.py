@@ -33,7 +33,7 @@ class BlockReason(Enum):
     VOTER_CHANGE_UNDER_WAY = 2
     """The change before is not committed yet."""
     TARGET_UNKNOWN = 3
-    """A target does not fetch, or is no registered controller."""
+    """A target does not fetch, or is not a registered controller."""
     TARGET_AMBIGUOUS = 4
     """Two directories claim a target's id."""
     TARGET_LAGGING = 5

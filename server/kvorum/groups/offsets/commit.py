@@ -135,7 +135,7 @@ def _check_commit(shard: ShardState, context: RequestContext, request: OffsetCom
 
 
 def _group_to_commit(shard: ShardState, group_id: str, generation_id: int) -> ClassicGroup | None:
-    """Return the group; without a generation, a simple one is made if there is none."""
+    """Return the group; without a generation, a simple one is made if it does not exist."""
     return shard.get_or_create_group(group_id) if generation_id < 0 else shard.groups.get(group_id)
 
 

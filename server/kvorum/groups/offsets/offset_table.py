@@ -45,7 +45,7 @@ class OffsetTable(Generic[Value]):
         return (group_id for group_id, _ in self._groups.items())
 
     def get(self, group_id: str, where: TopicPartition, epoch: int | None = None) -> Value | None:
-        """Return a value; None where there is none."""
+        """Return a value; None without one."""
         topics = self._groups.get(group_id, epoch)
         partitions = None if topics is None else topics.get(where.topic, epoch)
         return None if partitions is None else partitions.get(where.partition, epoch)

@@ -59,7 +59,7 @@ class _Named(Layout):
 def named(**fields: Layout) -> Struct:
     """Return the layout that consists of these fields, in their order.
 
-    A name that begins with an underscore is no field but a rule, or a help for others.
+    A name that begins with an underscore is not a field but a rule, or a help for others.
     """
     return Struct(
         *(

@@ -92,7 +92,7 @@ def fold_directory(
 
 
 def last_contained_time_ms(batches: Iterable[RecordBatch]) -> int | None:
-    """Return the time in a snapshot's header, in milliseconds; None where there is no header."""
+    """Return the time in a snapshot's header, in milliseconds; None without a header."""
     for batch in batches:
         for record in batch.records() if batch.is_control else ():
             message = decode_control_record(record).message

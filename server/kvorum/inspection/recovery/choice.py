@@ -51,7 +51,7 @@ def choose(
 
     Of two logs the one with the higher last epoch is longer, and the one that ends later where the
     epochs are equal. Raises RecoveryRefusedError for a log that is not the longest, and for a node
-    that is no voter, unless that is allowed.
+    that is not a voter, unless that is allowed.
     """
     ordered = sorted(survivors, key=lambda one: one.key.id)
     if node_id is not None:

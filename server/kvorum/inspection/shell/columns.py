@@ -18,7 +18,7 @@ class ColumnLayout(NamedTuple):
 
 
 def column_lines(names: Sequence[str], screen_width: int | None) -> Iterator[str]:
-    """Yield `names` column by column; in a single one where there is no screen.
+    """Yield `names` column by column; in a single one if there is not a screen.
 
     `screen_width` is in characters.
     """

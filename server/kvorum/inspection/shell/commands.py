@@ -37,7 +37,7 @@ ROOT: Final = "/"
 class Surroundings:
     """What a command finds around it.
 
-    `screen_width` is None where there is no screen; `help_width` is how wide help screens may be.
+    `screen_width` is None without a screen; `help_width` is how wide help screens may be.
     `history` is None where commands are not read one after the other; some commands are missing
     then.
     """

@@ -4,7 +4,7 @@ One positional argument, and options that may stand anywhere:
 
 - an option may be abbreviated where only one has this beginning; its value stands behind ``=``, in
   the next word, or, for a short option, in the same word;
-- a negative number is no option; behind ``--`` nothing is one.
+- a negative number is not an option; behind ``--`` nothing is one.
 """
 
 from __future__ import annotations

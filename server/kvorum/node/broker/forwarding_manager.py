@@ -32,7 +32,7 @@ class ForwardingManager:
     async def forward(self, request: IncomingRequest[Message]) -> bytes:
         """Return the whole frame of the controller's response to `request`, unchanged.
 
-        Raises RequestError if there is none, CloseConnectionError if the controller does not
+        Raises RequestError without one, CloseConnectionError if the controller does not
         serve the request's version.
         """
         return await self._ask(request, request.frame)

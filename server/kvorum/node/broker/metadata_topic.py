@@ -89,7 +89,7 @@ class MetadataTopic:
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp of a record, -1 while there is none."""
+        """The largest timestamp of a record, -1 without one."""
         return self._raft.log.local_log.max_timestamp
 
     def offset_before(self, timestamp: int) -> int | None:

@@ -170,7 +170,7 @@ class ReplicaAlterLogDirsThread:
             move.due_ms = self._runtime.monotonic_ms() + self._backoff_ms
             self._complain(move, error)
         except (StorageError, ProducerError) as error:
-            # A log that was taken away from under a cancelled move is no problem.
+            # A log that was taken away from under a cancelled move is not a problem.
             if self.is_moving(move):
                 self._complain(move, error)
                 self.remove(move.key)

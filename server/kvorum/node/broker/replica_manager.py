@@ -81,7 +81,7 @@ class ReplicaManager:
         return self._logs.manager.directories
 
     def log_of(self, topic_partition: TopicPartition) -> UnifiedLog | None:
-        """Return the current log of a partition; None where there is none."""
+        """Return the current log of a partition; None without one."""
         return self._logs.manager.get_log(topic_partition)
 
     @property

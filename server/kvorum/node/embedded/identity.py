@@ -47,7 +47,7 @@ def new_identity(controllers: Mapping[int, Address], *, broker_count: int) -> Cl
 
 
 def load_identity(folder: Path) -> ClusterIdentity | None:
-    """Return the identity of the cluster in a folder, None if there is none yet.
+    """Return the identity of the cluster in a folder, None without one yet.
 
     Raises NodeStartError if the file is damaged.
     """

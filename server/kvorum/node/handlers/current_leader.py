@@ -40,7 +40,7 @@ class CurrentLeaders:
         return list(self._endpoints.values())
 
     def of(self, name: str, topic_id: bytes, index: int) -> LeaderNode:
-        """Return the leader of a partition, of a topic by name, or by id where there is none."""
+        """Return the leader of a partition, of a topic by its name, or by its id."""
         topic = self._topic(name, topic_id)
         registration = None if topic is None else topic.partitions.get(index)
         if registration is None:

@@ -67,7 +67,7 @@ def _read_inner(
 
 
 def _key_of(frame: bytes) -> int:
-    """Return the API key of a request; raises CloseConnectionError if there is no header."""
+    """Return the API key of a request; raises CloseConnectionError without a header."""
     try:
         header, _ = decode_request_header(frame)
     except WireError as error:

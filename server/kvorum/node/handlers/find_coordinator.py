@@ -78,7 +78,7 @@ async def _coordinator(
 async def _find(
     key: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
 ) -> CoordinatorNode:
-    """Return the node; raises RequestError where there is none for the client."""
+    """Return the node; raises RequestError without one for the client."""
     body, access = request.body, request.access
     if body.key_type == SHARE:
         if request.version < FIRST_VERSION_WITH_SHARES:

@@ -41,13 +41,13 @@ class WindowedSensor:
         window.highest = max(window.highest, value)
 
     def average(self, now_ms: float) -> float:
-        """Return the mean of the values; NaN if there are none."""
+        """Return the mean of the values; NaN without any."""
         windows = self._windows(now_ms)
         count = sum(window.count for window in windows)
         return sum(window.total for window in windows) / count if count else math.nan
 
     def maximum(self, now_ms: float) -> float:
-        """Return the highest of the values; NaN if there are none."""
+        """Return the highest of the values; NaN without any."""
         highest = max((window.highest for window in self._windows(now_ms)), default=-math.inf)
         return math.nan if highest == -math.inf else highest
 

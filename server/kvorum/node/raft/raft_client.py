@@ -65,7 +65,7 @@ class RaftClient:
         """Create core and driver; close the directory if the core refuses its content."""
         self.settings = settings
         self.snapshot_bytes = 0
-        """Size of the latest snapshot that this replica wrote, 0 if there is none."""
+        """Size of the latest snapshot that this replica wrote, 0 without one."""
         self._runtime = runtime
         self._cleaning_interval_ms = cleaning_interval_ms
         self._cleaning: Timer | None = None

@@ -58,7 +58,7 @@ class CleanablePart(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The part of these bytes that is dirty, 0 where there are none."""
+        """The part of these bytes that is dirty, 0 without any."""
         return self.cleanable_bytes / self.total_bytes if self.total_bytes else 0.0
 
     def is_due(self, config: CleanupConfig) -> bool:

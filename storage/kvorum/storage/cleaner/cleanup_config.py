@@ -36,7 +36,7 @@ class CleanupConfig:
     """max.decompressed.message.bytes: the log is not compacted where a packed record is larger."""
 
     retention_ms: int = 7 * _DAY_MS
-    """The age from which segments go; negative is no limit."""
+    """The age from which segments go; negative is not a limit."""
 
     retention_bytes: int = -1
-    """The size that a log is not cut below; negative is no limit."""
+    """The size that a log is not cut below; negative is not a limit."""

@@ -174,7 +174,7 @@ class LogDirectoryFiles:
             raise
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
-        """Open a file; with `create` an empty one is made where there is none."""
+        """Open a file; with `create` an empty one is made if it does not exist."""
         with self._watched(path, "opening", None if create else FileNotFoundError):
             return self._log_file(
                 path,
@@ -221,7 +221,7 @@ class LogDirectoryFiles:
             self._files.make_directory(path)
 
     def remove_directory(self, path: Path) -> None:
-        """Delete a directory with everything in it; a missing one is no error."""
+        """Delete a directory with everything in it; a missing one is not an error."""
         with self._watched(path, "removing"):
             self._open_files.with_descriptors(lambda: self._files.remove_directory(path))
 
@@ -231,7 +231,7 @@ class LogDirectoryFiles:
             self._files.rename(source, target)
 
     def remove(self, path: Path) -> None:
-        """Delete a file; a missing file is no error."""
+        """Delete a file; a missing file is not an error."""
         with self._watched(path, "removing"):
             self._files.remove(path)
 

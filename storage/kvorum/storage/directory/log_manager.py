@@ -256,12 +256,12 @@ class LogManager:
         return is_here
 
     def get_log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
-        """Return the log of a partition; None where there is none."""
+        """Return the log of a partition; None without one."""
         directory = self.directory_of(topic_partition)
         return None if directory is None else directory.logs[topic_partition]
 
     def directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
-        """Return the directory that has a partition's log; None where there is none."""
+        """Return the directory that has a partition's log; None without one."""
         return next((one for one in self.directories if topic_partition in one.logs), None)
 
     def future_log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
@@ -307,7 +307,7 @@ class LogManager:
         directory_id: bytes | None,
         now_ms: int,
     ) -> UnifiedLog:
-        """Return a partition's log, made where there is none; raises StorageError.
+        """Return a partition's log, and make it if it does not exist; raises StorageError.
 
         A new log goes to the preferred directory, or to the one that the controller names, or else
         to the one with the fewest logs. While a directory is offline, none is made in the place of

@@ -22,7 +22,7 @@ _SUFFIXED: Final = re.compile(r"(.+-\d+)\.[0-9a-zA-Z]+(-delete|-stray|-future)")
 
 
 def suffix_of(name: str) -> str | None:
-    """Return the suffix of a directory that is no current replica's; None for any other."""
+    """Return the suffix of a directory that is not a current replica's; None for any other."""
     found = _SUFFIXED.fullmatch(name)
     return None if found is None else found.group(2)
 

@@ -9,7 +9,7 @@ Layout: DefaultRecordBatch of Kafka, message format 2, big endian.
 
 Logs of topics may begin with messages of the formats 0 and 1, each of which counts as a batch here;
 the metadata log has none. A message that wraps others has the offset of the last one: that of the
-first is inside, so that its base offset is no lower than its last.
+first is inside, so that its base offset is not lower than its last.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class LeaderEpochs:
 
     @property
     def latest_epoch(self) -> int | None:
-        """The highest epoch, or None while there is none."""
+        """The highest epoch, or None without one."""
         return self._entries[-1].epoch if self._entries else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
@@ -77,7 +77,7 @@ class EpochCheckpoint:
         self._files = files
 
     def read(self) -> tuple[EpochStart, ...] | None:
-        """Return the stored entries, or None where there is no file.
+        """Return the stored entries, or None without a file.
 
         Raises CorruptFileError for lines that are no entries or do not increase, and
         UnknownVersionError.

@@ -148,7 +148,7 @@ class LocalLog:
 
     @property
     def latest_epoch(self) -> int | None:
-        """The highest leader epoch among the records, or assigned; None while there is none."""
+        """The highest leader epoch among the records, or assigned; None without one."""
         return self._epochs.latest_epoch
 
     @property
@@ -288,7 +288,7 @@ class LocalLog:
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp of a record in any segment, -1 while there is none."""
+        """The largest timestamp of a record in any segment, -1 without one."""
         return max(segment.max_timestamp for segment in self._segments.all)
 
     def offset_before(self, timestamp: int) -> int | None:

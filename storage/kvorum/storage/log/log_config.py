@@ -18,10 +18,10 @@ class LogConfig:
     """metadata.log.segment.ms: begin a new segment once batches lie further apart than this."""
 
     retention_bytes: int = 100 * 1024 * 1024
-    """metadata.max.retention.bytes: for log and snapshots together; negative is no limit."""
+    """metadata.max.retention.bytes: for log and snapshots together; negative is not a limit."""
 
     retention_ms: int = 7 * _DAY_MS
-    """metadata.max.retention.ms: age from which a snapshot may go; negative is no limit."""
+    """metadata.max.retention.ms: age from which a snapshot may go; negative is not a limit."""
 
     delete_delay_ms: int = 60_000
     """file.delete.delay.ms: how long a file that was renamed to ``*.deleted`` is kept."""

@@ -144,7 +144,7 @@ class _Loader:
         self._check_end()
 
     def _first_to_recover(self, bases: list[int], segments: list[Segment]) -> int:
-        """Return the index of the first segment to read; after the last if there is none."""
+        """Return the index of the first segment to read; after the last without one."""
         if not segments:
             return 0
         recovery_point, last = self._checkpoint.recovery_point, segments[-1]

@@ -36,7 +36,7 @@ class OffsetIndex:
 
     @property
     def last_offset(self) -> int:
-        """The highest indexed offset; the segment's base offset while there is no entry."""
+        """The highest indexed offset; the segment's base offset without an entry."""
         return self._offsets[-1] if self._offsets else self.base_offset
 
     def add(self, *, offset: int, position: int) -> None:

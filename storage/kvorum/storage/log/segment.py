@@ -290,7 +290,7 @@ class Segment:
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp of a record, NO_TIMESTAMP while there is none."""
+        """The largest timestamp of a record, NO_TIMESTAMP without one."""
         self._demand_indexes()
         return self._max_timestamp
 

@@ -49,7 +49,7 @@ def read_snapshot_batches(snapshot: SnapshotBytes) -> Iterator[tuple[BatchHeader
 
     Raises CorruptSnapshotError at the first bytes that are no sound batch, where a batch does not
     begin at the offset after the one before it, where the first record is no SNAPSHOT_HEADER, and,
-    after the last batch, where that is no SNAPSHOT_FOOTER. A reader may trust the content
+    after the last batch, where that is not a SNAPSHOT_FOOTER. A reader may trust the content
     only after it has reached the end.
     """
     position = 0

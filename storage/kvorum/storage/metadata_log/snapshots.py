@@ -99,7 +99,7 @@ class SnapshotStore:
         )
 
     def open(self, snapshot_id: OffsetAndEpoch) -> RawSnapshotReader | None:
-        """Open a finished snapshot; None where there is none. The caller closes it."""
+        """Open a finished snapshot; None without one. The caller closes it."""
         if snapshot_id not in self:
             return None
         path = self.path(snapshot_id)

@@ -90,7 +90,7 @@ def encode_meta_properties(properties: MetaProperties, *, now: datetime) -> byte
 
 
 def read_meta_properties(directory: Path, files: FileSystem) -> MetaProperties | None:
-    """Return the properties of a directory's file, or None where there is no file."""
+    """Return the properties of a directory's file, or None without a file."""
     data = read_if_there(files, directory / META_PROPERTIES_FILE)
     return None if data is None else decode_meta_properties(data)
 

@@ -23,7 +23,7 @@ def encode_partition_metadata(topic_id: bytes) -> bytes:
 
 
 def read_partition_metadata(directory: Path, files: FileSystem) -> bytes | None:
-    """Return the topic id that a directory's file names, or None where there is no file."""
+    """Return the topic id that a directory's file names, or None without a file."""
     path = directory / PARTITION_METADATA
     data = read_if_there(files, path)
     if data is None:

@@ -64,7 +64,7 @@ class QuorumStateFile:
         self._files = files
 
     def read(self) -> QuorumState | None:
-        """Return the stored state, or None where there is no file.
+        """Return the stored state, or None without a file.
 
         Raises CorruptFileError for anything but a whole state, and UnknownVersionError.
         """

@@ -174,7 +174,7 @@ class UnifiedLog:
     def append_as_follower(
         self, records: bytes | memoryview, *, leader_epoch: int, now_ms: int
     ) -> Entry | None:
-        """Write the leader's batches as they are; return the last one, None if there is none.
+        """Write the leader's batches as they are; return the last one, None without one.
 
         `leader_epoch` is that of the fetch (see `replicated_batches`). A leader's log may begin
         within a batch: an empty log that begins there takes that batch too, from its base offset

@@ -44,7 +44,7 @@ def unreadable_by_kafka(data: bytes | memoryview) -> str | None:
 
 
 def first_lz4_frame(data: bytes) -> bytes:
-    """Return the frame that `data` begins with, or all of it where there is no whole one."""
+    """Return the frame that `data` begins with, or all of it without a whole one."""
     start = len(_FRAME_MAGIC)
     if not data.startswith(_FRAME_MAGIC) or len(data) <= start:
         return data

@@ -122,7 +122,7 @@ def _time(age_ms: float | None, now_ms: int) -> int:
 
 
 def complete(response: Message, reassignment: ReassignmentDescription) -> None:
-    """Add the target voters, and what is waited for, to a response that is no refusal."""
+    """Add the target voters, and what is waited for, to a response that is not a refusal."""
     assert isinstance(response, DescribeQuorumResponse)
     told = QuorumReassignment(
         targets=[_target(one, reassignment.now_ms) for one in reassignment.targets],
