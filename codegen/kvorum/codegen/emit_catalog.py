@@ -89,7 +89,7 @@ def emit_error_codes(facts: Sequence[ErrorCodeFact]) -> str:
             lines.add(f"{fact.name} = {fact.code}")
         lines.add("", "@property")
         with lines.block("def default_message(self) -> str | None:"):
-            lines.add('"""What Kafka answers with this code where nobody says more."""')
+            lines.add('"""The text that Kafka answers with this code by default."""')
             lines.add("return _MESSAGES.get(self)")
     lines.add("", "")
     with lines.block("_MESSAGES = {"):

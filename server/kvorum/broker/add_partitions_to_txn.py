@@ -36,13 +36,13 @@ _TEMPORARY: Final = frozenset(
     }
 )
 PartitionErrors: TypeAlias = Mapping[TopicPartition, ErrorCode]
-"""What the coordinator refuses; a partition that is missing is in the transaction."""
+"""The coordinator's refusals; a partition that is missing is in the transaction."""
 Complete: TypeAlias = Callable[[PartitionErrors], None]
 """Takes the answer about one transaction."""
 
 
 class TransactionSupportedOperation(Enum):
-    """What the version of a client's request lets the coordinator do, and answer.
+    """The coordinator's choices and answers by the version of a client's request.
 
     Up to GENERIC_ERROR_SUPPORTED the client has added its partitions before, and the coordinator
     only looks. With ADD_PARTITION the request itself adds them.
@@ -175,7 +175,7 @@ class TransactionBatch:
 
 
 class TransactionQueue:
-    """What waits until the request before it is answered; one item for each transactional id."""
+    """Items that wait until the request before them is answered; one for each transactional id."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, _Waiting] = {}

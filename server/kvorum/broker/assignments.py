@@ -24,7 +24,7 @@ PartitionKey: TypeAlias = tuple[bytes, int]
 ASSIGNMENTS_MAX: Final = 2250
 """Kafka's MAX_ASSIGNMENTS_PER_REQUEST."""
 BACKOFF_MS: Final = 100
-"""How long assignments wait for others, and the first pause after a failure."""
+"""The time for which assignments wait for others, and the first pause after a failure."""
 BACKOFF_MS_MAX: Final = 10_000
 
 

@@ -40,7 +40,7 @@ class TransactionMarker(NamedTuple):
 
     @property
     def append(self) -> TransactionAppend:
-        """What its append says of the transaction."""
+        """The transaction that its append belongs to, as it states it."""
         return TransactionAppend(transaction_version=self.transaction_version)
 
     def batch(self, timestamp_ms: int) -> RecordBatch:

@@ -66,7 +66,7 @@ class MemberHeartbeat:
 
     @property
     def key(self) -> str:
-        """What this timer is set, replaced and cancelled by."""
+        """The key by which this timer is set, replaced and cancelled."""
         return heartbeat_key(self.group_id, self.member_id)
 
 
@@ -78,7 +78,7 @@ class JoinPhase:
 
     @property
     def key(self) -> str:
-        """What this timer is set, replaced and cancelled by."""
+        """The key by which this timer is set, replaced and cancelled."""
         return join_key(self.group_id)
 
 
@@ -92,7 +92,7 @@ class InitialJoinPhase:
 
     @property
     def key(self) -> str:
-        """What this timer is set, replaced and cancelled by."""
+        """The key by which this timer is set, replaced and cancelled."""
         return join_key(self.group_id)
 
 
@@ -105,7 +105,7 @@ class SyncPhase:
 
     @property
     def key(self) -> str:
-        """What this timer is set, replaced and cancelled by."""
+        """The key by which this timer is set, replaced and cancelled."""
         return sync_key(self.group_id)
 
 
@@ -115,7 +115,7 @@ class GroupMetadataExpiration:
 
     @property
     def key(self) -> str:
-        """What this timer is set, replaced and cancelled by."""
+        """The key by which this timer is set, replaced and cancelled."""
         return "expire-group-metadata"
 
 
@@ -141,7 +141,7 @@ class CancelTimer:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What is due at once, in this order."""
+    """The effects that are due at once, in this order."""
 
     timers: tuple[SetTimer | CancelTimer, ...] = ()
     answers: tuple[JoinAnswer | SyncAnswer, ...] = ()

@@ -11,7 +11,7 @@ from kvorum.wire.records import BatchOptions, Compression, RecordData, build_bat
 from kvorum.wire.records.batch import HEADER_BYTES, NO_PRODUCER
 
 RECORD_OVERHEAD_BYTES_MAX: Final = 21
-"""What a record takes at most beside its key and value (DefaultRecord.MAX_RECORD_OVERHEAD)."""
+"""The most bytes of a record beside its key and value (DefaultRecord.MAX_RECORD_OVERHEAD)."""
 FIRST_SEQUENCE: Final = 0
 """Kafka's coordinators number their batches although they are no producers."""
 

@@ -14,7 +14,7 @@ Response_co = TypeVar("Response_co", covariant=True)
 
 
 class Append(Protocol):
-    """What has to happen in a group when the records of a result are committed, or are not."""
+    """The consequence in a group of records that are committed, or are not."""
 
     def completed(self) -> None:
         """Act on the records being committed."""
@@ -27,7 +27,7 @@ class Append(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a group decides: records, and what follows on their append."""
+    """The decision of a group: records, and what follows on their append."""
 
     records: tuple[CoordinatorRecord, ...] = ()
     append: Append | None = None
@@ -38,7 +38,7 @@ NO_DECISION = Decision()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorResult(Generic[Response_co]):
-    """What a shard made of a request or a timeout; the package's docstring says what to do.
+    """The result of a request or a timeout in a shard; the package's docstring says what to do.
 
     `response` is None where promises carry the answer, and where `error` refuses the request.
     Records that are not atomic may be spread over several batches.

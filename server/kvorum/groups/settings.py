@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
-"""How long a new member may wait in a join before it counts as gone; a constant in Kafka too."""
+"""The time for which a new member may wait in a join; a constant in Kafka too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class GroupCoordinatorSettings:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What a shard has to know of a request beside its fields.
+    """The facts about a request that a shard needs beside its fields.
 
     `client_host` is Java's text of an address: a slash and the literal, ``/127.0.0.1``.
     """

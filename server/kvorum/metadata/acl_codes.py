@@ -39,7 +39,7 @@ class AclResourceType(_Code):
 
 @unique
 class PatternType(_Code):
-    """How the name in an entry, or in a filter, matches the names of resources."""
+    """The way in which the name of an entry or a filter matches the names of resources."""
 
     UNKNOWN = 0
     ANY = 1

@@ -20,7 +20,7 @@ INT32_MAX: Final = 2**31 - 1
 ID_DIGITS_MAX: Final = 10
 """The digits of the largest id; Python refuses to read numbers of some thousand digits."""
 QUOTED_MAX: Final = 50
-"""How much of a bad value is quoted: a message that repeats all of it may not fit a response."""
+"""The part of a bad value that is quoted: all of it may not fit a response."""
 
 
 TargetVoters: TypeAlias = tuple[VoterKey, ...]

@@ -106,7 +106,7 @@ class ControllerServer:
 
     @property
     def reassignment(self) -> QuorumReassignmentManager:
-        """What works towards the target voters."""
+        """The task that works towards the target voters."""
         return self._reassignment
 
     def connection_counts(self) -> Mapping[str, int]:

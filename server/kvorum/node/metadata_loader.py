@@ -18,7 +18,7 @@ from kvorum.wire.primitives import Message
 
 Subscriber = Callable[[MetadataImage], None]
 PIECE_RECORDS = 2000
-"""How many records are applied before other work of the event loop gets its turn: some 20 ms."""
+"""The number of records that are applied in one turn of the event loop: some 20 ms."""
 _log = logging.getLogger(__name__)
 
 

@@ -134,7 +134,7 @@ class FileSystem(Protocol):
 
 
 class Descriptor:
-    """A descriptor of the operating system, closed when nobody refers to it any more.
+    """A descriptor of the operating system, closed when no object refers to it any more.
 
     A response that is being sent thus keeps a file open after its segment was closed or deleted.
     """

@@ -150,7 +150,7 @@ class ErrorCode(IntEnum):
 
     @property
     def default_message(self) -> str | None:
-        """What Kafka answers with this code where nobody says more."""
+        """The text that Kafka answers with this code by default."""
         return _MESSAGES.get(self)
 
 

@@ -23,7 +23,7 @@ NEVER = 32_768
 SMALL_ARRAY = 17
 """Arrays of numbers shorter than this have a ready-made reader and writer."""
 COPIES_MAX = 3
-"""How many times its input a message may take in memory, on top of the copy that strings are."""
+"""The factor by which a message in memory may exceed its input, beside copied strings."""
 MEMORY_BYTES_FREE = 14 << 20
 """The memory that a message may take besides that."""
 NUMBER_BYTES = 56

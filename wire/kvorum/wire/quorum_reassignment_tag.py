@@ -30,7 +30,7 @@ def add_reassignment(
 def reassignment_in(partition: DescribeQuorumResponsePartitionData) -> QuorumReassignment | None:
     """Return the reassignment in the response's partition, None without one.
 
-    A tag of this number that cannot be read is somebody else's, and counts as none.
+    A tag of this number that cannot be read has another meaning, and is ignored.
     """
     for tag, payload in partition.unknown_tagged_fields or ():
         if tag == REASSIGNMENT_TAG:

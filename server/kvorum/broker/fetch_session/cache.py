@@ -140,7 +140,7 @@ class FetchSessionCache:
 
     @property
     def eviction_count(self) -> int:
-        """How many sessions have made room for others."""
+        """The number of sessions that have made room for others."""
         return sum(shard.eviction_count for shard in self._shards)
 
     def shard_of(self, session_id: int) -> FetchSessionCacheShard | None:

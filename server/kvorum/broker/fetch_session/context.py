@@ -22,11 +22,11 @@ from kvorum.wire.messages.fetch import (
 )
 
 SIZE_BYTES: Final = 4
-"""What stands before a frame."""
+"""The bytes before a frame."""
 
 
 class ReadPartition(NamedTuple):
-    """What was read of a partition, or its refusal."""
+    """The data that was read of a partition, or its refusal."""
 
     topic: str
     topic_id: bytes
@@ -38,7 +38,7 @@ class FetchContext(Protocol):
 
     @property
     def topics(self) -> list[FetchRequestFetchTopic]:
-        """What to read, in this order; a topic may come more than once."""
+        """The partitions to read, in this order; a topic may come more than once."""
         ...
 
     def response(

@@ -33,7 +33,7 @@ class PartitionKey(NamedTuple):
 
 @dataclass(slots=True)
 class CachedPartition:
-    """What was asked for last about a partition, and which offsets were sent of it last."""
+    """The last request for a partition, and the offsets that were last sent of it."""
 
     name: str
     """Empty as long as no topic with the id is known."""

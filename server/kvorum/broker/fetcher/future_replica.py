@@ -16,7 +16,7 @@ from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 
 class ReassignmentState(Enum):
-    """What the controller knows of the directory that a replica moves to (KIP-858)."""
+    """The state of the directory that a replica moves to, as the controller knows it (KIP-858)."""
 
     NONE = "the future log has yet to catch up"
     QUEUED = "the controller is told"

@@ -67,7 +67,7 @@ class ReplicaFetcher:
 
     @property
     def max_lag(self) -> int:
-        """How many records the partition is behind that is furthest behind its high watermark."""
+        """The records by which the slowest partition is behind its high watermark."""
         return max(self._lags.values(), default=0)
 
     def add(self, partition: Partition, leader_epoch: int) -> None:

@@ -78,7 +78,7 @@ class PartitionLeader:
         self._min_insync_replicas = min_insync_replicas
         self._followers: dict[int, ReplicaProgress] = {}
         self.epoch_start_offset = 0
-        """Where the log ended when this leader epoch began."""
+        """The end of the log when this leader epoch began."""
         self.high_watermark = high_watermark
         self.log_end_offset = 0
         self.leader_epoch = -1

@@ -14,7 +14,7 @@ from kvorum.metadata.client_quotas_image import ClientQuotasImage
 UNLIMITED: Final = float(2**63 - 1)
 """The bound of a client without a quota."""
 FORGET_AFTER_MS: Final = 3_600_000.0
-"""What a client has used is forgotten after this time without a request, as in Kafka."""
+"""The time without a request after which a client's use is forgotten, as in Kafka."""
 THROTTLE_TIME_MS_MAX: Final = 2**31 - 1
 """The longest time that a response can carry."""
 _MS_PER_S: Final = 1000.0

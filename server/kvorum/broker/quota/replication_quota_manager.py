@@ -83,7 +83,7 @@ class ReplicationQuotaManager:
 
 
 class FollowerQuota(Protocol):
-    """What a fetcher asks of the quota of followers."""
+    """The quota of followers, as a fetcher uses it."""
 
     def is_throttled(self, topic_partition: TopicPartition) -> bool:
         """Return whether the replica of a partition on this broker is throttled."""

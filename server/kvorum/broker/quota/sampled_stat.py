@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class MetricConfig(NamedTuple):
-    """How many windows are measured, and their length: ``quota.window.*`` and their like."""
+    """The number of windows that are measured, and their length: ``quota.window.*`` and others."""
 
     sample_count: int
     window_ms: float

@@ -26,7 +26,7 @@ from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
 NO_EPOCH: Final = -1
 OPERATIONS: Final = 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE
-"""What a client that sees the topic may do with it, as a bit field."""
+"""The operations that a client which sees the topic may do with it, as a bit field."""
 
 
 def find_topic(image: MetadataImage, name: str, view: BrokerView) -> TopicImage | None:

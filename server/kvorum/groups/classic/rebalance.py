@@ -32,7 +32,7 @@ _STABLE = ClassicGroupState.STABLE
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """What moves a group from one generation to the next."""
+    """The steps that move a group from one generation to the next."""
 
     shard: ShardState
 

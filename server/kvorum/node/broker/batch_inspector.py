@@ -20,9 +20,9 @@ from kvorum.wire.records.batch import COMPRESSION_MASK
 from kvorum.wire.records.legacy import Entry, LegacyMessage
 
 RECORDS_ON_LOOP_MAX: Final = 4000
-"""How many records the event loop looks at itself: some milliseconds, as for most requests."""
+"""The number of records that the event loop looks at itself: some milliseconds."""
 UNPACKED_BYTES_ON_LOOP_MAX: Final = 128 * 1024
-"""How long they may be when unpacked: few records may have very many headers."""
+"""The size that they may have when unpacked: few records may have very many headers."""
 
 
 class BatchInspector:

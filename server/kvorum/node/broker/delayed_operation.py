@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kvorum.node.broker.metadata_topic import MetadataTopic
 
 WOKEN_AT_ONCE: Final = 32
-"""How many go on in one turn of the event loop; each takes some tenths of a millisecond."""
+"""The number that goes on in one turn of the event loop; each takes some 0.1 ms."""
 _MS_PER_S: Final = 1000
 
 

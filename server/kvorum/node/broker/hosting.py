@@ -30,7 +30,7 @@ class TopicChoice(NamedTuple):
 
 
 class Hosting(NamedTuple):
-    """What a request for records is looked up in."""
+    """The views that a request for records is looked up in."""
 
     topics: TopicsImage
     replicas: ReplicaManager

@@ -14,7 +14,7 @@ EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 SCAN_BYTES: Final = 64 * 1024
-"""How much of the log is looked through before other work of the event loop gets its turn."""
+"""The part of the log that is looked through before other work of the event loop gets its turn."""
 NO_TIMESTAMP: Final = -1
 
 

@@ -24,7 +24,7 @@ from kvorum.wire.error_codes import ErrorCode
 
 ALL_DIRECTORIES: Final = "*"
 LAST_COPIES_MAX: Final = 8
-"""How much of what came in last is copied while nothing else goes on, in fetches."""
+"""The fetches of the latest records that are copied while nothing else goes on."""
 
 
 class MoveSettings(NamedTuple):
@@ -146,7 +146,7 @@ class ReplicaAlterLogDirsManager:
         """Replace a current log by its future one, while no thread uses a log."""
         source = self._logs.directory_of(move.topic_partition)
         target = self._logs.future_directory_of(move.topic_partition)
-        # What is durable now need not be waited for then.
+        # The bytes that are durable now need not be waited for then.
         await self._disk.in_thread(move.replica.log.local_log.flush)
         is_replaced = await self._disk.in_loop(
             lambda: self._thread.is_moving(move) and self._replace_now(move)

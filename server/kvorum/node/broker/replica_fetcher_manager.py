@@ -40,12 +40,12 @@ class ReplicaFetcherManager:
 
     @property
     def max_lag(self) -> int:
-        """How many records the partition is behind that is furthest behind its leader."""
+        """The records by which the slowest partition is behind its leader."""
         return max((thread.max_lag for thread in self._threads.values()), default=0)
 
     @property
     def failed_partition_count(self) -> int:
-        """How many partitions wait for another leader epoch after an error."""
+        """The number of partitions that wait for another leader epoch after an error."""
         return sum(thread.failed_partition_count for thread in self._threads.values())
 
     def add_fetcher_for_partition(self, partition: Partition, leader_id: int) -> None:

@@ -78,12 +78,12 @@ class ReplicaFetcherThread:
 
     @property
     def max_lag(self) -> int:
-        """How many records the partition is behind that is furthest behind."""
+        """The records by which the slowest partition is behind."""
         return self._fetcher.max_lag
 
     @property
     def failed_partition_count(self) -> int:
-        """How many partitions wait for another leader epoch after an error."""
+        """The number of partitions that wait for another leader epoch after an error."""
         return len(self._fetcher.failed)
 
     def add(self, partition: Partition, leader_epoch: int) -> None:

@@ -35,7 +35,7 @@ from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 
 HOSTED_AT_ONCE: Final = 16
-"""How many new logs are made in one turn of the thread for disks: others wait for it meanwhile."""
+"""The number of logs that are made in one turn of the thread for disks: others wait meanwhile."""
 
 
 class ReplicaManager:

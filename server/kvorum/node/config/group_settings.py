@@ -15,7 +15,7 @@ _MS_PER_MINUTE: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class OffsetsTopicSettings:
-    """How ``__consumer_offsets`` is made, and how its batches are packed."""
+    """The settings of ``__consumer_offsets`` and of its batches."""
 
     partition_count: int
     replication_factor: int

@@ -75,7 +75,7 @@ class BrokerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerSettings:
-    """How long the cleaner rests when there is nothing to do, and the memory for keys."""
+    """The time for which an idle cleaner rests, and the memory for keys."""
 
     backoff_ms: int
     dedupe_buffer_bytes: int

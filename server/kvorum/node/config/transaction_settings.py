@@ -9,7 +9,7 @@ from kvorum.node.config.values import BrokerValues
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
-    """How often, and for how long, a partition is added that the coordinator cannot add yet."""
+    """The number of tries to add a partition that cannot be added yet, and their time."""
 
     add_partitions_retry_backoff_ms: int
     add_partitions_retry_backoff_ms_max: int

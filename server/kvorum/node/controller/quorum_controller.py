@@ -50,7 +50,7 @@ Response = TypeVar("Response")
 Decided: TypeAlias = ControllerResult[Response] | Pieces[ControllerResult[Response]]
 Task = Callable[[MetadataImage, ControllerRequestContext], Decided[Response]]
 APPENDED_PER_PIECE = 2000
-"""How many records are applied and encoded before other work gets its turn: some 20 ms."""
+"""The number of records that are applied and encoded in one turn: some 20 ms."""
 _log = logging.getLogger(__name__)
 
 

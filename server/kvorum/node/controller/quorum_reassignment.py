@@ -59,7 +59,7 @@ class QuorumReassignment:
 
     @property
     def pause_seconds(self) -> float:
-        """How long to wait before the quorum is looked at again."""
+        """The time to wait before the quorum is looked at again."""
         return pause_ms(self._raft.settings.raft.election_timeout_ms) / 1000
 
     def describe(self, text: str) -> ReassignmentDescription:

@@ -75,9 +75,9 @@ from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 from kvorum.wire.quorum_reassignment_tag import reassignment_in
 
 LOOKS_PER_ELECTION_TIMEOUT: Final = 5
-"""How often the leader is asked: less often than a leader of ours looks at its own state."""
+"""The time between two questions to the leader; our own leader looks more often."""
 DELAYS_PER_ELECTION_TIMEOUT: Final = 2
-"""How long a controller lets the ones before it act: a change takes a few looks to show."""
+"""The time for which a controller lets the ones before it act: a few looks."""
 ANSWER_TIMES: Final = 2
 """The leader gives up a change after the request timeout of the quorum, and then answers."""
 _log = logging.getLogger(__name__)

@@ -42,7 +42,7 @@ PROPERTIES_COMMENT: Final = "An embedded node of kvorum; its controller has to k
 FIRST_BROKER_ID: Final = 101
 """The first id of brokers in clusters without combined nodes; controllers begin with 1."""
 ELECTION_STEP_MS: Final = 100
-"""How much longer each controller waits than the one before: the first election is quick."""
+"""The time that each controller waits longer than the one before: the first election is quick."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 

@@ -57,7 +57,7 @@ class CommittedTopics(Generic[Partition]):
 
     @property
     def answered(self) -> list[AnsweredTopic]:
-        """What is refused, then what the coordinator has answered, by topic."""
+        """The refusals, then the coordinator's answers, by topic."""
         return list(self._answered.values())
 
     def sort_out(self, name: str, topic_id: bytes, partitions: list[Partition]) -> None:

@@ -18,7 +18,7 @@ class LeaderNode(NamedTuple):
 
 
 class NodeEndpoint(NamedTuple):
-    """Where a client reaches a leader, in the order of the fields of a response."""
+    """The address of a leader for clients, in the order of the fields of a response."""
 
     node_id: int
     host: str

@@ -35,7 +35,7 @@ from kvorum.wire.primitives import Message
 FIRST_VERSION_WITH_MANY_KEYS: Final = 4
 FIRST_VERSION_WITH_SHARES: Final = 6
 NO_ERROR: Final = "NONE"
-"""What the older versions send as the text of no error."""
+"""The text for the absence of an error in the older versions."""
 NOT_COORDINATED: Final = "This broker coordinates groups of the classic protocol, nothing else."
 GROUP, TRANSACTION, SHARE = range(3)
 

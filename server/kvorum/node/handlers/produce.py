@@ -86,7 +86,7 @@ FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id with which records may be written to internal topics."""
 TURN_MS: Final = 10
-"""How long the batches of a request are worked on before the event loop serves others."""
+"""The time for which the batches of a request are worked on before the event loop serves others."""
 NOT_COORDINATED: Final = "Transactions are not coordinated by any broker of this cluster."
 NO_RECORDS: Final = "The records of the partition are null."
 SEVERAL_PRODUCERS: Final = "Transactional records contained more than one producer ID"

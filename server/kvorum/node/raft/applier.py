@@ -16,7 +16,7 @@ from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import RecordBatch
 
 STEP_BYTES = 256 * 1024
-"""How much of the log is passed on before other work of the event loop gets its turn."""
+"""The part of the log that is passed on before other work of the event loop gets its turn."""
 
 _END: Final = object()
 

@@ -24,7 +24,7 @@ from kvorum.wire.records import RecordBatch, read_batches
 from kvorum.wire.uuid_text import ZERO_UUID
 
 READ_BYTES = 8 * 1024 * 1024
-"""How many bytes of the log are read at once: as many as the biggest batch has."""
+"""The bytes of the log that are read at once: as many as the biggest batch has."""
 
 
 class OpenedDirectory(NamedTuple):

@@ -18,7 +18,7 @@ from kvorum.node.outbound.outgoing import Outgoing
 RECONNECT_BACKOFF_MS_MIN = 50
 RECONNECT_BACKOFF_MS_MAX = 500
 LAST_BREATHS_MAX = 3
-"""How often a dying process may still accept a connection before it refuses one."""
+"""The number of connections that a dying process may still accept before it refuses one."""
 
 
 class Purpose(Enum):

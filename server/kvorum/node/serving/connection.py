@@ -17,7 +17,7 @@ from kvorum.node.serving.connection_rates import AT_ONCE
 from kvorum.node.serving.frame_writer import FramePart, FrameWriter
 
 READ_AHEAD_BYTES = 64 * 1024
-"""How many bytes of later requests are read while one is being answered."""
+"""The bytes of later requests that are read while one is being answered."""
 _SIZE = struct.Struct(">i")
 _log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ SENDFILE_BYTES_MIN: Final = 16 * 1024
 SENDFILE_BYTES_MAX: Final = 1024 * 1024
 """The most that is sent before other connections get their turn."""
 READ_BYTES: Final = 64 * 1024
-"""How much of a file is in memory at once where it has to be read."""
+"""The part of a file that is in memory at once where it has to be read."""
 
 FramePart: TypeAlias = bytes | memoryview | FileRecords
 _SIZE: Final = struct.Struct(">i")

@@ -49,7 +49,7 @@ def last_records(producers: Mapping[int, ProducerEntry]) -> dict[int, LastRecord
 
 
 class _Decision(NamedTuple):
-    """What is known of a batch before its records are read."""
+    """The facts about a batch before its records are read."""
 
     has_no_use: bool
     """All its records may go."""

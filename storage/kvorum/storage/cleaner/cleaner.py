@@ -58,7 +58,7 @@ class CleanableLog(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """What one pass over a log is to do."""
+    """The work of one pass over a log."""
 
     first_dirty_offset: int
     """Everything below is clean: of each key only the latest record is there."""
@@ -81,7 +81,7 @@ class Pass:
 
 
 class CleanedPart(NamedTuple):
-    """What a pass has done: the next first dirty offset, and the bytes read and kept."""
+    """The outcome of a pass: the next first dirty offset, and the bytes read and kept."""
 
     end_offset: int
     bytes_read: int
@@ -239,7 +239,7 @@ class Cleaner:
 
 def _discard(cleaned: Segment) -> None:
     cleaned.close()
-    # What remains is removed when the log is opened again.
+    # The rest is removed when the log is opened again.
     with suppress(StorageError):
         cleaned.remove_files()
 

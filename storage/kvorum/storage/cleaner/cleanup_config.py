@@ -24,13 +24,13 @@ class CleanupConfig:
     """Compact once a greater part than this of the log is dirty, from 0 to 1."""
 
     min_compaction_lag_ms: int = 0
-    """How long a record stays as it is at least."""
+    """The shortest time for which a record stays as it is."""
 
     max_compaction_lag_ms: int = _INT64_MAX
-    """How long a record stays as it is at most."""
+    """The longest time for which a record stays as it is."""
 
     delete_retention_ms: int = _DAY_MS
-    """How long tombstones stay after the pass of the cleaner that met them."""
+    """The time for which tombstones stay after the pass of the cleaner that met them."""
 
     record_bytes_max: int = RECORD_BYTES_MAX
     """max.decompressed.message.bytes: the log is not compacted where a packed record is larger."""

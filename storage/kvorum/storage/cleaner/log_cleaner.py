@@ -26,7 +26,7 @@ class CleanedLog(NamedTuple):
     """None where the pass ended early."""
 
     problem: StorageError | None = None
-    """What made the log uncleanable."""
+    """The failure that made the log uncleanable."""
 
 
 class LogCleaner:

@@ -68,7 +68,7 @@ class LogDirectory:
         self._stored_starts = self._log_starts.read()
         self._stored_high_watermarks = self._high_watermarks.read()
         self.cleaner_checkpoint = self._checkpoint(CLEANER_OFFSET_CHECKPOINT)
-        """How far each log of the directory is compacted."""
+        """The offset up to which each log of the directory is compacted."""
         self._is_closing = False
 
     def _checkpoint(self, name: str) -> OffsetCheckpointFile:
@@ -194,7 +194,7 @@ class LogDirectory:
         return self._rename(topic_partition, leaving_name(topic_partition, unique, DELETE_SUFFIX))
 
     def rename_stray(self, topic_partition: TopicPartition, unique: bytes) -> Path:
-        """Set a directory aside that is of no partition of this broker; nobody removes it."""
+        """Set a directory aside that is of no partition of this broker; it is not removed."""
         return self._rename(topic_partition, leaving_name(topic_partition, unique, STRAY_SUFFIX))
 
     def _rename(self, topic_partition: TopicPartition, name: str) -> Path:

@@ -322,7 +322,7 @@ class LogManager:
             raise StorageError(f"the log of {topic_partition} may be in an offline log directory")
         directory = self._preferred.get(topic_partition) or self._place_for(directory_id)
         if topic_partition in directory.future_logs:
-            # What it was copied from is gone.
+            # The original of the copy is gone.
             self.async_delete_future(topic_partition, now_ms=now_ms)
         directory.forget_former_log(topic_partition)
         log = self._load(directory, topic_partition, topic_id, now_ms)

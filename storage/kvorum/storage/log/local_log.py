@@ -115,7 +115,7 @@ class LocalLog:
         self.is_closed = False
         """Whether the log was closed or abandoned."""
         self.removal_count = 0
-        """How often records or segments were removed or replaced, since the log was opened."""
+        """The number of removals and replacements of records since the log was opened."""
         self._truncated_to: int | None = None
         # Held by a running flush and by operations that remove or shorten files.
         self._files_lock = threading.Lock()

@@ -27,10 +27,10 @@ class LogConfig:
     """file.delete.delay.ms: how long a file that was renamed to ``*.deleted`` is kept."""
 
     index_interval_bytes: int = 4096
-    """How many bytes of batches lie between two index entries."""
+    """The bytes of batches between two index entries."""
 
     index_size_bytes_max: int = 10 * 1024 * 1024
-    """How big an index file may grow before a new segment begins."""
+    """The size of an index file at which a new segment begins."""
 
     is_flushed_on_roll: bool = True
     """Whether a segment is made durable before the next one begins; else the next flush does it."""

@@ -26,7 +26,7 @@ from kvorum.wire.records import ControlRecordType, RecordBatch, decode_control_r
 from kvorum.wire.records.batch import INT32_MAX, NO_SEQUENCE
 
 BATCHES_KEPT: Final = 5
-"""How many batches of a producer are known: one of them sent again is answered as before."""
+"""The number of known batches of a producer: one that is sent again is answered as before."""
 NO_EPOCH: Final = -1
 NO_COORDINATOR: Final = -1
 EPOCH_MAX: Final = 2**15 - 1
@@ -63,7 +63,7 @@ class BatchMetadata(NamedTuple):
 
 
 class ProducerEntry(NamedTuple):
-    """What is known of one producer; `batches` are its latest of this epoch, the oldest first.
+    """The state of one producer; `batches` are its latest of this epoch, the oldest first.
 
     `last_timestamp` is that of its last record or marker in milliseconds, -1 for none.
     `transaction_start` is the first offset of its open transaction, None without one.
@@ -109,7 +109,7 @@ class CompletedTransaction(NamedTuple):
 
 
 class ProducerAppendInfo(NamedTuple):
-    """What a batch changes: its producer's entry, and the transaction that it ends if any."""
+    """The changes by a batch: its producer's entry, and the transaction that it ends if any."""
 
     entry: ProducerEntry
     ended: CompletedTransaction | None = None

@@ -71,7 +71,7 @@ class CheckedSegments(NamedTuple):
 
     @property
     def start_offset(self) -> int:
-        """Where the oldest segment begins; 0 without one."""
+        """The offset at which the oldest segment begins; 0 without one."""
         return self.segments[0].base_offset if self.segments else 0
 
     @property

@@ -20,7 +20,7 @@ class VerificationGuard:
 
 
 class TransactionAppend(NamedTuple):
-    """What an append says of its transaction.
+    """The transaction that an append belongs to, as it states it.
 
     `guard` is that of a verification which succeeded. With `must_be_verified`, a batch that begins
     a transaction is refused without it (``transaction.partition.verification.enable``).

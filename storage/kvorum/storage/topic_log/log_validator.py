@@ -48,9 +48,9 @@ from kvorum.wire.records.record import INT64_MAX, within_64_bits
 from kvorum.wire.records.record_summary import RecordSummary, summarize, summary_of
 
 SHOWN_ERRORS_MAX: Final = 3
-"""How many records the text of a refused batch names."""
+"""The number of records that the text of a refused batch names."""
 RECORD_ERRORS_MAX: Final = 10_000
-"""How many wrong records of a refusal are listed; Kafka lists all, however many there are."""
+"""The number of wrong records of a refusal that are listed; Kafka lists all of them."""
 _KEPT_ATTRIBUTES: Final = COMPRESSION_MASK | TRANSACTIONAL | CONTROL | DELETE_HORIZON
 _BASE_OFFSET: Final = struct.Struct(">q")
 _LEADER_EPOCH: Final = struct.Struct(">i")
@@ -70,7 +70,7 @@ class TimestampType(IntEnum):
 
 
 class RecordRules(NamedTuple):
-    """What a topic's configuration asks of records.
+    """The rules for records in a topic's configuration.
 
     `compression` is None for the producer's own; times are milliseconds. Packed records may unpack
     to `unpacked_bytes_max` together, and one of them to `record_bytes_max`.
@@ -351,7 +351,7 @@ def _may_stay(batch: RecordBatch, summary: RecordSummary, rules: RecordRules) ->
     """Return whether the records may stay as they are written."""
     is_wanted = _has_wanted_compression(batch, rules)
     if batch.compression is Compression.NONE:
-        # Nobody looks for control records in packed bytes.
+        # Control records in packed bytes are not looked for.
         return is_wanted or batch.is_control
     return is_wanted and summary.is_numbered
 

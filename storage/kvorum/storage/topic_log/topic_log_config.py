@@ -11,7 +11,7 @@ from kvorum.storage.topic_log.log_validator import RecordRules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicLogConfig:
-    """What the logs of one topic are kept by, and its records held to.
+    """The rules for the logs of one topic and for its records.
 
     `segments` has the settings that the log of any partition has; `max_message_bytes` is the
     largest batch that a producer may send.

@@ -46,7 +46,7 @@ from kvorum.wire.records.batch import NO_TIMESTAMP, batch_at
 from kvorum.wire.records.legacy import Entry, LegacyMessage, read_entries
 
 SCAN_BYTES: Final = 1024 * 1024
-"""How much of a log is read at once where batches are looked through."""
+"""The bytes of a log that are read at once where batches are looked through."""
 
 
 class LogAppendInfo(NamedTuple):

@@ -27,7 +27,7 @@ from kvorum.storage.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPlace:
-    """Where a log is, and whose it is; `checkpoint` is what its directory has stored about it."""
+    """The place of a log and its partition; `checkpoint` is what its directory stores of it."""
 
     directory: Path
     topic_partition: TopicPartition

@@ -91,7 +91,7 @@ class RecordBatch(NamedTuple):
 
     @property
     def has_producer_id(self) -> bool:
-        """Whether the batch is of an idempotent producer; any negative id stands for none."""
+        """Whether the batch is of an idempotent producer, which has an id of 0 or above."""
         return self.producer_id > NO_PRODUCER
 
     @property
@@ -112,7 +112,7 @@ class RecordBatch(NamedTuple):
 
     @property
     def is_packed(self) -> bool:
-        """Whether the records are compressed, be it in a way that nobody knows."""
+        """Whether the records are compressed, also in a way that is not known."""
         return bool(self.attributes & COMPRESSION_MASK)
 
     @property
@@ -195,7 +195,7 @@ class LogUnit(Protocol):
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """The size in bytes."""
         ...
 
 

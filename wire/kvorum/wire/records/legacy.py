@@ -34,7 +34,7 @@ from kvorum.wire.records.compression import (
 from kvorum.wire.records.lz4_frame import repair_lz4_header
 
 MAGIC_PLACE: Final = 16
-# What a message of format 0 takes after its length when key and value are null.
+# The bytes of a message of format 0 after its length when key and value are null.
 LENGTH_MIN: Final = 14
 NO_EPOCH: Final = -1
 _HEAD = struct.Struct(">qiIbB")

@@ -21,7 +21,7 @@ HEADERS_MAX = 32 * 1024
 VARINT_BYTES_MAX = 5
 VARLONG_BYTES_MAX = 10
 RECORDS_AT_ONCE: Final = 4096
-"""How many records of a batch are objects at once while it is written.
+"""The number of records of a batch that are objects at once while it is written.
 
 A batch of a few hundred bytes may unpack to a million records, which take 300 bytes each.
 """

@@ -18,7 +18,7 @@ from kvorum.wire.records.record import (
 _LARGEST_BASE: Final = INT64_MAX - NEAR_LIMIT
 _BEYOND_ANY_TIME: Final = 2**64
 _ONE_BY_ONE: Final = 256
-"""How many records are read one by one before it is looked again whether the next are alike."""
+"""The number of records that are read one by one before the next are compared again."""
 _FEWEST_ALIKE: Final = 8
 _NUMBERS_END: Final = (0, 64, 8192)
 """By how many bytes the number of a record takes: the first number that takes more."""

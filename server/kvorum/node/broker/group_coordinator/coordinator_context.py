@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class CoordinatorState(Enum):
-    """What a context can do."""
+    """The surroundings of a coordinator's partitions."""
 
     LOADING = "loading"
     ACTIVE = "active"

@@ -14,7 +14,7 @@ from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 from kvorum.wire.records.legacy import LegacyMessage, read_entries
 
 LOAD_BYTES: Final = 64 * 1024
-"""How much is read and replayed before others in the event loop have their turn."""
+"""The part that is read and replayed before others in the event loop have their turn."""
 
 
 class LoadEndedError(Exception):

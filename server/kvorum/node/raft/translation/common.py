@@ -197,7 +197,7 @@ class _QuorumResponse(Protocol[_Answered_co]):
 
 
 class QuorumAnswer(NamedTuple, Generic[_Answered_co]):
-    """What the responses of Vote, BeginQuorumEpoch and EndQuorumEpoch have in common."""
+    """The common part of the responses of Vote, BeginQuorumEpoch and EndQuorumEpoch."""
 
     partition: _Answered_co
     error: Error
