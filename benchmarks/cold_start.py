@@ -1,4 +1,4 @@
-"""How long a quorum takes to serve after its nodes were killed, ours beside real Kafka.
+"""The time until a quorum serves after its nodes were killed, ours beside real Kafka.
 
 All three controllers are killed at once (kill -9), and all three, or two of them, are started again
 one after the other. The clock runs from the start of the second, with which there is a majority, to

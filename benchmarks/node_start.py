@@ -32,7 +32,7 @@ from tests.support.ports import free_ports
 
 RUNS = 5
 SMALL_HEAP_MB = 256
-# What bin/kafka-server-start.sh and bin/kafka-run-class.sh of the release pass to Java.
+# The flags that bin/kafka-server-start.sh and bin/kafka-run-class.sh of the release pass to Java.
 SCRIPT_FLAGS = ("-Xmx1G", "-Xms1G", *RUN_CLASS_FLAGS)
 SETTLE_SECONDS = 3.0
 START_SECONDS_MAX = 60.0

@@ -1,4 +1,4 @@
-"""How long writes pause while three voters are replaced by three others, ours beside real Kafka.
+"""The pause of writes while three voters are replaced by three others, ours beside real Kafka.
 
 Six controllers run, of which three are voters. A client creates topics one after the other, and the
 longest time between two acknowledgements counts. Ours gets the target voters (KIP-642). Real Kafka

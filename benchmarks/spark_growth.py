@@ -1,4 +1,4 @@
-"""How `kvorum pipeline` grows: a fleet of many records beside one of a tenth of them.
+"""The growth of `kvorum pipeline`: a fleet of many records beside one of a tenth of them.
 
 A run is a process of its own with a local session of Spark on every core, by the clock. Its memory
 is the most that one Python process and one Java process of the run ever took.
@@ -27,7 +27,7 @@ _MIB: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run took: seconds, and MiB of its largest Python and Java process."""
+    """The cost of one run: seconds, and MiB of its largest Python and Java process."""
 
     seconds: float
     python_mib: float

@@ -145,7 +145,7 @@ def usual_topic(log: Log) -> str:
 
 
 class TopicQuery:
-    """What happened to one topic, through Spark: all its records."""
+    """The history of one topic, through Spark: all its records."""
 
     def __init__(self, log: Log, session: SparkSession, topic: str) -> None:
         self._directory = str(log.directory)

@@ -1,4 +1,4 @@
-"""How long `kvorum pipeline` takes for a small log, beside a session of Spark that counts one row.
+"""The time of `kvorum pipeline` for a small log, beside a session of Spark that counts one row.
 
 Both are processes of their own at default settings, by the clock, in turns. Ours reads a log of a
 few hundred records and writes all tables.

@@ -66,7 +66,7 @@ Parts = Mapping[str, Callable[[int], list[Command]]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a part went."""
+    """The outcome of a part."""
 
     result: Result
     figures: Sequence[str]

@@ -27,7 +27,7 @@ NOTHING_ELSE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class RunningBroker(NamedTuple):
-    """Where the broker listens, and its process."""
+    """The addresses of a broker, and its process."""
 
     servers: str
     process_id: int

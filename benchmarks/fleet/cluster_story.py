@@ -1,4 +1,4 @@
-"""What happens in a made-up cluster, as the batches of records that its controller would write.
+"""The story of a made-up cluster, as the batches of records that its controller would write.
 
 Brokers register, restart and fail; topics come and go; replicas lag and catch up; leaders go back
 to their preferred replicas; configurations, ACLs and quotas change; controllers elect a leader.
@@ -64,7 +64,7 @@ class Batch:
 
     @property
     def record_count(self) -> int:
-        """How many offsets the batch takes."""
+        """The number of offsets that the batch takes."""
         return len(self.records) or 1
 
 

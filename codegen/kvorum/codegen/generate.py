@@ -17,7 +17,7 @@ from kvorum.codegen.sync import ERROR_CODES_FILE, read_error_codes
 PACKAGE = Path("messages")
 OWN_PACKAGE = Path("own_messages")
 OWN_SCHEMAS = Path("kvorum")
-"""Where below Kafka's schemas ours are, which `sync` does not touch and no table lists."""
+"""The folder of our own schemas below Kafka's, which `sync` does not touch and no table lists."""
 API_KEYS = Path("api_keys.py")
 API_TABLE = Path("api_table.py")
 ERROR_CODES = Path("error_codes.py")

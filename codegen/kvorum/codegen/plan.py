@@ -10,7 +10,7 @@ from kvorum.codegen.model import FIXED_WIDTHS, Field, MessageSpec, StructSpec
 
 Signature: TypeAlias = tuple[object, ...]
 
-# What values take in memory, as CPython 3.11 makes them on 64 bits, on the large side. Readers
+# The memory of values as CPython 3.11 makes them on 64 bits, on the large side. Readers
 # count with these, so that few bytes from outside cannot become many in memory.
 OBJECT_BYTES = 40
 LIST_BYTES = 72

@@ -92,7 +92,7 @@ class Assignments:
         self._send_again(now_ms + pause_ms)
 
     def _send_again(self, at_ms: float) -> None:
-        # What was reported meanwhile is newer.
+        # Later reports are newer.
         self._ready = {**self._in_flight, **self._ready}
         self._in_flight = {}
         self._next_due_ms = at_ms

@@ -14,7 +14,7 @@ import sys
 from typing import Final, TextIO
 
 READER_GONE: Final = 128 + signal.SIGPIPE
-"""What a shell reports for a program that ended because nobody reads its output: 141."""
+"""The exit code that a shell reports for a program whose output nothing reads: 141."""
 
 
 def flush_output() -> None:

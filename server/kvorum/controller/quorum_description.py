@@ -1,4 +1,4 @@
-"""What the leader knows of the quorum, as the controller sees it."""
+"""The leader's knowledge of the quorum, as the controller sees it."""
 
 from __future__ import annotations
 

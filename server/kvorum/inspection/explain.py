@@ -47,7 +47,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a part of a file consists of, and the first problem in it, with its field."""
+    """The fields of a part of a file, and the first problem in it, with its field."""
 
     rows: tuple[Row, ...]
     problem: str | None

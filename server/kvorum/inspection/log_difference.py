@@ -26,7 +26,7 @@ def is_metadata_log(path: Path) -> bool:
 
 
 class LogReading(NamedTuple):
-    """Where a log ends, and a line for each damage in it."""
+    """The end of a log, and a line for each damage in it."""
 
     end_offset: int
     damages: tuple[str, ...]

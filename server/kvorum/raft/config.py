@@ -31,7 +31,7 @@ class RaftConfig:
     """controller.quorum.fetch.snapshot.max.bytes: how much of a snapshot is asked for at once."""
 
     fetch_wait_ms_max: int = 500
-    """How long the leader may hold a fetch that finds nothing new."""
+    """The time for which the leader may hold a fetch that finds nothing new."""
 
     auto_join: bool = False
     """controller.quorum.auto.join.enable: a controller that is not a voter asks to become one."""
@@ -40,30 +40,30 @@ class RaftConfig:
     """A replica whose last fetch is older than this cannot be added to the voters."""
 
     observer_session_ms: int = 300_000
-    """How long the leader lists an observer after the observer's last fetch."""
+    """The time for which the leader lists an observer after the observer's last fetch."""
 
     shutdown_timeout_ms: int = 5000
-    """How long a leader that shuts down waits for a successor."""
+    """The time for which a leader that shuts down waits for a successor."""
 
     succession_step_ms: int = 40
-    """How long each voter lets the one before it try to replace a leader whose process is gone."""
+    """The time for which a voter lets the one before it try to replace a leader that is gone."""
 
     precedence_ms: int = 150
-    """How long a voter that gave a pre-vote waits for the receiver to win before it stands."""
+    """The time for which a voter that gave a pre-vote waits for the receiver to win."""
 
     @property
     def check_quorum_ms(self) -> int:
-        """How long a leader goes on without fetches from a majority."""
+        """The time for which a leader goes on without fetches from a majority."""
         return int(1.5 * self.fetch_timeout_ms)
 
     @property
     def begin_quorum_ms(self) -> int:
-        """How often a leader sends BeginQuorumEpoch to the voters that do not fetch."""
+        """The time between two BeginQuorumEpoch of a leader to a voter that does not fetch."""
         return self.fetch_timeout_ms // 2
 
     @property
     def voter_probe_ms(self) -> int:
-        """How long a leader waits for the answer of a voter at the endpoint that the voter named.
+        """The time for which a leader waits for a voter's answer at its named endpoint.
 
         The voter does not fetch until its UpdateRaftVoter is answered. The wait must be shorter
         than that request's timeout and than the voter's fetch timeout.
@@ -72,5 +72,5 @@ class RaftConfig:
 
     @property
     def voter_update_ms(self) -> int:
-        """How often a follower checks whether it has something to report to the leader."""
+        """The time between two checks of a follower for something to report to the leader."""
         return self.fetch_timeout_ms

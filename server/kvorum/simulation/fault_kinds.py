@@ -49,7 +49,7 @@ class FaultKind(Enum):
 
 
 class FaultCounter:
-    """How often each kind of fault has struck a world."""
+    """The number of times that each kind of fault has struck a world."""
 
     def __init__(self) -> None:
         self.counts: dict[FaultKind, int] = {}

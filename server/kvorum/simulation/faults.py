@@ -14,10 +14,10 @@ from kvorum.simulation.options import Options, QuorumKind
 
 _FIRST_AT_MS = 3_000
 _STRIKES_OF_A_KIND = (1, 1, 2, 3, 5)
-"""How often a kind of fault that a run has strikes; each kind draws one of these."""
+"""The rates at which kinds of faults strike in a run; each kind draws one of these."""
 _LEADER_STEPS = 5
 _LATE_WISH_MS = 3_000
-"""How long before the end of the faults a late wish is stated."""
+"""The time before the end of the faults at which a late wish is stated."""
 _USUAL_DURATION_MS: Final[Mapping[FaultKind, int]] = MappingProxyType(
     {
         FaultKind.LOST_MESSAGES: 8_000,

@@ -20,11 +20,11 @@ class SeedResult:
     digest: str
     options: str
     faults: Mapping[FaultKind, int]
-    """How often each kind of fault struck."""
+    """The number of times that each kind of fault struck."""
     checks: Mapping[str, int]
-    """How often each property was checked, by its number."""
+    """The number of times that each property was checked, by its number."""
     wishes: Mapping[str, int]
-    """How often wishes for other voters were stated, replaced, reached and so on."""
+    """The counts of wishes for other voters that were stated, replaced, reached and so on."""
     acknowledged_writes: int
     events: int
     cpu_seconds: float

@@ -79,7 +79,7 @@ class World:
 
     @property
     def fired(self) -> Mapping[FaultKind, int]:
-        """How often each kind of fault has struck."""
+        """The number of times that each kind of fault has struck."""
         return self._around.faults.counts
 
     @property

@@ -106,7 +106,7 @@ class ReplicaFetcher:
     def next_due_ms(self, now_ms: float) -> float:
         """Return when `fetch` should be called again after it has returned None."""
         latest = now_ms + self._settings.backoff_ms
-        # What is due already is held back by its quota.
+        # The quota holds back the replicas that are due already.
         later = (state.due_ms for state in self._states.values() if state.due_ms > now_ms)
         return min((latest, *later))
 

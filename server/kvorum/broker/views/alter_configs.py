@@ -203,7 +203,7 @@ def _check_resource(
     check_broker_name(resource.resource_name, view.node_id)
     is_of_one_broker = bool(resource.resource_name)
     stored = image.configs.of(ResourceType.BROKER, resource.resource_name)
-    # What controllers have let through, and no broker applies, keeps nobody from other changes.
+    # A value that controllers have let through, and no broker applies, prevents no other change.
     current = applied_values(stored, is_for_all=not is_of_one_broker)
     check_broker_values(changed_values(current, operations), is_of_one_broker=is_of_one_broker)
 

@@ -26,7 +26,7 @@ _NAME = "listNodes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEndpoint:
-    """Where clients reach a broker or a controller."""
+    """The address of a broker or a controller for clients."""
 
     node_id: int
     host: str

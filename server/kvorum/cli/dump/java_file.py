@@ -27,18 +27,18 @@ class JavaFile:
 
     @property
     def name(self) -> str:
-        """What follows the last slash."""
+        """The part after the last slash."""
         return self.text.rpartition("/")[2]
 
     @property
     def suffix(self) -> str:
-        """What follows the last dot of the name, with the dot; empty without one."""
+        """The part from the last dot of the name on; empty without one."""
         _, dot, ending = self.name.rpartition(".")
         return dot + ending
 
     @property
     def stem(self) -> str:
-        """What precedes the first dot of the name."""
+        """The part before the first dot of the name."""
         return self.name.partition(".")[0]
 
     @property

@@ -32,7 +32,7 @@ from kvorum.wire.records.numbered_values import (
 from kvorum.wire.uuid_text import uuid_to_text
 
 PARTS_MAX: Final = 1 << 14
-"""How many parts of one kind of record are kept; then they are dropped, and it begins again."""
+"""The number of parts of one kind of record that are kept before all of them are dropped."""
 
 PART_BYTES_MAX: Final = 512
 """The largest part that is kept: larger ones hardly come again."""

@@ -24,7 +24,7 @@ from kvorum.wire.primitives import Message
 from kvorum.wire.records import Record
 from kvorum.wire.uuid_text import uuid_to_text
 
-# What Java says about calling a method of null: the value of a tombstone.
+# The text of Java for a call of a method of null: the value of a tombstone.
 _NO_VALUE: Final = (
     'Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of '
     '"org.apache.kafka.common.record.internal.Record.value()" is null'

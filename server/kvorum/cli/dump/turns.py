@@ -22,7 +22,7 @@ from kvorum.inspection.mapped_file import MappedFile
 
 
 class Turn(NamedTuple):
-    """What goes from process to process.
+    """The messages between the processes.
 
     `gaps` has what was found since the first process had the turn. `failed` is a part that could
     not be printed: all leave the log.

@@ -19,7 +19,7 @@ _CLEARED: Final = "\r\033[K"
 
 
 class Console(Protocol):
-    """Where the line goes."""
+    """The stream that the line goes to."""
 
     def isatty(self) -> bool:
         """Return whether someone may be looking."""

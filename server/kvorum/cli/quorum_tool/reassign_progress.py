@@ -39,7 +39,7 @@ class Look:
 
     @property
     def leader_text(self) -> str:
-        """What is to be known about a leader that does not describe the wish."""
+        """The facts about a leader that does not describe the wish."""
         return (
             f"A reassignment of the quorum is wanted, and the leader, node {self.info.leader_id}, "
             "is not one of kvorum's and takes no step by itself. A controller of kvorum, if one "
@@ -120,7 +120,7 @@ def _are_reached(targets: TargetVoters, voters: list[VoterKey]) -> bool:
 
 
 class _Told:
-    """What has been printed: only changes are."""
+    """The last line that was printed: only changes are."""
 
     def __init__(self) -> None:
         self._voters: frozenset[VoterKey] | None = None

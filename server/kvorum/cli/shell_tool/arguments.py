@@ -59,7 +59,7 @@ class WrongUsageError(Exception):
 
 
 class Arguments(NamedTuple):
-    """Where the metadata is, and the command to run; no command for reading commands."""
+    """The place of the metadata, and the command to run; no command for reading commands."""
 
     source: Option
     place: str

@@ -23,9 +23,9 @@ from kvorum.storage.small_files.directory_lock import LOCK_FILE
 from kvorum.storage.small_files.java_properties import load_java_properties
 
 SOFTWARE: Final = Software(VERSION, "unknown")
-"""What ``/local`` says of this program; its commit is not recorded."""
+"""The content of ``/local`` about this program; its commit is not recorded."""
 PAUSE_S: Final = 1.0
-"""How long following pauses after a failure."""
+"""The pause of following after a failure."""
 _JAVA_ERRORS: Final = {
     errno.ENOENT: "java.nio.file.NoSuchFileException",
     errno.EACCES: "java.nio.file.AccessDeniedException",

@@ -1,4 +1,4 @@
-"""How far the targets that are no voters yet are behind, in rounds of replication.
+"""The distance of the targets that are not voters yet, in rounds of replication.
 
 A round (section 4.2.1 of Ongaro's thesis, and KIP-642's "Observer Promotion") begins with the end
 of the leader's log as it is then, and ends when the replica has everything below. A replica whose
@@ -57,7 +57,7 @@ class CatchUp:
             known = self._rounds[state.key]
         if log_end_offset < known.end_offset:
             return
-        # What counts is when the replica fetched, not when that was looked at.
+        # The time of the fetch counts, not the time at which it was looked at.
         fetched_ms = now_ms - (state.last_fetch_age_ms or 0)
         duration_ms = max(fetched_ms - known.started_ms, 0)
         self._rounds[state.key] = Round(

@@ -1,4 +1,4 @@
-"""How far a reassignment of the quorum is, for clients and metrics (KIP-642)."""
+"""The progress of a reassignment of the quorum, for clients and metrics (KIP-642)."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What a step depends on besides the quorum itself.
+    """The facts that a step depends on besides the quorum itself.
 
     `has_caught_up` returns whether a replica may become a voter, `progress_text` how far it is. A
     replica whose last fetch is not older than `fetch_timeout_ms` counts as fetching. `refusals` is

@@ -38,7 +38,7 @@ class PlannedStep:
 
     @property
     def tolerated_failures(self) -> int:
-        """How many of the voters that fetch may fail before there is no majority."""
+        """The number of voters that fetch and may fail before there is no majority."""
         return self.voter_count - self.silent_count - (self.voter_count // 2 + 1)
 
 

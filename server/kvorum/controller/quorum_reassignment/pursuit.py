@@ -32,7 +32,7 @@ from kvorum.metadata.target_voters import (
 from kvorum.metadata.voter_key import VoterKey
 
 LOOKS_PER_ELECTION_TIMEOUT: Final = 20
-"""How often the targets' progress is looked at; a round that is missed by a look is timed late."""
+"""The time between two looks at the targets' progress; a round between two looks is timed late."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,4 +150,4 @@ def compact_array(item: Layout) -> Layout:
 
 _TAG: Final = Struct("tag" / UNSIGNED_VARINT, "content" / sized_bytes(UNSIGNED_VARINT))
 TAGGED_FIELDS: Final = FocusedSeq("items", count=UNSIGNED_VARINT, items=Array(this.count, _TAG))
-"""What a flexible version ends with: fields that a reader need not know."""
+"""The end of a flexible version: fields that a reader need not know."""

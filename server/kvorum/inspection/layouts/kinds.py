@@ -17,7 +17,7 @@ from kvorum.inspection.passing_files import lasting_name
 
 
 class FileForm(Enum):
-    """How a file is built up."""
+    """The structure of a file."""
 
     LOG = "entries of a log"
     INDEX = "entries of one size"

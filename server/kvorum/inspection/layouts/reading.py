@@ -25,7 +25,7 @@ from kvorum.inspection.layouts.snappy import unpack_snappy
 
 
 class LayoutProblem(NamedTuple):
-    """Where bytes leave their layout: the first byte after the last whole field, and why."""
+    """The end of the bytes that fit their layout: the first byte after it, and the reason."""
 
     position: int
     field: str

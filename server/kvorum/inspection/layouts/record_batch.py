@@ -25,7 +25,7 @@ from kvorum.wire.checksums import crc32c
 MAGIC: Final = 2
 HEADER_BYTES: Final = 61
 OVERHEAD_BYTES: Final = 12
-"""What a batch has besides the bytes that its length counts: offset and length."""
+"""The bytes of a batch besides those that its length counts: offset and length."""
 _LENGTH_MIN: Final = HEADER_BYTES - OVERHEAD_BYTES
 # Format, checksum and what lies before them are not covered by the checksum.
 _BEFORE_CRC: Final = 9

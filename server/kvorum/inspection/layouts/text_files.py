@@ -20,7 +20,7 @@ _UUID: Final = rb"[A-Za-z0-9_-]{21}[AQgw]"
 
 
 class TextProblem(NamedTuple):
-    """Where a text leaves its form: the first byte of the line or part that does, and why."""
+    """The point at which a text leaves its form: the first byte of that line or part, and why."""
 
     position: int
     text: str

@@ -19,7 +19,7 @@ _LOST: Final = "Records that this log had, and may have acknowledged, are gone"
 
 
 class Severity(Enum):
-    """How bad a finding is; only damage and unreadable files make a verdict of damage."""
+    """The weight of a finding; only damage and unreadable files make a verdict of damage."""
 
     DAMAGE = "damage"
     UNREADABLE = "unreadable"
@@ -28,7 +28,7 @@ class Severity(Enum):
 
 
 class Rule(Enum):
-    """What a finding is about: its name, what it means, and what to do."""
+    """The subject of a finding: its name, its meaning, and what to do."""
 
     BATCHES = (
         "batches",
@@ -170,7 +170,7 @@ class Finding:
 
 
 class Findings:
-    """What a check has found so far, and which files it has looked at."""
+    """The findings of a check so far, and the files that it has looked at."""
 
     def __init__(self, tell: Tell = tell_nobody) -> None:
         self._tell = tell
@@ -241,7 +241,7 @@ class Findings:
 
 
 class Verdict(Enum):
-    """What is said of a file, or of everything."""
+    """The verdict about a file, or about everything."""
 
     SOUND = "sound"
     TORN_TAIL = "torn tail"

@@ -30,7 +30,7 @@ from kvorum.wire.records import RecordBatch, decode_control_record
 
 @dataclass(slots=True)
 class QuorumFacts:
-    """What control records say of the quorum: leaders by epoch, voters with their directories."""
+    """The quorum in control records: leaders by epoch, voters with their directories."""
 
     leaders: dict[int, int] = field(default_factory=dict[int, int])
     voters: dict[int, set[bytes]] = field(default_factory=dict[int, set[bytes]])

@@ -44,7 +44,7 @@ _INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_IN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
-    """What is known of one log once it was checked.
+    """The facts about one log that was checked.
 
     `end_offset` is None where damage hides the end. `image` and `quorum` are of the metadata log.
     """

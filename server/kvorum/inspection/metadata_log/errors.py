@@ -1,4 +1,4 @@
-"""What is wrong with a source of metadata."""
+"""The error of a source of metadata."""
 
 from __future__ import annotations
 

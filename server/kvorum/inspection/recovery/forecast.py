@@ -26,7 +26,7 @@ from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
 class Loss(Enum):
-    """What is known of acknowledged records that the chosen log lacks."""
+    """The knowledge of acknowledged records that the chosen log lacks."""
 
     NONE = "none"
     NONE_UNLESS_VOTERS_CHANGED = "none unless the voters were changed without any survivor"
@@ -36,7 +36,7 @@ class Loss(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What is kept of a log that becomes the quorum's only one.
+    """The part that is kept of a log that becomes the quorum's only one.
 
     `kept` is its end. `committed` is what is known to be committed, from all directories.
     `lost_ids` are the voters without a directory. `is_leader_of_last_epoch` is whether the chosen

@@ -19,7 +19,7 @@ from kvorum.raft.voter_set import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, Voter, V
 from kvorum.storage.small_files.quorum_state import QuorumState
 
 EPOCH_GAP = 1000
-"""How far the new epoch lies above the highest one that is known.
+"""The distance of the new epoch from the highest one that is known.
 
 The lost controllers may have elected leaders in epochs that no given directory names. A broker that
 has heard of such an epoch refuses every leader below it, for ever; a gap costs nothing.
@@ -29,7 +29,7 @@ _DEFAULT_LISTENER = "CONTROLLER"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryOptions:
-    """What the operator asks for; `address` replaces that of the node in the voter set."""
+    """The operator's request; `address` replaces that of the node in the voter set."""
 
     node_id: int | None = None
     address: tuple[str, int] | None = None
@@ -40,7 +40,7 @@ class RecoveryOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryPlan:
-    """What would be written into the directory of `chosen`.
+    """The changes that would be written into the directory of `chosen`.
 
     At kraft.version 1 a batch of epoch `epoch` at the end of the log makes `voter` the only one. At
     kraft.version 0 the configuration names the voters, and only quorum-state is written.

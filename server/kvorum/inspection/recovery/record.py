@@ -60,7 +60,7 @@ class RecoveryRecord:
 
     @property
     def log_end_offset(self) -> int:
-        """Where the log ended before the recovery."""
+        """The end of the log before the recovery."""
         return cast("int", self._part("before")["logEndOffset"])
 
     @property

@@ -90,7 +90,7 @@ def read_survivor(directory: Path, files: FileSystem, *, static_voters: VoterSet
 
 
 class _SmallFiles(NamedTuple):
-    """What the small files of a directory hold."""
+    """The contents of the small files of a directory."""
 
     cluster_id: str
     key: ReplicaKey

@@ -35,7 +35,7 @@ ROOT: Final = "/"
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a command finds around it.
+    """The surroundings of a command.
 
     `screen_width` is None without a screen; `help_width` is how wide help screens may be.
     `history` is None where commands are not read one after the other; some commands are missing
@@ -77,7 +77,7 @@ class Command:
 
     @property
     def grammar(self) -> Grammar:
-        """What its command line may have."""
+        """The words that its command line may have."""
         return Grammar(self.positional)
 
 

@@ -15,7 +15,7 @@ _WITH_ONE_COMMAND: Final = "man"
 
 
 class Candidate(NamedTuple):
-    """What the last word may become; a directory's path is not complete: it goes on."""
+    """A completion of the last word; a directory's path is not complete: it goes on."""
 
     text: str
     is_complete: bool

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from kvorum.inspection.shell.node import DanglingNameError, Directory, Node
 from kvorum.inspection.shell.paths import path_components
 
-# What a dot of Java's regular expressions does not match.
+# The characters that a dot of Java's regular expressions does not match.
 _ANY_CHARACTER: Final = "[^\n\r\x85\u2028\u2029]"
 
 

@@ -29,7 +29,7 @@ class HelpAskedError(Exception):
 
 
 class Count(Enum):
-    """How many words a positional argument takes."""
+    """The number of words that a positional argument takes."""
 
     ONE = "one"
     MAYBE = "?"
@@ -97,7 +97,7 @@ HELP: Final = Option(("-h", "--help"), "show this help message and exit")
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What a command line may have."""
+    """The words that a command line may have."""
 
     positional: Positional | None = None
     options: tuple[Option, ...] = (HELP,)

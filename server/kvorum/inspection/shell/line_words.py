@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 _QUOTES: Final = "'\""
 _ESCAPE: Final = "\\"
-# What Java does not take for white space, and Python does.
+# White space for Python, and not for Java.
 _NOT_SPACE: Final = "\x85\xa0\u2007\u202f"
 
 

@@ -25,7 +25,7 @@ from kvorum.wire.errors import WireError
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 RETRY_TIMEOUT_S: Final = 20.0
-"""How long a leader is looked for: an election takes a few seconds, and someone is waiting."""
+"""The time for which a leader is looked for: an election takes a few seconds."""
 _OPTION_OF_THE_STREAM: Final = re.compile(
     r"option 'controllers'|, or raise option 'retryTimeoutMs'|option 'kafka\.([\w.]+)'"
 )

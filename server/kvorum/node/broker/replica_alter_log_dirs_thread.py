@@ -155,7 +155,7 @@ class ReplicaAlterLogDirsThread:
         """Wait until a replica is to be copied, or a delay is over."""
         now_ms = self._runtime.monotonic_ms()
         due = [one.due_ms for one in self._moves.values() if not one.is_idle]
-        # What is due already is held back by the quota.
+        # The quota holds back the replicas that are due already.
         later = (due_ms for due_ms in due if due_ms > now_ms)
         until_ms = min((now_ms + self._backoff_ms, *later))
         await self._woken.wait(until_ms - now_ms if due else None)
@@ -166,7 +166,7 @@ class ReplicaAlterLogDirsThread:
             if move.replica.is_caught_up:
                 await self._maybe_promote(move)
         except CorruptBatchError as error:
-            # What is read again may be sound.
+            # The bytes may be sound when they are read again.
             move.due_ms = self._runtime.monotonic_ms() + self._backoff_ms
             self._complain(move, error)
         except (StorageError, ProducerError) as error:

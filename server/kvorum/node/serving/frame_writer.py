@@ -56,7 +56,7 @@ class FrameWriter:
 
     @property
     def taken_bytes(self) -> int:
-        """How many bytes the client's system has taken so far; where that is unknown, ours."""
+        """The bytes that the client's system has taken so far; where that is unknown, ours."""
         left_bytes = self._transport.get_write_buffer_size()
         own: Any = self._transport.get_extra_info("socket")
         # Linux takes megabytes for a slow client, and nothing more for as long as it has most of

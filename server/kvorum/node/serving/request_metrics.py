@@ -58,7 +58,7 @@ class RequestChannelMetrics:
 
     @property
     def by_name(self) -> Mapping[str, RequestMetrics]:
-        """What is known of each kind of requests."""
+        """The figures of each kind of requests."""
         return MappingProxyType(self._of_names)
 
     def update(self, key: int, version: int, body: Message, times: RequestTimes[float]) -> None:

@@ -64,7 +64,7 @@ class Follower(Role):
 
     @property
     def leader_endpoints(self) -> Endpoints:
-        """Where the leader listens."""
+        """The endpoints of the leader."""
         return self._leader_endpoints
 
     @property

@@ -35,7 +35,7 @@ class Role:
 
     @property
     def leader_endpoints(self) -> Endpoints:
-        """Where the leader listens, as far as this role knows."""
+        """The endpoints of the leader, as far as this role knows them."""
         return ()
 
     @property

@@ -56,7 +56,7 @@ class Budget:
         """Note that a broker ends uncleanly, or will do so at any moment."""
         before = self._ends.get(broker.id)
         if before is not None and not self._is_back(broker.id, before):
-            # What it lost before is still missing, also where it had not registered again.
+            # Its earlier losses are still missing, also where it had not registered again.
             is_power_lost = is_power_lost or before.is_power_lost
         self._ends[broker.id] = _Unclean(
             max(broker.epoch, self._registered_epoch(broker.id)), is_power_lost

@@ -14,7 +14,7 @@ from kvorum.wire.messages.alter_partition import AlterPartitionRequest
 from kvorum.wire.primitives import Message
 
 ANSWER_MS: Final = 400
-"""How long a broker waits for an answer before it treats the connection as broken."""
+"""The time for which a broker waits for an answer before it treats the connection as broken."""
 Response = TypeVar("Response", bound=Message)
 
 

@@ -36,7 +36,7 @@ DISK_CALLS_MAX: Final = 60
 """A process that ends at its disk does so within that many calls."""
 CRASH_LOSES_POWER: Final = 0.5
 SYNC_FAILS: Final = 0.5
-"""How often a bad disk fails to sync; else it refuses writes."""
+"""The rate at which a bad disk fails to sync; else it refuses writes."""
 WISH_IS_CANCELLED: Final = 0.5
 JOINING_IS_STRUCK: Final = 0.2
 NEW_LEADER_IS_STRUCK: Final = 0.2

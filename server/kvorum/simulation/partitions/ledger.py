@@ -33,7 +33,7 @@ _DELETED: Final = StoredBatch(-1, -1, -1, 0, -1, -1, -1, -1)
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of one partition.
+    """The state of one partition.
 
     `committed` has for each offset the batch that clients could read there, `written` the batches
     by base offset and leader epoch, `acknowledged` the checksums by base offset. Clients have asked
@@ -171,7 +171,7 @@ class Ledger:
         known.is_to_forget = False
         self.counts["lost by unclean elections"] += max(len(known.committed) - kept, 0)
         del known.committed[kept:]
-        # What the leader has deleted may be more than is still known.
+        # The leader may have deleted more than is still known.
         known.committed += [_DELETED] * (log.local_log.log_start_offset - len(known.committed))
         for offset in [one for one in known.acknowledged if one >= kept]:
             del known.acknowledged[offset]

@@ -42,7 +42,7 @@ class Turns:
 
 
 class Process:
-    """What runs on a machine, one incarnation after the other.
+    """The process of a machine, one incarnation after the other.
 
     `on_crash` is called with what has ended a process.
     """

@@ -28,7 +28,7 @@ PAUSE_AT_MS: Final = 9_500
 END_MS: Final = 10_500
 IS_COMPACTED: Final = 0.4
 COMPACTION_LAG_MS: Final = 4_000
-"""How long records stay at least where logs are compacted: longer than a replica is away.
+"""The least time for which records stay in compacted logs: longer than a replica is away.
 
 As in Kafka, a replica that has fetched a compacted log does not know where an epoch began whose
 first records are gone; one that has others there would not learn of it from such a leader.
@@ -51,7 +51,7 @@ def directory_id(broker_id: int, number: int) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldSettings:
-    """What is in a world, how its topic is kept, and how bad its network is."""
+    """The options of a world: its members, its topic, its network."""
 
     brokers: int
     partitions: int
@@ -63,12 +63,12 @@ class WorldSettings:
     duplication: float
     segment_bytes: int
     rests_after_ms: int
-    """How long the clients write, before they rest for as long."""
+    """The time for which the clients write, before they rest for as long."""
     groups: GroupWorldSettings
 
     is_compacted: bool = False
     delete_retention_ms: int = -1
-    """How long tombstones and the markers of transactions stay where logs are compacted."""
+    """The time for which tombstones and markers of transactions stay in compacted logs."""
 
     retention_bytes: int = -1
     retention_ms: int = -1

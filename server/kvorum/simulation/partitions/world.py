@@ -57,7 +57,7 @@ _CONTROLLER_TASKS = (
     (maybe_balance_partition_leaders, 700),
     (maybe_elect_unclean_leaders, 150),
 )
-"""What an active controller does unasked, and how often, in milliseconds."""
+"""The periods of an active controller's own tasks, in milliseconds."""
 
 
 MEMBERS_GROUP = "readers"

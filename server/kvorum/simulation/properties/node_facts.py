@@ -72,14 +72,14 @@ class NodeMemory:
         # The highest high watermark that the node knew: in this process, and ever.
         self.process_high_watermark: int | None = None
         self.high_watermark = 0
-        # How far the log must reach after the next start.
+        # The least end of the log after the next start.
         self.promise = 0
         # The end of the log's durable part by the core, and of the part compared with other logs.
         self.durable_offset = 0
         self.verified_offset = 0
         self.start_offset = 0
         self.scanned_end = 0
-        # How far the files had been read at the last look.
+        # The position in the files at the last look.
         self.marks: Mapping[str, int] = {}
         self.snapshots: frozenset[OffsetAndEpoch] = frozenset()
         self.election = ElectionRecord(0)

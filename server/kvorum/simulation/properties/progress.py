@@ -19,7 +19,7 @@ from kvorum.raft.roles.follower import Download
 from kvorum.simulation.properties.node_facts import ObservedNode
 
 DOWNLOADS_MAX = 20
-"""How many downloads a replica may begin without an advance of its log: leaders may drop snapshots
+"""The number of downloads that may begin without an advance of the log: leaders may drop snapshots
 meanwhile, and leaders may change, but so many downloads lead nowhere."""
 
 

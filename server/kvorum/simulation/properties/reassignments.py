@@ -72,7 +72,7 @@ class Reassignments:
         self._state: tuple[object, ...] = ()
         self._advanced_ms = 0.0
         self.counts = Counter[str]()
-        """How often wishes were stated, replaced, cancelled and reached, and moments of steps."""
+        """The counts of wishes that were stated, replaced, cancelled and reached, and of steps."""
         self.hand_over_count = 0
 
     def count(self, what: str) -> None:

@@ -50,7 +50,7 @@ class SnapshotFacts:
         self._checks = checks
         self._shared = shared
         self._contents: dict[OffsetAndEpoch, SnapshotContent] = {}
-        # What each node was formatted with; its file may be damaged once the node has read it.
+        # The content by which each node was formatted; its file may be damaged after it was read.
         self._bootstraps: dict[int, SnapshotContent | None] = {}
         # Snapshots made from a damaged log: other nodes may get them before their contents are
         # known to be committed.
