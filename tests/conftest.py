@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 pytest_plugins = ["tests.support.tiers", "tests.support.fixtures", "tests.support.small_disk"]
 
-# How long an example takes says how busy the machine is, and nothing of what is tested.
+# The time of an example says how busy the machine is, and nothing of what is tested.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 

@@ -19,11 +19,11 @@ TAKES_A_KEY = re.compile(
 )
 """Functions and classes whose first argument is the key of an API."""
 HOLDS_APIS = re.compile(r"(api_specs|apis(\(\))?|peer_versions|api_keys|forwardable_keys(\(\))?)\Z")
-"""What is looked into by the key of an API."""
+"""Containers that are indexed by the key of an API."""
 MEANS_A_KEY = re.compile(r"api_key\b", re.IGNORECASE)
 KEY_NAME = re.compile(r"_?([A-Z]+_)*(KEY|API)S?\Z")
 HEADER_FORMAT = re.compile(r">i?hhi")
-"""How tests begin a request by hand: the size perhaps, the key, the version, a correlation id."""
+"""The beginning of a request by hand: the size perhaps, the key, the version, a correlation id."""
 NUMBERS = frozenset(int(key) for key in ApiKey)
 
 

@@ -86,7 +86,7 @@ def symbols_of(path: Path) -> frozenset[str]:
 
 
 def places_of(pattern: str, folders: tuple[str, ...]) -> list[Path]:
-    """What a path means that is named from the root, from `kvorum`, or from one of `folders`."""
+    """Return the file of a path from the root, from `kvorum`, or from one of `folders`."""
     starts = ("", *(f"{root}/kvorum" for root in SOURCE_ROOTS), *folders)
     glob = re.sub(r"<\w+>", "*", pattern.rstrip("/"))
     places = [ROOT / start / glob for start in starts]

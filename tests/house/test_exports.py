@@ -1,4 +1,4 @@
-"""What a package promises in `__all__` exists."""
+"""Names that a package promises in `__all__` exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who imports whom inside of a room, module by module; import-linter looks at whole rooms."""
+"""The imports inside of a room, module by module; import-linter looks at whole rooms."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _BROKER_SETTINGS = {
 }
 _QUORUM_SETTINGS = {
     "broker.session.timeout.ms": str(SESSION_TIMEOUT_MS),
-    # Who leads shall be told by what the tests do.
+    # The tests decide which replica leads.
     "auto.leader.rebalance.enable": "false",
     "metadata.log.max.record.bytes.between.snapshots": "2000",
 }
@@ -104,7 +104,7 @@ class BrokerCluster:
 
     @property
     def servers(self) -> str:
-        """Where clients begin: at every broker."""
+        """The addresses of all brokers, at which clients begin."""
         return ",".join(broker.address for broker in self.brokers.values())
 
     @contextmanager

@@ -98,7 +98,7 @@ class Script:
         yield "new " + " ".join(f"{name}={value}" for name, value in settings.items())
         for _ in range(STEPS):
             yield from self._step()
-        # What is left after everything has been stable and old for long.
+        # The log after everything has been stable and old for long.
         for _ in range(3):
             self._now += 10_000
             yield f"time {self._now}"

@@ -97,7 +97,7 @@ class Script:
         kinds = list(self._kinds)
         kind = random.choices(kinds, [self._kinds[kind] for kind in kinds])[0]
         is_read = kind in (self._fetch, self._describe, self._list)
-        # What is committed, Kafka does not show rightly after a failed append.
+        # Kafka does not show committed offsets rightly after a failed append.
         return "commit" if is_read and driver.has_reverted else kind()
 
     def _elapsed(self) -> int:

@@ -71,7 +71,7 @@ class Step(NamedTuple):
 
 @dataclass
 class Member:
-    """What the script knows of a group's only member."""
+    """The state of a group's only member, as the script knows it."""
 
     member_id: str = ""
     instance: str | None = None

@@ -37,7 +37,7 @@ class Story:
     tool: Tool
     other_tool: Tool
     brokers: str = ""
-    """Whom to ask instead of the controllers."""
+    """The server to ask instead of the controllers."""
     lines: list[str] = field(default_factory=list[str])
 
     def add(self, node_id: int, *options: str) -> None:
@@ -116,7 +116,7 @@ def _anonymous(text: str) -> str:
 
 
 class _Names:
-    """What the replicas of a quorum are called at one moment."""
+    """The names of a quorum's replicas at one moment."""
 
     def __init__(self, quorum: Quorum, found: DescribeQuorumResponsePartitionData) -> None:
         self._quorum = quorum

@@ -26,7 +26,7 @@ from kvorum.wire.primitives import Message
 CONTROLLERS_ENDPOINTS = 2
 
 
-# How far the two logs reach is their own affair, and so is what is in them.
+# The two logs may have different ends and contents.
 OWN = frozenset({"records", "endOffset", "highWatermark", "logStartOffset"})
 
 

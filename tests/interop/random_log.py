@@ -88,7 +88,7 @@ class RandomLog:
         return [first, *(self._batch() for _ in range(count - 1))]
 
     def _batch(self) -> list[RecordAndVersion]:
-        # What takes away is alone in its batch: within one, real Kafka at times keeps or forgets
+        # A removal is alone in its batch: within one, real Kafka at times keeps or forgets
         # what the records do not say (configurations of a removed topic, credentials).
         alone = self._random.choice((self._remove_topic, self._remove_credential, None, None, None))
         if alone is not None and (record := alone()) is not None:

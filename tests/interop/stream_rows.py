@@ -21,7 +21,7 @@ from kvorum.wire.json_form import to_json
 from kvorum.wire.records import RecordBatch, decode_control_record, read_batches
 
 MORE = 30
-"""How many users are written between two events."""
+"""The number of users that are written between two events."""
 COLUMNS = ("offset", "epoch", "type", "json")
 Row = tuple[int, int, str]
 

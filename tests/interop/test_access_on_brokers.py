@@ -1,4 +1,4 @@
-"""What a broker tells a client that may not do everything: ours and a real one, field by field."""
+"""The answers of a broker to a client with few permissions: ours and a real one, field by field."""
 
 from __future__ import annotations
 

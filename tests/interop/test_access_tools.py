@@ -166,7 +166,7 @@ def results(
     client_answers: tuple[list[str], list[str]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, tuple[ToolResult, ToolResult]]:
-    """What the tools said about ours and about the real node, by step.
+    """The output of the tools for ours and for the real node, by step.
 
     What only looks is asked again until both have published the last change.
     """
@@ -207,7 +207,7 @@ def test_some_of_it_is_refused(results: dict[str, tuple[ToolResult, ToolResult]]
 
 @pytest.fixture(scope="module")
 def client_answers(nodes: tuple[Node, Node]) -> tuple[list[str], list[str]]:
-    """What confluent-kafka is told by ours and by the real node, before the cluster is closed."""
+    """The answers of ours and of the real node to confluent-kafka, before the cluster is closed."""
     ours, theirs = (ask_about_access(node.address) for node in nodes)
     return ours, theirs
 

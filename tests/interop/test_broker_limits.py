@@ -51,7 +51,7 @@ SETTINGS: Final = {
     # The records are from 1970: a broker removes them at a time of its own.
     "log.retention.ms": "-1",
 }
-# What each broker draws, stamps, or has of its own.
+# Values that each broker draws, stamps, or has of its own.
 OWN: Final = frozenset(
     {
         "producerId",

@@ -69,7 +69,7 @@ class Step(NamedTuple):
 
 @dataclass
 class Session:
-    """What the client of a session knows."""
+    """The client's side of a session."""
 
     version: int
     epoch: int = 1

@@ -1,4 +1,4 @@
-"""What real brokers of two releases just wrote: dumped as by Kafka's tool, decoded, and sound."""
+"""Fresh files of real brokers of two releases: dumped as by Kafka's tool, decoded, and sound."""
 
 from __future__ import annotations
 

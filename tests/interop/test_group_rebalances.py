@@ -119,7 +119,7 @@ class Member:
 
 
 class Story:
-    """What happens on one broker, told with the common names of members."""
+    """The events on one broker, with the common names of members."""
 
     def __init__(self, address: str, stack: ExitStack) -> None:
         self.address = address

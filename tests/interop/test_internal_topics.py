@@ -49,7 +49,7 @@ class TopicRecord(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What Kafka makes of a record: bytes that it writes itself, and JSON; or why it refuses it."""
+    """The reading of a record by Kafka: bytes that it writes itself, and JSON; or a refusal."""
 
     key: bytes | None
     value: bytes | None

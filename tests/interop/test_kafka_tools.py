@@ -9,7 +9,7 @@ from tests.support.kafka.tools import ToolResult, ToolRunner
 from tests.support.node import Node
 from tests.support.waiting import are_alike, asked_until
 
-# What differs between two clusters that are the same: ids, offsets, times and counts of records.
+# Values that differ between two equal clusters: ids, offsets, times and counts of records.
 DIRECTORY_OR_TOPIC_ID = re.compile(r"\b[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])")
 QUORUM_NUMBER = re.compile(r"((?:HighWatermark|LeaderEpoch|MaxFollowerLagTimeMs|Epoch):\s+)-?\d+")
 REPLICATION_LINE = re.compile(
@@ -50,7 +50,7 @@ def _run(tools: ToolRunner, node: Node, step: Step) -> ToolResult:
 def results(
     kafka_tools: ToolRunner, kvorum_node: Node, real_kafka: Node
 ) -> dict[str, tuple[ToolResult, ToolResult]]:
-    """What the tools said, by step, about a kvorum node and about a real one.
+    """The output of the tools by step, for a kvorum node and for a real one.
 
     A broker of either kind shows a change a moment after the controller promised it, so what only
     reads is asked again until both have settled.
@@ -81,7 +81,7 @@ API_LINE = re.compile(r"^\t(\w+)\((\d+)\): (.*?),?$", re.MULTILINE)
 def api_lines(
     kafka_tools: ToolRunner, kvorum_node: Node, real_kafka: Node
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """What kafka-broker-api-versions lists, by API: for our node, and for a real one."""
+    """The list of kafka-broker-api-versions by API: for our node, and for a real one."""
     listed: list[dict[str, str]] = []
     for node in (kvorum_node, real_kafka):
         result = kafka_tools.run("kafka-broker-api-versions", "--bootstrap-server", node.address)

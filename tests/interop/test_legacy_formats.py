@@ -157,7 +157,7 @@ def create(bootstrap_servers: str, logs: dict[str, Log]) -> None:
 
 
 class Story(NamedTuple):
-    """What a node makes of logs: by topic, what is read, where more is written, the files left."""
+    """The fate of logs at a node, by topic: the records read, the end, the files left."""
 
     read: dict[str, dict[str, object]]
     more: dict[str, int]

@@ -61,7 +61,7 @@ ONLY_KAFKA_ACCEPTS: Final = frozenset(
         "zstd: skippable frame is cut",
     }
 )
-"""What no library writes: damage that Java's decoders overlook, and other decoders do not."""
+"""Batches that no library writes: damage that only Java's decoders overlook."""
 TYPE_NAMES: Final = {
     TimestampType.CREATE_TIME: "CreateTime",
     TimestampType.LOG_APPEND_TIME: "LogAppendTime",
@@ -209,7 +209,7 @@ def batch_of(data: bytes) -> RecordBatch:
 
 
 class Verdict(NamedTuple):
-    """What becomes of a batch: what is comparable of it, or of the refusal."""
+    """The fate of a batch: the comparable part of it, or of the refusal."""
 
     kind: str
     facts: tuple[object, ...]

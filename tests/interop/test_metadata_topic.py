@@ -28,7 +28,7 @@ from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 
 SETTINGS = {
     "kvorum.metadata.topic.readable": "true",
-    # What is compared does not grow meanwhile.
+    # The compared files do not grow meanwhile.
     "metadata.max.idle.interval.ms": "0",
 }
 PARTITION = ("--topic", CLUSTER_METADATA_TOPIC, "--partition", "0")

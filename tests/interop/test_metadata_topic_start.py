@@ -46,7 +46,7 @@ def reset_reads(
     with closing(kind(servers, 0, reset=reset)) as reader:
         for _ in range(20):
             reader.poll()
-        # Whoever goes on at the end has nothing until there is something new.
+        # A reader that goes on at the end has nothing until there is something new.
         with RawClient(servers) as broker:
             create_topic(broker, create)
         wait_for(lambda: reader.poll() or reader.records or None, "something is read")

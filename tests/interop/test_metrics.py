@@ -86,7 +86,7 @@ class Attribute:
 
     @property
     def metric_name(self) -> str:
-        """What the metric is called: as the bean, or as its attribute where that has no name."""
+        """The name of the metric: as the bean, or as its attribute where that has no name."""
         return dict(self.keys).get("name", self.name)
 
     @property
@@ -201,7 +201,7 @@ def beans(
 
 @pytest.fixture(scope="module")
 def page(beans: list[Attribute], tmp_path_factory: pytest.TempPathFactory) -> Page:
-    """What one of our nodes says in the same place, once it hosts as many partitions."""
+    """The metrics of one of our nodes in the same place, once it hosts as many partitions."""
     (hosted_there,) = [
         float(each.text)
         for each in beans
@@ -223,7 +223,7 @@ def page(beans: list[Attribute], tmp_path_factory: pytest.TempPathFactory) -> Pa
             hosted = found.value("kafka_server_ReplicaManager_PartitionCount")
             return found if applied == {end - 1} and hosted == hosted_there else None
 
-        # What was committed last is counted a moment later, and hosted after that.
+        # The last commit is counted a moment later, and hosted after that.
         return node.process.wait_until(
             counts_everything, "controller and broker count all that is committed"
         )
@@ -273,7 +273,7 @@ def test_the_rest_of_what_kafka_measures_is_listed_with_a_reason(beans: list[Att
     assert unused == set()
 
 
-# What two nodes have in common that have lived through the same.
+# Metrics that two nodes of the same history have in common.
 SAME = (
     "kafka_controller_KafkaController_ActiveControllerCount",
     "kafka_controller_KafkaController_ActiveBrokerCount",
@@ -337,7 +337,7 @@ def test_nodes_with_the_same_past_have_the_same_values(
 
 LONE = {"topic": TOPIC}
 LONE_LOG = {"topic": TOPIC, "partition": "0"}
-# What is counted of the same records on both sides.
+# Counts of the same records on both sides.
 COUNTED: list[tuple[str, dict[str, str]]] = [
     *(
         (f"kafka_server_BrokerTopicMetrics_{name}", labels)

@@ -1,4 +1,4 @@
-"""What we make of a properties file against what Kafka's KafkaConfig makes of it."""
+"""Our reading of a properties file beside that of Kafka's KafkaConfig."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Case:
         )
 
     def answer(self) -> str:
-        """What our side makes of it, in the form of the Java side."""
+        """The result of our side, in the form of the Java side."""
         change = PartitionChangeBuilder(
             self.partition,
             topic_id=TOPIC_ID,
@@ -215,7 +215,7 @@ STATES_MAX = 150
 def test_the_changes_of_whole_spaces_are_those_of_kafka(
     java: Java, space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the controller's own functions want of a partition, wherever they can get to."""
+    """The demands of the controller's own functions on a partition."""
     cases = cases_of(space, monkeypatch)
     theirs = list(kafkas_answers(java, cases))
     assert len(theirs) == len(cases) > 100

@@ -73,7 +73,7 @@ def test_every_record_is_read_once_while_the_named_controller_is_replaced(
             stream.advance()
         change.result()
         found = quorum.settled(quorum.keys(*later), quorum.keys(FIRST))
-        # Nobody listens any more at the one address that the stream was given.
+        # There is no listener any more at the one address that the stream was given.
         quorum.members[FIRST].stop()
         read_on(stream, writer)
         left = {*later}
@@ -84,7 +84,7 @@ def test_every_record_is_read_once_while_the_named_controller_is_replaced(
             read_on(stream, writer)
         writer.wait_for_more(1)
         assert stream.plan()
-        # What was learnt in a run is not in the checkpoint.
+        # Addresses that were learnt in a run are not in the checkpoint.
         options["retryTimeoutMs"] = "1000"
         stream.restart()
         with pytest.raises(QuorumError, match=rf"asked were {options['controllers']}; .*refused"):

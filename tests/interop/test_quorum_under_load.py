@@ -25,7 +25,7 @@ BROKER: Final = 1
 TOPIC: Final = "of-much"
 VALUE: Final = bytes(1024)
 COUNT: Final = 150_000
-# What a client has sent and nobody has answered; more is refused by librdkafka.
+# The requests of a client without an answer; librdkafka refuses more.
 QUEUED_MAX: Final = 20_000
 
 

@@ -31,7 +31,7 @@ VALUE: Final = batch(b"x" * 50_000)
 WINDOWS: Final = {"quota.window.num": "2", "quota.window.size.seconds": "1"}
 RATE: Final = 220_000
 CLOSE_MS: Final = 150
-"""How far times may differ: requests do not come at the same moments."""
+"""The largest difference of times: requests do not come at the same moments."""
 MARKERS: Final = count(1)
 
 

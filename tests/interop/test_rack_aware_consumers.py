@@ -44,7 +44,7 @@ OFFSETS: Final = (0, RECORDS, RECORDS + 1)
 
 
 class Answer(NamedTuple):
-    """What a broker answers to a fetch."""
+    """The answer of a broker to a fetch."""
 
     error_code: int
     preferred_read_replica: int

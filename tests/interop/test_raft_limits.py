@@ -52,7 +52,7 @@ KEYS: Final = (
 EPOCHS: Final = frozenset({"replicaEpoch", "leaderEpoch"})
 FIRST_WITH_REPLICA_STATE: Final = 15
 SILENCE_S: Final = 3.0
-"""How long a real node is silent that never answers, as it does with some requests."""
+"""The time after which a silent real node counts as one that never answers."""
 
 
 def good(key: int, quorum: Quorum, version: int) -> Fields:

@@ -87,7 +87,7 @@ def test_a_real_leader_is_led_through_every_step_and_out_of_the_quorum(
     controllers.start(1, 4, 5)
     are_observing(controllers, 1, 4, 5)
     want(controllers, "1,2,3")
-    # What a real leader cannot show, our controllers do: node 3 has not started.
+    # Our controllers show more than a real leader can: node 3 has not started.
     controllers.until(
         "the reassignment_figures of ours tell of the target that has not started",
         lambda _: reassignment_figures(metrics_port).get("blocked_reason") == UNKNOWN_TARGET,

@@ -18,7 +18,7 @@ from kvorum.wire.records import BatchOptions, Compression, RecordData, build_bat
 KEY: Final = "max.decompressed.message.bytes"
 LIMIT: Final = 100
 OVERHEAD: Final = 8
-"""What a record takes besides a value of 64 bytes or more and a key of one."""
+"""The bytes of a record besides a value of 64 bytes or more and a key of one."""
 LARGEST: Final = LIMIT - OVERHEAD
 COMPRESSIONS: Final = (Compression.NONE, Compression.GZIP, Compression.ZSTD)
 SENT: Final = ((LARGEST,), (LARGEST + 1,), (10, LARGEST + 1, 10))

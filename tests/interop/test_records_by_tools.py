@@ -1,4 +1,4 @@
-"""What a node of ours writes when Kafka's tools ask for it, read by Kafka's other tools."""
+"""Records of a node of ours that Kafka's tools asked for, read by Kafka's other tools."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ WRITTEN = {
 def metadata_directory(
     kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
-    """What is left of a node that was asked for all that."""
+    """The metadata log of a node that was asked for all that."""
     node = Node(tmp_path_factory.mktemp("written"), NODE_SETTINGS)
     node.format((*STANDALONE, *SHELL_LEVEL))
     with node:

@@ -24,7 +24,7 @@ from kvorum.cli.shell_tool.source import SOFTWARE
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a shell ended, and what it printed."""
+    """The end of a shell, and its output."""
 
     exit_code: int
     out: str

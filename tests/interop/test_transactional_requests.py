@@ -97,12 +97,12 @@ SEEN: Final = {
         )
     ),
 }
-"""What has to happen at least once, or the script says little."""
+"""Events that have to happen at least once, or the script says little."""
 Step: TypeAlias = Callable[[RawClient], Answer]
 
 
 class Producer(NamedTuple):
-    """Where a producer is, as the script believes."""
+    """The state of a producer, as the script believes."""
 
     epoch: int = 0
     sequences: tuple[int, ...] = (0,) * PARTITIONS

@@ -1,4 +1,4 @@
-"""Whom a leader asks about a transaction, and what it makes of coordinators that do not answer."""
+"""The coordinator that a leader asks about a transaction, also one that does not answer."""
 
 from __future__ import annotations
 

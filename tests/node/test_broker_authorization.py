@@ -1,4 +1,4 @@
-"""What a broker tells a client that may not do everything, and what it hides."""
+"""The answers of a broker to a client with few permissions, and what they hide."""
 
 from __future__ import annotations
 

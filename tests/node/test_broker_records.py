@@ -39,7 +39,7 @@ from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCo
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 FOR_EVER_MS = 3_600_000
-"""How long a fetch may wait that is never answered within a client's patience."""
+"""The wait of a fetch that is never answered within a client's patience."""
 
 
 @pytest.fixture(scope="module")

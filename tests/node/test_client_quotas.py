@@ -150,7 +150,7 @@ def test_a_consumer_beyond_its_quota_gets_nothing_and_is_muted(client: RawClient
     second = client.ask(request, FetchResponse, FETCH_VERSION)
     assert (second.responses, second.error_code) == ([], ErrorCode.NONE)
     muted.check(client, second.throttle_time_ms)
-    # What it did not get does not count; what it got before is forgotten after two windows.
+    # Refused bytes do not count; earlier ones are forgotten after two windows.
     limit(client, "consumer_byte_rate", 150_000)
     wait_for(
         lambda: client.ask(request, FetchResponse, FETCH_VERSION).responses or None,

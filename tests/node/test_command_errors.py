@@ -1,4 +1,4 @@
-"""What a command cannot do it says in one line, with the exit code that fits."""
+"""A command names its failure in one line, with the exit code that fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast connections may come: the arithmetic of Kafka's quotas, and real connections."""
+"""The rate of connections: the arithmetic of Kafka's quotas, and real connections."""
 
 from __future__ import annotations
 

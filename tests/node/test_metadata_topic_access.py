@@ -1,4 +1,4 @@
-"""Who may read ``__cluster_metadata``: whoever may describe the cluster."""
+"""Clients that may describe the cluster may read ``__cluster_metadata``."""
 
 from __future__ import annotations
 

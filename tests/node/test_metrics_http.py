@@ -66,7 +66,7 @@ async def server() -> AsyncIterator[Serving]:
 
 @pytest.fixture
 def address(server: Serving) -> tuple[str, int]:
-    """Where the server listens."""
+    """The address of the server."""
     return server.address
 
 

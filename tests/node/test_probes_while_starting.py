@@ -1,4 +1,4 @@
-"""What a node answers while it opens its log, which may take long."""
+"""The answers of a node while it opens its log, which may take long."""
 
 from __future__ import annotations
 

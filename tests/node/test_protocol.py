@@ -1,4 +1,4 @@
-"""What a node does with requests, good and bad, byte by byte."""
+"""A node meets requests, good and bad, byte by byte."""
 
 import errno
 import random

@@ -1,4 +1,4 @@
-"""Who takes the steps of a reassignment, and what becomes of an error while it does."""
+"""The steps of a reassignment by the active controller, and errors on the way."""
 
 from __future__ import annotations
 

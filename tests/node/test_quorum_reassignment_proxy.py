@@ -131,7 +131,7 @@ async def test_no_step_is_taken_while_the_image_lacks_what_the_leader_has_commit
         async with working(leader.proxy(1)):
             await leader.until_asked(LOOKS)
             assert leader.steps == []
-            # What was missing is a wish that replaces the other one.
+            # The missing wish is one that replaces the other one.
             leader.uncommitted = 0
             leader.want("2,3")
             await leader.until(lambda: leader.steps == ["remove 1", "clear"])
@@ -188,7 +188,7 @@ async def test_a_target_that_is_refused_lets_another_go_first(
 
 @pytest.mark.parametrize("code", [ErrorCode.DUPLICATE_VOTER, ErrorCode.REQUEST_TIMED_OUT])
 async def test_after_a_refusal_others_have_their_turn(code: ErrorCode) -> None:
-    """Who was refused waits as at first: somebody else may have been quicker, and go on."""
+    """A refused controller waits as at first: another one may have been quicker, and go on."""
     async with PlayedLeader() as leader:
         leader.want("1,2,3,4")
         leader.answer = lambda _: code

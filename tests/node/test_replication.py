@@ -114,7 +114,7 @@ def test_too_few_replicas_in_sync_refuse_a_write(cluster: Cluster, topic: str) -
                 "the leader knows that there are not enough replicas",
             )
             assert produce(client, topic, batch(b"two"), acks=1).error_code == ErrorCode.NONE
-            # What too few replicas have is not committed.
+            # Records that too few replicas have are not committed.
             assert values(fetch(client, topic, 0)) == [b"one"]
     finally:
         cluster.restart(103)
@@ -142,7 +142,7 @@ def test_a_deletion_waits_for_the_followers(cluster: Cluster, topic: str) -> Non
     for number in range(4):
         append(cluster, topic, b"%d" % number)
     assert delete_records(cluster, topic, 2, timeout_ms=20_000) == (0, 2)
-    # Nobody hears from the follower, and the controller still has it for alive.
+    # The follower is silent, and the controller still has it for alive.
     cluster.partition({103}, {101, 102})
     try:
         refused = delete_records(cluster, topic, 3, timeout_ms=300)
@@ -245,7 +245,7 @@ def test_a_follower_that_waits_is_woken_by_an_append(cluster: Cluster, topic: st
 
 
 def test_a_consumer_that_waits_is_woken_by_the_high_watermark(cluster: Cluster, topic: str) -> None:
-    """What it waits for was appended before it came, and is committed later."""
+    """The awaited records were appended before it came, and are committed later."""
     create_topic(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
     append(cluster, topic, b"one")
     cluster.partition({102}, {101, 103})

@@ -1,4 +1,4 @@
-"""How a server is closed: in the opposite order of its start, whatever fails meanwhile."""
+"""A server is closed in the opposite order of its start, whatever fails meanwhile."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ READ_ONLY = {
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a process ended whose output nobody read."""
+    """The end of a process whose output was not read."""
 
     exit_code: int
     stderr: str
@@ -114,7 +114,7 @@ def test_directories_are_formatted_to_the_end(
         f"log.dirs={','.join(map(str, directories))}\n"
     )
     arguments = ["storage", "format", "-c", str(config), "-t", DIRECTORY_ID, "--standalone"]
-    # What was done is done; unbuffered, nothing is left at the end that could not be written.
+    # The work is done; unbuffered, nothing is left at the end that could not be written.
     done = READER_GONE if is_buffered else 0
     assert run(pipe, arguments, is_buffered=is_buffered) == Ended(done, "")
     assert all((directory / "meta.properties").exists() for directory in directories)

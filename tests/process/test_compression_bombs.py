@@ -54,7 +54,7 @@ TOPICS: Final[dict[str, dict[str, str]]] = {
 LARGE_RECORDS: Final = {"large-records": {"max.message.bytes": "20000000"}}
 PARTITIONS: Final = 12
 GROWTH_MAX: Final = 32 * MIB
-"""What the node may grow by, whatever is sent: two times 5 MiB unpacked, what is written, and the
+"""The growth of a node, whatever is sent: two times 5 MiB unpacked, what is written, and the
 libraries that are imported with the first batch."""
 LARGE_GROWTH_MAX: Final = 64 * MIB
 """The same where 20 MB may be unpacked."""
@@ -66,7 +66,7 @@ MIB_MAX: Final = {
     Compression.LZ4: 200,
     Compression.ZSTD: 2047,
 }
-"""How many MiB of zeros fit into a batch of a mebibyte, and into a value."""
+"""The MiB of zeros that fit into a batch of a mebibyte, and into a value."""
 COUNT: Final = 250_000
 
 
@@ -114,7 +114,7 @@ def _end_offset(address: str, topic: str) -> int:
 
 
 class _Watch:
-    """What a node's memory and a bystander's answers are while something is done to the node."""
+    """The memory of a node and the answers to a bystander while something is done to the node."""
 
     def __init__(self, node: Node, process: NodeProcess) -> None:
         self._memory = Memory(process.pid)

@@ -37,7 +37,7 @@ SMALL_BYTES: Final = 15_000
 BYTES_EACH_MAX: Final = 320 * 1024
 """Of later requests 64 KiB are read ahead, and the transport reads up to 256 KiB at once."""
 MORE_MAX: Final = 8 * MIB
-"""What another hundred may take in addition: what the first ones had is free, if not always for
+"""The growth by another hundred: what the first ones had is free, if not always for
 other processes."""
 IDLE_S: Final = 1.0
 

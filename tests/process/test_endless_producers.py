@@ -50,7 +50,7 @@ class Producer:
 
     @property
     def refusal_count(self) -> int:
-        """How many batches were refused."""
+        """The number of batches that were refused."""
         return self.codes.total() - self.codes[ErrorCode.NONE]
 
     def start(self) -> None:

@@ -72,7 +72,7 @@ def test_random_bytes(shared: Node) -> None:
 
 @pytest.mark.usefixtures("bystander")
 def test_a_good_request_with_flipped_bits(shared: Node) -> None:
-    """Whatever such a request comes to, it is an answer or the end of its connection."""
+    """Such a request ends with an answer, or with the end of its connection."""
     before = read_topics(shared.broker)
     request = create_request([])
     frame = encode_request_frame(request, version=7, correlation_id=1, client_id="flipping")
@@ -128,7 +128,7 @@ def test_clients_that_send_a_byte_at_a_time(shared: Node) -> None:
 
 @pytest.mark.usefixtures("bystander")
 def test_a_client_that_never_reads(shared: Node, memory: Memory) -> None:
-    """What it does not read is not kept for it: the node stops reading its requests."""
+    """Unread answers are not kept: the node stops reading the client's requests."""
     frame = with_size(
         encode_request_frame(
             ApiVersionsRequest("deaf", "1"), version=4, correlation_id=1, client_id="deaf"

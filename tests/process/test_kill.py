@@ -32,7 +32,7 @@ ASK_AGAIN = frozenset({ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.REQUEST_T
 
 @dataclass
 class Ledger:
-    """What clients were told, and what they asked for without an answer."""
+    """The answers to clients, and their requests without an answer."""
 
     acknowledged: dict[str, TopicFacts] = field(default_factory=dict[str, TopicFacts])
     pending: set[str] = field(default_factory=set[str])

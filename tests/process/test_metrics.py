@@ -1,4 +1,4 @@
-"""What operators see of nodes that are processes of their own: metrics, probes and the log."""
+"""Nodes in processes of their own, as operators see them: metrics, probes and the log."""
 
 import json
 import math
@@ -150,7 +150,7 @@ def test_the_log_of_a_controller_tells_the_story_once(quorum: ProxiedQuorum) -> 
     assert lines.count("Became the active controller") == 1
     assert lines.count(f"A broker has registered broker={BROKER_ID}") == 1
     assert lines.count(f"A broker is unfenced broker={BROKER_ID}") == 1
-    # What was there before the controller came is no news to it.
+    # State from before the controller came is no news to it.
     assert "A broker has registered" not in "\n".join(follower.process.lines())
     assert "Traceback" not in lines
 

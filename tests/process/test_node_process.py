@@ -1,4 +1,4 @@
-"""What starts, watches and ends the processes of nodes, with small programs in their place."""
+"""The processes of nodes are started, watched and ended, with small programs in their place."""
 
 import os
 import signal

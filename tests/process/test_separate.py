@@ -38,7 +38,7 @@ def test_a_broker_outlives_its_controller(pair: Pair, *, is_killed: bool) -> Non
             pair.controller.kill()
         else:
             pair.controller.stop()
-        # What the broker knows it goes on telling.
+        # The broker goes on answering from what it knows.
         wait_until_served(pair.broker.address)
         with pair.controller:
             # Forwarded once the broker has found the controller again.

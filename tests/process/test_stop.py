@@ -32,7 +32,7 @@ def test_a_stop_in_order(node: Node, number: signal.Signals) -> None:
         assert ended.exit_code == 0
         assert not [line for line in ended.lines if "ERROR" in line or "Traceback" in line]
         assert str(epochs[-1]) in (node.data / CLEAN_SHUTDOWN).read_text()
-        # Nobody held the old registration any more: no start had to wait for a session to end.
+        # The old registration was gone: no start had to wait for a session to end.
         assert not [line for line in ended.lines if "refused" in line]
     assert epochs == sorted(set(epochs))
     with node.process:

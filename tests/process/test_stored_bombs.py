@@ -36,9 +36,9 @@ STORED: Final = (
     ),
     large_value(Compression.GZIP, 8),
 )
-"""What is in the log of each partition; all records have the time 1000."""
+"""The content of each partition's log; all records have the time 1000."""
 GROWTH_MAX: Final = 300 * MIB
-"""What the node may grow by: 256 MiB unpacked, and the libraries."""
+"""The growth that a node may have: 256 MiB unpacked, and the libraries."""
 
 
 def _store(node: Node) -> None:

@@ -108,7 +108,7 @@ class ControllerUnderTest:
         """Append records to the log and fold them."""
         self.last_records = records
         for message, version in records:
-            # What goes into the log must fit into it.
+            # Records must fit into the log.
             message.encode(version)
             self.image = self.image.apply(message, version, self.next_offset)
             self.next_offset += 1

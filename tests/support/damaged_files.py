@@ -14,7 +14,7 @@ Contents: TypeAlias = dict[str, bytes]
 
 @dataclass(frozen=True)
 class Damage:
-    """What was done, to which file, and all files afterwards.
+    """An operation, its file, and all files afterwards.
 
     `touched` are the paths, before and after, at which something is wrong now.
     """

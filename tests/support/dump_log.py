@@ -15,7 +15,7 @@ from kvorum.cli import dump_log
 
 
 class Dumped(NamedTuple):
-    """How it ended, and what it printed."""
+    """Its end, and its output."""
 
     exit_code: int
     stdout: str

@@ -94,7 +94,7 @@ class FakeNode:
 
     @property
     def connection_count(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._tasks)
 
     async def wait_until_left(self) -> None:

@@ -136,7 +136,7 @@ def _records(segment: Path) -> Iterator[GoldenRecord]:
     assert not texts
 
 
-# What Java makes of them: tests/interop/test_utf8_replacement.py asks Kafka's own reader.
+# The reading of Java: tests/interop/test_utf8_replacement.py asks Kafka's own reader.
 READ_BY_JAVA = {
     b"\xff": "\ufffd",
     b"a\xffb": "a\ufffdb",

@@ -37,7 +37,7 @@ QUICK: Final = {"broker.session.timeout.ms": "400", "broker.heartbeat.interval.m
 """A broker that was killed may register again once its old session is over: soon. A busy machine
 fences such a broker now and then: a client has to ask again."""
 ATTEMPTS: Final = 2
-"""How often a real node is started in all: where memory is short, Java dies now and then."""
+"""The number of tries to start a real node: where memory is short, Java dies now and then."""
 COMBINED_HEAP_MB: Final = 384
 _HEAP_MB: Final = 256
 _ORDERLY_END: Final[dict[Kind, int]] = {"kvorum": 0, "kafka": 143}

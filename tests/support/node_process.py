@@ -24,9 +24,9 @@ from tests.support.waiting import PATIENCE_S, Errors, wait_for
 
 KVORUM: Final = (sys.executable, "-m", "kvorum.cli")
 RUNS: Final = "The node runs"
-"""What a kvorum server says once it serves."""
+"""The line of a kvorum server once it serves."""
 KAFKA_RUNS: Final = "Kafka Server started"
-"""What real Kafka says once it serves."""
+"""The line of real Kafka once it serves."""
 LAST_WORDS_MAX: Final = 6000
 _GUARD: Final = """
 import os, signal, sys
@@ -48,7 +48,7 @@ class StartedAgainWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a process ended: its exit code and everything it said in this life."""
+    """The end of a process: its exit code and everything it said in this life."""
 
     exit_code: int
     lines: tuple[str, ...]

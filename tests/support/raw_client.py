@@ -11,7 +11,7 @@ from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.primitives import Message
 
 TIMEOUT_SECONDS = PATIENCE_S
-"""How long an answer may take: nothing is claimed of how soon it comes."""
+"""The time that an answer may take: nothing is claimed of how soon it comes."""
 Response = TypeVar("Response", bound=Message)
 
 

@@ -38,7 +38,7 @@ class Memory:
 
 
 QUIET_SHARE_MAX: Final = 0.1
-"""What a node that nobody asks anything stays far below: it is a broker and a controller that send
+"""A bound far above an idle node: it is a broker and a controller that send
 each other heartbeats."""
 _LOOK_S: Final = 0.3
 _USER_TIME_FIELD: Final = 11

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE_ROOTS = ("wire", "storage", "server", "codegen")
 GENERATED = ROOT / "wire" / "kvorum" / "wire" / "messages"
-# What building and testing leave behind; .gitignore names the same.
+# Files that building and testing leave; .gitignore names the same.
 LEFT_BEHIND = frozenset({
     "__pycache__", ".venv", ".kafka", ".hypothesis", ".mypy_cache", ".pytest_cache",
     ".ruff_cache", ".import_linter_cache", "htmlcov", "dist", "build", "spark-warehouse",

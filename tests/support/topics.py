@@ -28,7 +28,7 @@ CREATE_TIMEOUT_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What a topic is known by."""
+    """The name and the id of a topic."""
 
     topic_id: bytes
     partition_count: int

@@ -17,9 +17,9 @@ from contextlib import suppress
 from typing import Final, TypeVar, cast
 
 PATIENCE_S: Final = 60.0 * float(os.environ.get("KVORUM_TEST_PATIENCE", "1"))
-"""How long a state may take to come about: far longer than it ever does where nothing is wrong."""
+"""The patience for a state: far longer than it ever takes where nothing is wrong."""
 POLL_INTERVAL_S: Final = 0.02
-"""How long a state that nobody reports is left alone before it is asked for again."""
+"""The pause before a state that is not reported is asked for again."""
 
 Errors = tuple[type[BaseException], ...]
 _Found = TypeVar("_Found")

@@ -17,7 +17,7 @@ PROGRAMS: Final = Path(__file__).parent / "programs"
 BUILD_TIMEOUT_S: Final = 120
 INSTALL_TIMEOUT_S: Final = 500
 PROGRAM_TIMEOUT_S: Final = 180
-# What would let a program find more than its environment has.
+# Variables that would let a program find more than its environment has.
 LEAKS: Final = ("PYTHON", "VIRTUAL_ENV", "COV_", "COVERAGE", "PYSPARK", "SPARK")
 
 

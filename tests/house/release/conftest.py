@@ -8,5 +8,5 @@ from tests.house.release.building import Archives, build
 
 @pytest.fixture(scope="session")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Archives:
-    """What `make dist` builds from this tree."""
+    """The archives that `make dist` builds from this tree."""
     return build(tmp_path_factory.mktemp("dist"))

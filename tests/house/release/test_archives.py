@@ -1,4 +1,4 @@
-"""What is in the two files of a release, and what is not."""
+"""The content of the two files of a release."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ Installed = Callable[[str | None], Installation]
 
 @contextmanager
 def dev_cluster(installation: Installation) -> Generator[str]:
-    """Where the broker of a `kvorum dev` listens, while that runs; it must end well when asked."""
+    """Yield the address of the broker of a `kvorum dev`, which must end well when asked."""
     with subprocess.Popen(
         [installation.kvorum, "dev", "--json", "--port", "0"],
         cwd=installation.folder,
@@ -198,7 +198,7 @@ def test_metrics_are_served_with_their_extra(installed: Installed, tmp_path: Pat
 
 
 def metrics_address(process: subprocess.Popen[str]) -> str:
-    """Where a node that runs serves its metrics, from its log; all of it is the failure's text."""
+    """Return the address of a node's metrics from its log, which is the text of a failure."""
     assert process.stderr is not None
     lines: list[str] = []
     for line in process.stderr:

@@ -1,4 +1,4 @@
-"""How the "Unreleased" section of the changelog becomes a version."""
+"""The "Unreleased" section of the changelog becomes a version."""
 
 from __future__ import annotations
 

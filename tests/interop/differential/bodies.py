@@ -23,7 +23,7 @@ FEATURES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "transaction.version": (0, 2),
     }
 )
-"""What a 4.3.1 broker supports."""
+"""The features that a broker supports."""
 
 
 def directory(broker: int, number: int = 0) -> str:

@@ -81,7 +81,7 @@ def is_array(value: Json) -> TypeGuard[list[Json]]:
 
 
 class Difference(NamedTuple):
-    """Where two sides differ: the place in the answer or the records, and what each has there."""
+    """A difference of two sides: the place in the answer or the records, and both values."""
 
     where: str
     real: Json
@@ -97,7 +97,7 @@ def as_text(value: Json) -> str:
 
 
 class Names(NamedTuple):
-    """How one side's own values are called, so that they are the same on both."""
+    """The names of one side's own values, so that they are the same on both."""
 
     view: ClusterView
     known: AbstractSet[str]

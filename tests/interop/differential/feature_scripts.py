@@ -134,7 +134,7 @@ LEVEL_CHAPTERS: Final[Sequence[tuple[int, Chapter]]] = (
     (2, register_controller),
     (2, describe_cluster),
 )
-"""What a cluster at some metadata.version is asked: everything that a level may gate."""
+"""The requests to a cluster at some metadata.version: everything that a level may gate."""
 
 
 def begin_at_level(story: Story) -> None:

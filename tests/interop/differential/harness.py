@@ -46,11 +46,11 @@ from kvorum.wire.json_form import Json
 
 FENCE: Final = 1
 OUR_OWN_WORDS: Final = ".documentation"
-"""Where a text is ours, and differs for good."""
+"""Texts of ours that differ for good."""
 LATE_ANSWERS: Final = frozenset(
     {"DescribeAcls", "DescribeConfigs", "DescribeCluster", "DescribeUserScramCredentials"}
 )
-"""What a controller answers from its published image, which comes after the answer to a write."""
+"""Requests that are answered from the published image, which comes after the answer to a write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a step has written: up to which offset of either log, the real one first."""
+    """The records of a step: the end offset in either log, the real one first."""
 
     api: str
     is_placed: bool
@@ -77,7 +77,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a script went: what differs, the uuids it named itself, and where its records are."""
+    """The outcome of a script: differences, uuids of its own, and the places of its records."""
 
     script: Script
     findings: tuple[Finding, ...]
@@ -87,7 +87,7 @@ class Outcome:
 
     @property
     def record_count(self) -> int:
-        """How many records the real side wrote."""
+        """The number of records that the real side wrote."""
         return self.spans[-1].end_offsets[0] - self.start_offsets[0] if self.spans else 0
 
     def report(self) -> str:
@@ -237,7 +237,7 @@ class Pair:
                 records.extend(side.take_records())
             return all(fenced_in(records).issuperset(step.silent) for records in made)
 
-        # What one side never writes is a finding.
+        # A record that one side never writes is a finding.
         with suppress(NeverCameAboutError):
             wait_for(are_fenced, f"both have fenced {step.silent}")
         return made

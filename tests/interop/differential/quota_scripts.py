@@ -65,7 +65,7 @@ def entity(story: Story) -> list[Fields]:
     draw = story.random.random()
     if draw < 0.1:
         parts = [story.one_of(STRANGE_PARTS)]
-        # Where an unknown type comes among others depends on its hash.
+        # The place of an unknown type among others depends on its hash.
         if parts[0][0] in ("user", "client-id", "ip") and story.chance(0.5):
             parts.insert(story.random.randrange(2), ("user", story.one_of(USERS)))
     elif draw < 0.25:

@@ -73,7 +73,7 @@ class Script:
 
     @property
     def name(self) -> str:
-        """What the script is called in reports; it names kind and seed."""
+        """The name of the script in reports: its kind and seed."""
         return f"{self.kind}-{self.seed}"
 
     def as_lines(self) -> str:

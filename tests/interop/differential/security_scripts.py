@@ -35,7 +35,7 @@ HOSTS_IN_ENTRIES: Final = ("*", "*", "*", "10.1.2.3", "2001:db8:0:0:0:0:0:1")
 NAMES: Final = ("*", "t", "t1", "t2", "t3", "g", "g1", "nowhere")
 STRANGE_CODES: Final = (1, 2, 9, 77, -1)
 DYNAMIC: Final = frozenset({"DescribeQuorum", "AddRaftVoter", "RemoveRaftVoter"})
-"""What answers with things that no two controllers have in common."""
+"""Requests whose answers no two controllers have in common."""
 TYPES: Final = tuple(kind for kind in AclResourceType if kind > AclResourceType.ANY)
 OPERATIONS: Final = tuple(operation for operation in AclOperation if operation > AclOperation.ANY)
 PERMISSIONS: Final = (PermissionType.ALLOW, PermissionType.ALLOW, PermissionType.DENY)

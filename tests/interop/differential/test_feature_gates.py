@@ -72,7 +72,7 @@ def _woven(steps: Sequence[AnyStep], upgrades: Sequence[AnyStep]) -> list[AnySte
 
 
 def first_records(pair: Pair) -> list[Json]:
-    """What each side wrote when it became active; features come in the order of their names."""
+    """The records of each side when it became active; features come in the order of their names."""
     return [
         sorted_by_name(
             names_of(side, set()).records("", LogTail(side.node.data).read(), is_placed=False)

@@ -34,7 +34,7 @@ def pair(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]
 
 @pytest.fixture(scope="module")
 def outcomes() -> list[Outcome]:
-    """How the scripts went that were run so far."""
+    """The outcomes of the scripts that were run so far."""
     return []
 
 

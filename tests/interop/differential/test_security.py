@@ -46,7 +46,7 @@ PUBLISHED_LATE: Final = frozenset(
         "ExpireDelegationToken",
     }
 )
-"""What real Kafka answers before its authorizer and its tokens are up to date."""
+"""Answers of real Kafka before its authorizer and its tokens are up to date."""
 
 pytestmark = pytest.mark.timeout(7200)
 
@@ -124,7 +124,7 @@ def test_users_get_the_same_answers(pair: PublishingPair) -> None:
 
 NOT_ASKED: Final = frozenset(
     {
-        # Nobody needs a permission for these.
+        # These need no permission.
         "ApiVersions",
         "SaslHandshake",
         "SaslAuthenticate",

@@ -267,7 +267,7 @@ _FOLDS = MappingProxyType(
 
 
 TOKEN_KEY: Final = "a secret of both sides"
-"""What ``delegation.token.secret.key`` has to be for scripts with ``$secret:N``."""
+"""The value of ``delegation.token.secret.key`` for scripts with ``$secret:N``."""
 
 
 def secret_of(token_id: str) -> str:

@@ -23,7 +23,7 @@ OTHER = bytes(range(1, 17))
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """What a request has to name."""
+    """The names that a request needs."""
 
     cluster_id: str
     directory_id: bytes
@@ -33,7 +33,7 @@ class Quorum:
 
     @property
     def listener(self) -> Fields:
-        """Where the node listens, by the name it is known under."""
+        """The endpoints of the node by their names."""
         return {"name": "CONTROLLER", "host": self.host, "port": self.port}
 
 
@@ -295,7 +295,7 @@ def _updates(quorum: Quorum) -> Iterator[Fields]:
         {"k_raft_version_feature": {"min_supported_version": 1, "max_supported_version": 0}},
         {"k_raft_version_feature": {"min_supported_version": 0, "max_supported_version": 0}},
         {"k_raft_version_feature": {"min_supported_version": 2, "max_supported_version": 3}},
-        # Nobody of this name votes.
+        # There is no voter of this name.
         {},
         {"voter_id": 1},
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much may happen in one exploration.
+    """The bounds of one exploration.
 
     `voters` of the `nodes` vote at first. `is_led` begins with node 0 leading epoch 1, whose first
     record everybody has. `delayed` messages may be on their way at once; all others arrive at once

@@ -23,7 +23,7 @@ class Broken:
 
 @dataclass(slots=True)
 class Explored:
-    """What an exploration found; `is_exhausted` is whether it saw everything there is."""
+    """The outcome of an exploration; `is_exhausted` is whether it saw everything there is."""
 
     states: int = 0
     transitions: int = 0

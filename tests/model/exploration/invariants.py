@@ -57,7 +57,7 @@ def leader_completeness(state: State) -> bool:
 
 
 def committed_stays(state: State) -> bool:
-    """What any node takes to be committed is so, and is the same everywhere."""
+    """Records that a node takes to be committed are so, and are the same everywhere."""
     committed = state.history.committed
     return all(node.log[: node.watermark] == committed[: node.watermark] for node in state.nodes)
 
@@ -150,7 +150,7 @@ def pre_vote_leaves_no_trace(before: State, label: Label, after: State) -> bool:
 
 
 def living_leader_is_kept(before: State, label: Label, after: State) -> bool:
-    """Who hears the leader of an epoch gives nobody a pre-vote in it."""
+    """A node that hears the leader of an epoch gives no pre-vote in it."""
     match label:
         case ("pre-vote", int(asker), int(asked), "granted", *_):
             node = before.nodes[asked]

@@ -20,18 +20,18 @@ from tests.model.exploration.state import LEADER, Node, State, wish_of
 from tests.model.exploration.symmetry import canonical
 
 CALM_EPOCHS = 4
-"""How many epochs more than may be lived through in trouble: elections, hand-overs, and more."""
+"""The number of further epochs in trouble: elections, hand-overs, and more."""
 ORDER = (
     *("clears the wish", "removes voter", "adds voter", "hands over", "steps down"),
     *("fetch", "snapshot", "flushes", "leads", "vote", "begin", "end"),
     *("leaves its epoch", "times out", "pre-vote", "stands", "gives up"),
 )
-"""What is tried first: steps, then what gets their records committed, then elections."""
+"""The order of tries: steps, then what gets their records committed, then elections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reaching:
-    """How many states there are, from how many the wish must be reached, and one it is not."""
+    """The number of states, of those from which the wish must be reached, and one that fails."""
 
     states: int
     demanded: int

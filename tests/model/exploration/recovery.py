@@ -26,7 +26,7 @@ from tests.model.exploration.symmetry import canonical
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """How many states there are, how many of them must be able to go on, and one that cannot."""
+    """The number of states, of those that must be able to go on, and one that cannot."""
 
     states: int
     demanded: int
@@ -81,7 +81,7 @@ def has_leader(state: State) -> bool:
 def could_go_on(state: State, bounds: Bounds) -> bool:
     """Tell whether there is an epoch left, and a majority of all voters that may count lives."""
     living = _living(state)
-    # Who has resigned an epoch leaves it for the next one before it stands for one.
+    # A node that has resigned an epoch leaves it for the next one before it stands for one.
     needed = 2 if any(node.role == RESIGNED for node in living) else 1
     if max(node.epoch for node in living) + needed > bounds.epochs:
         return False

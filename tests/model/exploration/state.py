@@ -19,7 +19,7 @@ from tests.model.exploration.design import Design
 
 NOBODY = -1
 NODES_MAX = 32
-"""What the number of a node's replica grows by with each directory."""
+"""The step of the number of a node's replica with each directory."""
 
 UNATTACHED = "unattached"
 FOLLOWER = "follower"
@@ -78,7 +78,7 @@ class Node(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the log ends."""
+        """The end of the log."""
         return len(self.log)
 
     @property
@@ -129,7 +129,7 @@ Message: TypeAlias = Request | Reply
 
 
 class History(NamedTuple):
-    """What no node can know: all that ever happened, for the invariants to look at.
+    """The history that no node can know, for the invariants to look at.
 
     `leaders` and `votes` are masks by epoch (and voter; of a node in its latest directory).
     `committed` is the longest committed log, and `counted_by` the voters that its last part was
@@ -143,7 +143,7 @@ class History(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """How much of each kind has happened; the bounds limit it."""
+    """The counts of events by kind; the bounds limit them."""
 
     writes: int = 0
     crashes: int = 0

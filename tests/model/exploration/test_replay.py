@@ -1,4 +1,4 @@
-"""What the real cores do is allowed by the model, verb by verb.
+"""The steps of the real cores are allowed by the model, verb by verb.
 
 KVORUM_MODEL_LARGE=1 in the environment replays some thousand runs, which takes long.
 """

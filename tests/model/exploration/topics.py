@@ -270,7 +270,7 @@ GOING_ON: Mapping[str, Bounds] = MappingProxyType(
         ),
     }
 )
-"""Where it is checked that a quorum can go on from every state."""
+"""Configurations in which a quorum must be able to go on from every state."""
 
 DEAD_ENDS: Mapping[str, tuple[Design, str]] = MappingProxyType(
     {

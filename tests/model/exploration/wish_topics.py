@@ -108,7 +108,7 @@ REACHED: Mapping[str, Bounds] = MappingProxyType(
     }
     | {"a wish, of two voters and any node": replace(_WISH, epochs=1)}
 )
-"""Where it is checked that a wish can be reached from every state."""
+"""Configurations in which a wish must be reached from every state."""
 
 REACHED_LARGE: Mapping[str, Bounds] = MappingProxyType(
     {

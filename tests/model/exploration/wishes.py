@@ -65,7 +65,7 @@ Names: TypeAlias = tuple[int, ...]
 
 
 class View(NamedTuple):
-    """What a leader's decision depends on.
+    """The facts that a leader's decision depends on.
 
     `ends` are the replicas that have fetched in the leader's epoch, with how far they are;
     `first_end` is where the log ended when they could be looked at first. Ends are only compared.

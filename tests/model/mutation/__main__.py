@@ -85,7 +85,7 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("", ("tests/unit/controller", "tests/unit/metadata")),
 )
-"""Where to look for a test that catches a bug in a package or module, fast ones first."""
+"""Return the places of tests that may catch a bug in a package or module, fast ones first."""
 
 
 def main(arguments: Sequence[str]) -> int:

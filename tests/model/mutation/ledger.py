@@ -15,7 +15,7 @@ LEDGER_FILE = Path(__file__).with_name("ledger.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What is known of one bug.
+    """The entry of one bug.
 
     `caught_by` is the test that fails with the bug and passes without, None where none was found.
     `says` is how it failed. `digest` identifies the edits that it was measured with. `worlds` is

@@ -14,7 +14,7 @@ from tests.model.mutation.syntax import Item, Match, matches, parsed, replaced, 
 
 
 class Kind(Enum):
-    """What a bug endangers: what was promised, that it goes on, or that it is Kafka."""
+    """The promise that a bug endangers: safety, progress, or that it is Kafka."""
 
     SAFETY = "safety"
     LIVENESS = "liveness"
@@ -22,7 +22,7 @@ class Kind(Enum):
 
 
 class EditError(Exception):
-    """What an edit replaces is not there exactly once."""
+    """The text that an edit replaces is not there exactly once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Edit:
 
     @property
     def identity(self) -> str:
-        """What makes this edit what it is; neither formatting nor a move to another file does."""
+        """The identity of this edit, without formatting and place."""
         old, new = self._parsed(self.old), self._parsed(self.new)
         return f"{self.within}\0{shape(old)}\0{shape(new)}"
 
@@ -118,7 +118,7 @@ class Mutant:
 
     @property
     def digest(self) -> str:
-        """What decides whether a result in the ledger is about these very edits."""
+        """The digest that decides whether a result in the ledger is about these very edits."""
         identities = "\0".join(edit.identity for edit in self.edits)
         return sha256(identities.encode()).hexdigest()[:12]
 

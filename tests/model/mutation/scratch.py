@@ -34,7 +34,7 @@ print(next((seed for seed in seeds if run_partitions_seed(seed).broken is not No
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a run of tests showed: whether all passed, or the first that failed, and why."""
+    """The outcome of a run of tests: whether all passed, or the first that failed, and why."""
 
     has_passed: bool
     test: str = ""

@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 _IGNORED_FIELDS = frozenset({"kind", "type_comment"})
 
 Item: TypeAlias = ast.stmt | ast.ExceptHandler
-"""What blocks are made of: statements, and the `except` clauses of a `try`."""
+"""Parts of blocks: statements, and the `except` clauses of a `try`."""
 
 Piece: TypeAlias = Sequence[Item] | ast.expr
 """Consecutive items of one block, or an expression that is not a statement by itself."""

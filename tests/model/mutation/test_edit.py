@@ -1,4 +1,4 @@
-"""Where an edit finds what it replaces, and what becomes of the rest of the file."""
+"""An edit finds the text that it replaces, and leaves the rest of the file."""
 
 from __future__ import annotations
 

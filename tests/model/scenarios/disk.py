@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What was committed below a snapshot's end, and the voters as of there."""
+    """The committed records below a snapshot's end, and the voters as of there."""
 
     entries: tuple[Entry, ...]
     voters: VoterSet | None = None
@@ -37,7 +37,7 @@ NO_SNAPSHOT = Snapshot(())
 
 @dataclass
 class Disk:
-    """What a node has stored, and how much of that would survive a crash."""
+    """The stored data of a node, and the part that would survive a crash."""
 
     directory: int = 0
     start: int = 0

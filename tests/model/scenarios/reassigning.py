@@ -78,7 +78,7 @@ def _registration(node_id: int) -> RegisterControllerRecord:
 
 
 class Reassigning:
-    """What one leader remembers between two steps; another one begins again."""
+    """The memory of one leader between two steps; another one begins again."""
 
     def __init__(self, config: RaftConfig) -> None:
         self._pursuit = Pursuit(

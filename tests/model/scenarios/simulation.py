@@ -57,10 +57,10 @@ from kvorum.raft.roles import RoleName
 from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID
 
 OUTSIDE = 0
-"""Who asks what no node asks: the reader of a scenario."""
+"""The sender of requests that no node sends: the reader of a scenario."""
 
 STEP = -1
-"""Who asks for a step towards the wished voters: the leader itself."""
+"""The sender of a step towards the wished voters: the leader itself."""
 
 
 class Message(NamedTuple):
@@ -559,7 +559,7 @@ class Simulation:
                 raise InvariantBrokenError(f"two leaders in epoch {change.epoch}")
 
     def _check(self, node: Node) -> None:
-        """What is committed is the same everywhere, for ever."""
+        """Committed records are the same everywhere, for ever."""
         shared = min(len(node.committed), len(self.committed))
         if node.committed[:shared] != self.committed[:shared]:
             raise InvariantBrokenError(f"{node.id} has committed something else")

@@ -1,4 +1,4 @@
-"""What `kvorum log check` says of sound files and of damaged ones."""
+"""The findings of `kvorum log check` in sound files and in damaged ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is handed to the listener, piece by piece."""
+"""The listener gets the log piece by piece."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the active controller does in pieces: others get their turn, and the order stays."""
+"""The active controller works in pieces: others get their turn, and the order stays."""
 
 from __future__ import annotations
 

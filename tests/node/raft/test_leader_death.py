@@ -29,7 +29,7 @@ from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 
 pytestmark = pytest.mark.asyncio
 PATIENT = replace(QUICK, fetch_timeout_ms=int(1000 * PATIENCE_S * 3))
-"""Whoever waits for the fetch timeout has no leader before the test's own patience ends."""
+"""A node that waits for the fetch timeout has no leader before the test's own patience ends."""
 
 
 async def start_patient_quorum(lab: Lab, count: int) -> tuple[Replica, list[Replica]]:

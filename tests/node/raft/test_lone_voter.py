@@ -66,7 +66,7 @@ async def test_a_copy_taken_while_it_runs_holds_all_that_was_committed(lab: Lab)
     await replica.until_leading()
     for round_number in range(10):
         await replica.commit(b"%d" % round_number)
-        # What kill -9 would leave behind at this moment.
+        # The files that kill -9 would leave at this moment.
         copy = await lab.voter(f"copy-{round_number}")
         shutil.copytree(replica.directory, copy.directory)
         await copy.start()

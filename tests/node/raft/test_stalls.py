@@ -21,7 +21,7 @@ async def test_a_stall_is_told_before_the_timers_that_ran_out_in_it() -> None:
     loop = asyncio.get_running_loop()
     loop.call_later(STALL_SECONDS / 2, told.append, "a timer")
     loop.call_later(STALL_SECONDS, over.set)
-    # What the test is about: nothing of this process runs meanwhile.
+    # The pause of this test: nothing of this process runs meanwhile.
     time.sleep(STALL_SECONDS)  # noqa: ASYNC251 - as said
     await over.wait()
     watch.stop()

@@ -20,7 +20,7 @@ NONE: Final[tuple[object, ...]] = ()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lie:
-    """What a lie is about: who asks, and how things stand."""
+    """The subject of a lie: the sender, and the state."""
 
     epoch: int
     end_offset: int

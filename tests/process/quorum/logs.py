@@ -15,7 +15,7 @@ from kvorum.wire.uuid_text import uuid_to_text
 
 TOPIC_RECORD = re.compile(r'payload: (\{"type":"TOPIC_RECORD".*\})$', re.MULTILINE)
 BATCH_LINE = re.compile(r"^baseOffset: (\d+) ", re.MULTILINE)
-# Where a batch is in its file: elsewhere in a log that begins later.
+# The place of a batch in its file, which is another one in a log that begins later.
 POSITION = re.compile(r"\bposition: \d+")
 
 

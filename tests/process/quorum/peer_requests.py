@@ -18,7 +18,7 @@ BYTES_MAX = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Who is asked, by whom it seems, and how things stand."""
+    """The receiver, the apparent sender, and the state."""
 
     asked: Node
     asking: Node

@@ -39,7 +39,7 @@ class Balancer:
 
     @property
     def address(self) -> str:
-        """Where clients find the quorum: ``host:port``."""
+        """The address of the quorum for clients: ``host:port``."""
         return f"127.0.0.1:{self._listening.getsockname()[1]}"
 
     def __enter__(self) -> Self:
@@ -191,7 +191,7 @@ def test_a_leader_that_is_cut_off_finds_out_and_those_it_served_find_the_next(
         for one in voters:
             quorum.network.cut(zombie.node_id, one.node_id)
             quorum.network.cut(one.node_id, zombie.node_id)
-        # Nobody tells it that the others have elected another one.
+        # It does not hear that the others have elected another one.
         quorum.wait_for(lambda: describe(zombie) is None, "who is cut off leads no more")
         quorum.wait_for(quorum.described, "the others elect somebody")
         # So far the one that is cut off was all that the balancer offered to the observer.

@@ -199,7 +199,7 @@ def _draw_numbers(partition: Any, dice: random.Random, *, epoch: int) -> None:
 
 
 def test_the_last_epochs(tmp_path: Path) -> None:
-    """Who uses up all epochs ends every election to come, but stops no process."""
+    """A peer that uses up all epochs ends every election to come, but stops no process."""
     with ProxiedQuorum(tmp_path, 3, is_dynamic=False) as quorum:
         register_broker(quorum)
         setting = now_in(quorum, asks_leader=False)

@@ -53,7 +53,7 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedQuorum]:
 
 @pytest.fixture
 def setting(quorum: ProxiedQuorum) -> Iterator[Setting]:
-    """How things stand before a lie; what is committed then has to be there after it."""
+    """The state before a lie; its committed records have to be there after it."""
     end_offset = quorum.wait_until_settled()
     answer = quorum.described()
     assert answer is not None
@@ -212,7 +212,7 @@ def test_lies_about_a_snapshot(quorum: ProxiedQuorum, setting: Setting, spoilt: 
 
 @pytest.mark.parametrize("spoilt", OF_VOTES, ids=lambda one: name_of(one, without=PART))
 def test_lies_about_a_vote(quorum: ProxiedQuorum, setting: Setting, spoilt: Spoilt) -> None:
-    """Whatever somebody makes of a vote: the others elect one of them in spite of it."""
+    """The others elect one of them in spite of a wrong answer to a vote."""
     liar = Liar(setting, of_fetches={"error_code": ErrorCode.INVALID_REQUEST}, of_votes=spoilt)
     with FakePeer(setting.leader_port, liar.answer) as peer:
         for _ in range(ELECTIONS_MAX):

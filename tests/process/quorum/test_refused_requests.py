@@ -26,7 +26,7 @@ UNKNOWN_EPOCH: Final = ErrorCode.UNKNOWN_LEADER_EPOCH
 OTHER_CLUSTER: Final = ErrorCode.INCONSISTENT_CLUSTER_ID
 INVALID_VOTER: Final = ErrorCode.INVALID_VOTER_KEY
 NO_TOPICS: Final[tuple[object, ...]] = ()
-# What a real peer does not look into any further; other errors would stop it.
+# Errors that a real peer does not look into any further; others would stop it.
 CONTRADICTION: Final = (NONE, UNKNOWN_EPOCH)
 # Elections that somebody's full processor causes must not be taken for what a request has caused.
 PATIENT: Final = {

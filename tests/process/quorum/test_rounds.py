@@ -59,7 +59,7 @@ class Chaos:
         self._writers.wait_for_progress()
         self._quorum.wipe(victim.node_id)
         self._quorum.start(victim.node_id)
-        # Nobody else may lose what this one has not got back.
+        # No other replica may lose what this one has not got back.
         wait_until_it_is_a_voter(self._quorum, victim, self._writers)
 
     def pause(self, victims: Sequence[Node]) -> None:
@@ -79,7 +79,7 @@ class Chaos:
         self._endure()
 
     def mute(self, victims: Sequence[Node]) -> None:
-        """Nobody hears them any more."""
+        """They are not heard any more."""
         for victim in victims:
             for other in self._others(victim):
                 self._quorum.network.cut(victim.node_id, other.node_id)
@@ -163,7 +163,7 @@ SETTINGS = {
 
 @pytest.fixture
 def seed() -> int:
-    """What a test draws its rounds from: a new one each time, or the one to be tried again."""
+    """The seed of a test's rounds: a new one each time, or the one to be tried again."""
     return int(os.environ.get("KVORUM_SEED", SystemRandom().randrange(2**32)))
 
 

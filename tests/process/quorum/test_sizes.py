@@ -8,7 +8,7 @@ from tests.support.played_broker import register_broker
 from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.quorum.topic_writers import Writers
 
-# Whoever waited for this would still do so when the writers lose their patience.
+# A test that waited for this would still do so when the writers lose their patience.
 SETTINGS = {"controller.quorum.fetch.timeout.ms": "600000"}
 
 

@@ -12,7 +12,7 @@ from tests.support.topics import create_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsResponse
 
-# What a process says where something happened that its code does not expect.
+# Lines of a process about something that its code does not expect.
 BUGS = ("Traceback", "replica of the metadata log stops")
 ASK_TIMEOUT_S = 5.0
 
@@ -57,7 +57,7 @@ def assert_unharmed(quorum: Quorum) -> None:
 def wait_until_it_is_a_voter(quorum: Quorum, member: Node, writers: Writers) -> None:
     """Wait until the leader counts a member in, and that is committed."""
     quorum.wait_for(lambda: _is_voter(quorum, member), f"{member.node_id} is a voter")
-    # What is acknowledged now is after the new voters in the log.
+    # Records that are acknowledged now are after the new voters in the log.
     writers.wait_for_progress()
     quorum.wait_for(lambda: _is_voter(quorum, member), f"{member.node_id} is still a voter")
 

@@ -17,7 +17,7 @@ CLIENT_TIMEOUT_S = PATIENCE_S / 3
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the server answered for one topic or resource: Kafka's error code and its text.
+    """The answer of the server for one topic or resource: Kafka's error code and its text.
 
     `message` is None where the client, or the version it speaks, does not hand the text on.
     """

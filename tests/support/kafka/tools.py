@@ -52,7 +52,7 @@ class ToolDidNotAnswerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """How a tool ended and what it printed."""
+    """The end of a tool, and its output."""
 
     exit_code: int
     stdout: str

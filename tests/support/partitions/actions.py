@@ -63,7 +63,7 @@ MIN_INSYNC, UNCLEAN_ELECTION = "min.insync.replicas", "unclean.leader.election.e
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What happened, what it wrote, and what it allowed the controller to do.
+    """An event, its records, and what it allowed the controller to do.
 
     `in_sync` are replicas that count as in sync by this step's own word; `lost` is the broker
     that may have lost its log; `is_cancelling` tells of a reassignment that is given up.
@@ -154,7 +154,7 @@ def _directory_steps(world: World, broker: BrokerRegistration) -> Iterator[Step]
 def _registrations(
     space: Space, world: World, broker_id: int, broker: BrokerRegistration | None
 ) -> Iterator[Step]:
-    # Who is known by its last epoch shut down cleanly; who is unknown cannot show that it did.
+    # A broker with its last epoch shut down cleanly; one without an epoch cannot show that.
     for is_clean in (False,) if broker is None else (True, False):
         known = -1 if broker is None else broker.epoch
         directories = 2 if space.has_failing_directories else 1

@@ -15,7 +15,7 @@ from kvorum.metadata.partition import PartitionRegistration
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """What does not hold, and the steps that lead there."""
+    """The broken property, and the steps that lead there."""
 
     claim: str
     way: tuple[str, ...]
@@ -24,7 +24,7 @@ class Broken:
 
 @dataclass(slots=True)
 class Explored:
-    """How much was seen; `is_exhausted` is whether that is everything there is."""
+    """The number of states; `is_exhausted` is whether that is everything there is."""
 
     states: int = 0
     transitions: int = 0

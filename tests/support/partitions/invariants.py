@@ -113,7 +113,7 @@ def _is_safe(move: Move) -> bool:
 
 
 def _broken_choice(move: Move) -> Iterator[str]:
-    """Whoever comes to lead has everything that was acknowledged, or somebody allowed less."""
+    """A replica that comes to lead has everything that was acknowledged, unless less is allowed."""
     old, new, step = move.before.partition, move.after.partition, move.step
     image = move.before.image
     if new.leader == old.leader or not new.has_leader:
@@ -152,7 +152,7 @@ def _broken_last_known(move: Move) -> Iterator[str]:
     old, new = move.before.partition, move.after.partition
     if new.has_leader and new.leader != old.leader and new.last_known_elr:
         yield "the last leader is only known while there is none"
-    # What is left of a time before the ELR was off stands in the way.
+    # Remains of a time before the ELR was off stand in the way.
     last_known = old.last_known_elr or (old.leader,)
     if old.has_leader and not new.has_leader and new.last_known_elr != last_known:
         yield "the last leader is known while there is none"
@@ -172,7 +172,7 @@ def _broken_elr(move: Move) -> Iterator[str]:
         int(image.configs.of_topic(move.before.topic.name)["min.insync.replicas"]),
         len(old.replicas),
     )
-    # Who came to lead out of the ELR leaves the others there until the next change.
+    # A replica that came to lead out of the ELR leaves the others there until the next change.
     is_from_elr = new.leader != old.leader and new.leader in old.elr
     if set(new.elr) & set(new.replicas) and len(new.isr) >= minimum and not is_from_elr:
         yield "nobody is eligible while enough are in sync"

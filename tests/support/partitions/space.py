@@ -73,7 +73,7 @@ class World(NamedTuple):
         return ClusterRules(self.image, SETTINGS)
 
     def context(self, api_version: int) -> ControllerRequestContext:
-        """What a request is told; no broker was heard of, so that any may register again."""
+        """The answer to a request; no broker was heard of, so that any may register again."""
         return ControllerRequestContext(
             settings=SETTINGS,
             sessions=BrokerHeartbeatManager(SETTINGS.session_timeout_ms),

@@ -56,7 +56,7 @@ class SmallLog:
 
 @dataclass
 class Reading:
-    """What reading all ranges of a log gave; batches by the name of their file."""
+    """The result of reading all ranges of a log; batches by the name of their file."""
 
     batches: list[tuple[str, RecordBatch]]
     damages: list[Damage]

@@ -110,7 +110,7 @@ def python_without_kvorum(folder: Path) -> Path:
     packages.mkdir(parents=True)
     for entry in (Path(path) for path in sys.path if path.endswith("site-packages")):
         for package in entry.iterdir():
-            # What a .pth file names, as this project's source roots, is left out with it.
+            # The folders that a .pth file names, as our source roots, are left out with it.
             if not package.name.lstrip("_").startswith("kvorum") and package.suffix != ".pth":
                 (packages / package.name).symlink_to(package)
     command = [sys.executable, "-m", "venv", "--without-pip", "--symlinks", str(environment)]

@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 
 class Reader(Protocol):
-    """What Spark calls of a `DataSourceStreamReader`."""
+    """Methods of a `DataSourceStreamReader` that Spark calls."""
 
     def initialOffset(self) -> dict[str, Any]: ...
     def latestOffset(self) -> dict[str, Any]: ...
@@ -89,7 +89,7 @@ def _copied(value: Any) -> Any:
 
 STARTS_MAX = 10
 NO_PYTHON = "Python worker failed to connect back"
-"""What Spark says when the Python process of a source took more than ten seconds to start."""
+"""The text of Spark when the Python process of a source took more than ten seconds to start."""
 
 
 def start_patiently(

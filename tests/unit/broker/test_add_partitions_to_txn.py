@@ -1,4 +1,4 @@
-"""What is asked of a transaction's coordinator, and what becomes of its answers."""
+"""Requests to a transaction's coordinator, and its answers."""
 
 from __future__ import annotations
 

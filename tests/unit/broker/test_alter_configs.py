@@ -1,4 +1,4 @@
-"""What a broker refuses of configuration changes, and how the answers are put together again."""
+"""A broker refuses changes of configurations, and puts the answers together again."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_quotas_follow_the_metadata_and_what_was_used_is_kept() -> None:
     assert managers.produce.maybe_record_and_get_throttle_time_ms(ALICE, 1e9, 0.0) == 0
     entity: QuotaEntity = ((CLIENT_ID, "app"),)
     managers.update(image(PRODUCER_BYTE_RATE, {entity: 100.0}))
-    # What was sent without a quota is not held against the client.
+    # Bytes that were sent without a quota are not held against the client.
     assert managers.produce.maybe_record_and_get_throttle_time_ms(ALICE, 900.0, 0.0) == 0
     assert not managers.fetch.quotas_enabled
     managers.update(image(PRODUCER_BYTE_RATE, {entity: 45.0}))

@@ -1,4 +1,4 @@
-"""What a change of the image means for a broker's coordinators."""
+"""The effect of a change of the image on a broker's coordinators."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_a_throttled_client_gets_what_is_news_with_its_next_request() -> None:
     answer = client.fetch(*read, throttle_time_ms=70)
     assert (answer.throttle_time_ms, answer.session_id) == (70, client.session_id)
     assert answer.responses == []
-    # What it would have got counts: here one of two partitions.
+    # The bytes that it would have got count: here one of two partitions.
     assert client.size == 4 + len(FetchResponse(responses=[topic_of(read[0])]).encode(12))
     assert listed(client.fetch(*read)) == [0]
 

@@ -1,4 +1,4 @@
-"""What a replica that follows refuses to its clients."""
+"""The refusals of a follower to its clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How partitions change: elections, ISR, ELR, reassignments and epochs, case by case."""
+"""Changes of partitions: elections, ISR, ELR, reassignments and epochs, case by case."""
 
 from __future__ import annotations
 

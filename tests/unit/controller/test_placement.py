@@ -1,4 +1,4 @@
-"""Where replicas go: never twice on a broker, unfenced first, spread over racks and brokers."""
+"""The placement of replicas: never twice on a broker, unfenced first, spread over racks."""
 
 from __future__ import annotations
 

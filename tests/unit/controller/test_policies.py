@@ -1,4 +1,4 @@
-"""What policies are asked, and what their answers come to."""
+"""Policies are asked, and their answers count."""
 
 from __future__ import annotations
 

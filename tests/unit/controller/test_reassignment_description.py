@@ -1,4 +1,4 @@
-"""What clients and metrics are told of a reassignment of the quorum."""
+"""A reassignment of the quorum, as clients and metrics see it."""
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.description import (

@@ -1,4 +1,4 @@
-"""What a step of a reassignment waits for, how it is asked for, and how it is refused."""
+"""A step of a reassignment: its conditions, its request, and its refusals."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ SESSION_MS: Final = 10_000
 REBALANCE_MS: Final = 30_000
 DELAY_MS: Final = 3000
 JOIN_MS: Final = 2 * DELAY_MS
-"""How long the first rebalance takes if several members come."""
+"""The time of the first rebalance if several members come."""
 RETENTION_MS: Final = 50_000
 SWEEP_MS: Final = 600_000
 PRODUCER: Final = 7

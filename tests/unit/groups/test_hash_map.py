@@ -7,7 +7,7 @@ from kvorum.metadata.java_hash import string_hash
 
 
 def test_strings_hash_as_in_java() -> None:
-    # What String.hashCode gives; the third is the smallest int there is, the last has surrogates.
+    # Results of String.hashCode; the third is the smallest int there is, the last has surrogates.
     assert string_hash("") == 0
     assert string_hash("test") == 3556498
     assert string_hash("polygenelubricants") == 2**31

@@ -93,5 +93,5 @@ def test_what_is_committed_keeps_no_history() -> None:
     timeline.commit(9)
     timeline.revert(9)
     assert dict(entries.items()) == {"one": 8}
-    # What was before the committed state is forgotten.
+    # Earlier states than the committed one are forgotten.
     assert entries.get("one", 5) is None

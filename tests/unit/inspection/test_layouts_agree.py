@@ -44,7 +44,7 @@ FILES: Final = RealFileSystem()
 
 
 class Found(NamedTuple):
-    """What a reader made of a log: a value for each entry up to the first that is not sound."""
+    """The result of a reader: a value for each entry up to the first that is not sound."""
 
     entries: list[object]
     problem_at: int | None
@@ -69,7 +69,7 @@ def by_reader(data: bytes) -> Found:
 def facts_of(entry: Entry) -> object:
     """Return what an entry holds; may raise WireError."""
     if isinstance(entry, LegacyMessage):
-        # What it wraps are messages of the same layout, which the layouts do not unpack.
+        # The wrapped messages have the same layout, which the layouts do not unpack.
         return (
             entry.position,
             entry.offset,

@@ -1,4 +1,4 @@
-"""What `kvorum log diff` says of offsets, files and replicas."""
+"""The output of `kvorum log diff` about offsets, files and replicas."""
 
 from __future__ import annotations
 

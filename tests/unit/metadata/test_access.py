@@ -1,4 +1,4 @@
-"""Who may do what, against a second reading of the rules that knows no index."""
+"""Permissions, against a second reading of the rules that knows no index."""
 
 from __future__ import annotations
 

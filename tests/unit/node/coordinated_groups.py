@@ -161,13 +161,13 @@ class Coordinated:
             stats=PartitionStats(),
         )
 
-    # What the service asks of the replica manager.
+    # The replica manager, as the service uses it.
 
     def partition(self, topic_id: bytes, index: int) -> Partition | None:
         assert topic_id == OFFSETS_ID
         return self.partitions[index]
 
-    # What a test does.
+    # The actions of a test.
 
     @property
     def log(self) -> UnifiedLog:

@@ -36,7 +36,7 @@ def test_until_the_log_is_read_only_super_users_are_let_in() -> None:
         assert caught.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
     loader.published_offset = 4
     assert is_let_in(ANONYMOUS)
-    # What is committed later reaches the entries a moment later, as everything published does.
+    # Later commits reach the entries a moment later, as everything published does.
     raft.high_watermark = 9
     assert is_let_in(ANONYMOUS)
 

@@ -1,4 +1,4 @@
-"""What of the work on logs may keep the event loop waiting."""
+"""Work on logs that may keep the event loop waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the thread for compaction keeps its hands off."""
+"""Logs that the thread for compaction leaves alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is collected while replica, loader and controller work, and when history ends."""
+"""The history that is collected while replica, loader and controller work, and its end."""
 
 import logging
 import math
@@ -141,7 +141,7 @@ def test_a_controller_that_works_half_the_time_is_idle_the_other_half() -> None:
 
 @dataclass
 class PlayedReplica:
-    """What the events ask of a replica."""
+    """The replica, as the events use it."""
 
     leader_high_watermark: int | None
     voters: VoterSet

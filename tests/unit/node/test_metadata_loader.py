@@ -1,4 +1,4 @@
-"""What the loader makes of a snapshot, and what it shows of a transaction that is still open."""
+"""The loader reads a snapshot, and shows nothing of a transaction that is still open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node hears of its log: the loader first, then who has registered."""
+"""The listeners of a node's log: the loader first, then the registrations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker that may be behind tells a consumer, and how readers take turns."""
+"""The answers of a broker that may be behind, and the turns of its readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured of a request: its times, its error codes, and under which names."""
+"""The measures of a request: its times, its error codes, and under which names."""
 
 from __future__ import annotations
 

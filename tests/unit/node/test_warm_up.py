@@ -1,4 +1,4 @@
-"""What a controller in waiting imports beforehand: all that its first requests would."""
+"""The modules that a controller in waiting imports: all that its first requests would."""
 
 from __future__ import annotations
 

@@ -216,4 +216,4 @@ class DrivenLeader:
 
 
 CAN_ALL = msg.ApiVersionsResponse((0, 1))
-"""What a node says that can work at every kraft.version."""
+"""The answer of a node that can work at every kraft.version."""

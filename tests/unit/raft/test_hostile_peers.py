@@ -1,4 +1,4 @@
-"""Whatever a peer says, in whatever role: it is answered or refused, and nothing breaks."""
+"""Every message of a peer in every role is answered or refused, and nothing breaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a voter does when it hears that its leader's process has ended."""
+"""A voter hears that its leader's process has ended."""
 
 from __future__ import annotations
 
@@ -310,7 +310,7 @@ def test_a_leader_that_came_back_without_its_office_is_replaced_at_once() -> Non
     voter = DrivenVoter(2)
     voter.respond(not_leading())
     assert voter.gives_pre_vote()
-    # Whoever gives a pre-vote lets the other one try first.
+    # A voter that gives a pre-vote lets the other one try first.
     assert until_prospective(voter) <= CONFIG.precedence_ms
     quicker = DrivenVoter(2)
     quicker.respond(not_leading())
@@ -325,7 +325,7 @@ def test_a_leader_that_came_back_quickly_names_no_order() -> None:
 
 
 def test_the_order_of_a_leader_that_resigns_is_kept_to() -> None:
-    """What is under way at the leader when it resigns is answered so as well."""
+    """Requests that are under way at the leader when it resigns get the same answer."""
     voter = DrivenVoter(2)
     voter.fetch_something()
     voter.respond(not_leading())

@@ -25,7 +25,7 @@ def view(epochs: tuple[int, ...]) -> LogView:
 
 
 def common_prefix(one: tuple[int, ...], other: tuple[int, ...]) -> int:
-    """How far two logs agree: in Raft, records of one offset and epoch are the same record."""
+    """The common part of two logs: in Raft, records of one offset and epoch are the same record."""
     length = 0
     while length < min(len(one), len(other)) and one[length] == other[length]:
         length += 1

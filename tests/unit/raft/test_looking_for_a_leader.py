@@ -1,4 +1,4 @@
-"""Whom a replica asks that knows no leader, when some of those it may ask keep silent."""
+"""A replica without a leader asks others, of which some keep silent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _ask_for(
             now += 1
             effects = core.receive_response(now, number=sent.number, response=answer)
         elif sent is not None and gives_up_first:
-            # Whoever sends requests notices that time is up just before the core does.
+            # The sender of requests notices that time is up just before the core does.
             now += CONFIG.request_timeout_ms - 1
             effects = core.receive_response(now, number=sent.number, response=TIMED_OUT)
         else:
@@ -57,7 +57,7 @@ def test_all_who_answer_are_asked_between_two_who_are_silent(
     first_try = {-2, -3}
     for _, server in asked:
         if server in first_try:
-            # Nobody can know before.
+            # No node can know before.
             first_try.remove(server)
         elif server in {-2, -3}:
             assert since_silent == {-4, -5}

@@ -1,4 +1,4 @@
-"""What a replica raises where only the leader of an epoch may act, and what the error tells."""
+"""The errors of a replica where only the leader of an epoch may act."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an observer owes the voters: it enters epochs that are led, and lets candidates pass."""
+"""The duties of an observer: it enters epochs that are led, and lets candidates pass."""
 
 from __future__ import annotations
 

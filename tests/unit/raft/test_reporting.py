@@ -1,4 +1,4 @@
-"""What a follower tells its leader of itself, and when: as a voter, and to become one."""
+"""The reports of a follower to its leader: as a voter, and to become one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who stands for election besides the voters: who the latest record removes, while it may fail."""
+"""A voter that the latest record removes stands for election while the record may fail."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_the_table_names_every_role() -> None:
 
 @pytest.mark.parametrize(("old", "new"), list(product(RoleName, RoleName)))
 def test_what_the_table_lacks_is_illegal_in_every_epoch(old: RoleName, new: RoleName) -> None:
-    # Who leaves a candidacy in its epoch keeps the vote for itself.
+    # A node that leaves a candidacy in its epoch keeps the vote for itself.
     voted = OWN if old is RoleName.CANDIDATE else None
     legal_epochs = [
         epoch

@@ -45,7 +45,7 @@ STEPS: dict[str, Callable[[DrivenLeader], object]] = {
 
 
 class Watch:
-    """What must hold in every state that a run goes through."""
+    """The properties of every state that a run goes through."""
 
     def __init__(self, leader: DrivenLeader) -> None:
         self.leader = leader

@@ -1,4 +1,4 @@
-"""Who is a voter, and which changes of a set are safe."""
+"""The voters, and the safe changes of their set."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=100)
 
 
 class Notes:
-    """What the disk said of its faults."""
+    """The reports of the disk about its faults."""
 
     def __init__(self) -> None:
         self.kinds: list[FaultKind] = []

@@ -13,5 +13,5 @@ def is_log_matching(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     shared = set(one) & set(other)
     if any(starts[0][epoch] != starts[1][epoch] for epoch in shared):
         return False
-    # What lies before a shared epoch is shared too: a leader's log begins with what it had.
+    # Records before a shared epoch are shared too: a leader's log begins with what it had.
     return all(one[: starts[0][epoch]] == other[: starts[0][epoch]] for epoch in shared)

@@ -150,7 +150,7 @@ def read_measured(bomb: Bomb, data: bytes) -> tuple[int, int, Message]:
 
 @pytest.mark.parametrize("is_costly", [False, True], ids=["cheapest", "costly"])
 def test_no_list_takes_more_than_it_is_charged(is_costly: bool) -> None:
-    """What readers count is at least what CPython takes, for every list of every message."""
+    """Readers count at least what CPython takes, for every list of every message."""
     lists, worst = 0, 0.0
     for bomb in all_bombs():
         data = bomb.encode(ELEMENTS_PER_BOMB, is_costly=is_costly)
@@ -166,7 +166,7 @@ def test_no_list_takes_more_than_it_is_charged(is_costly: bool) -> None:
         lists += 1
         worst = max(worst, peak / len(data))
     assert lists > 500
-    # What is too short to be counted cannot take too much.
+    # Messages that are too short to be counted cannot take too much.
     assert worst * UNCOUNTED_BYTES_MAX <= 16 << 20
 
 

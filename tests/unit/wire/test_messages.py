@@ -1,4 +1,4 @@
-"""What messages promise whoever builds them: defaults, equality, refusals, tags."""
+"""The promises of messages to their makers: defaults, equality, refusals, tags."""
 
 import subprocess
 import sys

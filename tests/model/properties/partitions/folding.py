@@ -46,7 +46,7 @@ def differing_folds(before: World, step: Step, after: World) -> Iterator[str]:
     whole = before.image.apply_all(numbered(records, offset))
     if whole != after.image:
         yield "records in one batch are the records one by one"
-    # What the ELR left behind is not written while it is off.
+    # The remains of the ELR are not written while it is off.
     if before.image.features.is_elr_enabled or not before.partition.elr:
         loaded = through_snapshot(before.image)
         if loaded != before.image:

@@ -40,7 +40,7 @@ from kvorum.metadata.voter_key import VoterKey
 
 
 class Target(Enum):
-    """What is the matter with a target that is not a voter."""
+    """The hindrances of a target that is not a voter."""
 
     READY = "ready"
     LAGGING = "lagging"

@@ -131,7 +131,7 @@ def _circumstances(world: World) -> Circumstances:
 
 @dataclass(frozen=True)
 class Difference:
-    """What a plain reading of the target makes of the voters: KIP-642's three sets."""
+    """The voters by a plain reading of the target: KIP-642's three sets."""
 
     new: frozenset[VoterKey]
     leaving: frozenset[VoterKey]

@@ -1,4 +1,4 @@
-"""What ``kvorum quorum describe`` prints about a quorum."""
+"""The output of ``kvorum quorum describe`` about a quorum."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def listed(*, is_wanted: bool) -> Message:
 
 @dataclass(frozen=True)
 class Wish:
-    """What DescribeConfigs says of the wish: its value, None if it is hidden."""
+    """The wish in the answer of DescribeConfigs: its value, None if it is hidden."""
 
     is_there: bool = True
     value: str | None = None

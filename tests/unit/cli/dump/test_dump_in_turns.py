@@ -136,7 +136,7 @@ def test_processes_that_are_killed_leave_nothing_behind(
 ) -> None:
     command = [sys.executable, "-m", "kvorum.cli", "dump-log", "--print-data-log", "--files"]
     with (tmp_path / "complaint").open("w+") as complaint:
-        # Nobody reads the output until the kill: the command cannot end before.
+        # The output is not read until the kill: the command cannot end before.
         with subprocess.Popen(
             [*command, str(large_log(tmp_path))], stdout=subprocess.PIPE, stderr=complaint
         ) as process:

@@ -1,4 +1,4 @@
-"""What `kvorum log decode` makes of every kind of file."""
+"""The output of `kvorum log decode` for every kind of file."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_the_directory_of_a_node_will_do(tmp_path: Path, warnings: list[str]) ->
 def test_the_latest_snapshot_and_what_lies_behind_it_even_within_a_batch(
     tmp_path: Path, warnings: list[str]
 ) -> None:
-    """What the log says before the snapshot does not count: topic 1 is not in the snapshot."""
+    """Records of the log before the snapshot do not count: topic 1 is not in the snapshot."""
     (tmp_path / FIRST).write_bytes(LOG)
     (tmp_path / snapshot_name(OffsetAndEpoch(2, 3))).write_bytes(snapshot(VERSION, topic(9)))
     (tmp_path / snapshot_name(OffsetAndEpoch(1, 2))).write_bytes(b"older, and never read")

@@ -28,7 +28,7 @@ OPERATIONS: Final = 40
 
 @dataclass(frozen=True)
 class Deed:
-    """What was done with the records from `first_offset` up to `end_offset`, and the reason.
+    """The fate of the records from `first_offset` up to `end_offset`, and the reason.
 
     The reason explains each change of the partition in these records.
     """

@@ -23,7 +23,7 @@ from kvorum.wire.messages.delete_topics import (
 )
 
 HISTORIES = 100
-# What a deed may bring with it, besides what it is done for.
+# The side effects of a deed.
 _BESIDES = {
     ReasonKind.BROKER_FENCED: {ReasonKind.UNCLEAN_ELECTION, ReasonKind.REASSIGNMENT_COMPLETED},
     ReasonKind.BROKER_UNREGISTERED: {

@@ -1,4 +1,4 @@
-"""What the command refuses, in one line that names what, where and what to do; nothing changes."""
+"""The command refuses in one line that names what, where and what to do; nothing changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the configuration page says is acted on is looked at by somebody."""
+"""The keys that the configuration page calls in use are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pass of the cleaner leaves, at the places where Kafka's cleaner once went wrong."""
+"""The results of the cleaner at the places where Kafka's cleaner once went wrong."""
 
 from __future__ import annotations
 

@@ -277,7 +277,7 @@ def test_no_pass_begins_over_an_aborted_partition_before_it_is_forgotten() -> No
 @pytest.mark.parametrize("change", ["start", "truncate", "close"])
 @pytest.mark.parametrize("read", range(1, 11))
 def test_a_log_that_loses_records_meanwhile_keeps_its_segments(change: str, read: int) -> None:
-    """What was read of a log must still be there when it is replaced."""
+    """Records that were read of a log must still be there when it is replaced."""
     files = FaultyFiles()
     work = Round(files, (ONE, hosted(files)))
     log = work.logs[ONE].log

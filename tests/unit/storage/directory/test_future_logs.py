@@ -121,7 +121,7 @@ def test_a_move_goes_on_after_a_start() -> None:
 
 
 def test_a_start_goes_on_with_a_move_that_the_controller_knows_of() -> None:
-    """What came after the copy is in the current log alone; Kafka's drops that log here."""
+    """Records after the copy are in the current log alone; Kafka's drops that log here."""
     files = FaultyFiles()
     manager = started(files)
     moving(manager)
@@ -255,7 +255,7 @@ def test_two_current_logs_are_one_where_the_metadata_has_the_replica() -> None:
 
 
 def test_a_process_that_ends_while_a_log_is_replaced_leaves_the_whole_log() -> None:
-    """Whatever call to the disk it ends before: the next start has every record."""
+    """The next start has every record, whatever call to the disk was the last."""
     for number in count(1):
         files = FaultyFiles()
         manager = started(files)

@@ -68,7 +68,7 @@ def test_records_and_producers_are_there_after_a_start(is_clean: bool) -> None:
     if is_clean:
         manager.shutdown(broker_epoch=3)
     else:
-        # What the operating system has is not lost when a process dies.
+        # Bytes that the operating system has are not lost when a process dies.
         manager.abandon()
     log = started(files).get_log(PARTITION)
     assert log is not None

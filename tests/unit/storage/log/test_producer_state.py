@@ -1,4 +1,4 @@
-"""What a log remembers of its producers; in tests/interop Kafka's code folds the same batches."""
+"""The state of a log's producers; in tests/interop Kafka's code folds the same batches."""
 
 from __future__ import annotations
 

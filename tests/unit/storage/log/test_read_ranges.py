@@ -74,7 +74,7 @@ def test_damaged_records_are_left_to_the_reader_and_damaged_headers_are_not() ->
 
 
 def test_a_range_of_a_log_directory_outlives_its_file(tmp_path: Path) -> None:
-    """What a broker sends is such a range; without the descriptor there would be no sendfile."""
+    """A broker sends such a range; without the descriptor there would be no sendfile."""
     failures: list[Path] = []
     channel = LogDirFailureChannel(lambda path, _: failures.append(path))
     files = LogDirectoryFiles(RealFileSystem(), tmp_path, channel, OpenFiles(1))

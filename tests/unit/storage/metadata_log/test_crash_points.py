@@ -24,7 +24,7 @@ CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100, retention_bytes=
 
 @dataclass
 class Model:
-    """What the log must hold at least, and what it may hold, after a power cut right now.
+    """The least and the most content of the log after a power cut right now.
 
     Batches by base offset. `must` is what a flush has confirmed; `allowed` are the contents the log
     may be a first part of: two while a truncation is under way.

@@ -39,7 +39,7 @@ class Sink:
 
 @dataclass
 class Header:
-    """What a golden snapshot's first batch says."""
+    """The content of a golden snapshot's first batch."""
 
     last_contained_timestamp_ms: int
     kraft_version: int = 0

@@ -1,4 +1,4 @@
-"""Where to look for a timestamp: never after the first record that has it or a later one."""
+"""The place to look for a timestamp: never after the first record that has it or a later one."""
 
 from __future__ import annotations
 
