@@ -266,7 +266,7 @@ class ClusterStory:
         live = self._live()
         return _in_batches(one.without(broker_id, live) for one in self.partitions())
 
-    # What operators change
+    # The operators' changes
 
     def _configure(self) -> Iterator[Batch]:
         record = ConfigRecord(

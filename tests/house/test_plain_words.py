@@ -49,6 +49,13 @@ DIALECT = {
     r"\bas it is now\b|\bas they are now\b": "current",
     r"\bbegins? so\b|\bends? so\b": "'begins with this', 'ends in this way'",
 }
+FIRST_WORDS = re.compile(r"(?:What|Who|Whoever|Whatever|Where|How|Nobody|Whom)\b")
+"""A docstring or a comment begins with a noun or a verb instead of these."""
+ROOMS_OF_FIRST_WORDS = (
+    *(room for room in PLAIN_ROOMS if room != "server/kvorum/spark"),
+    *(f"tests/{room}" for room in ("house", "interop", "model", "node", "process", "support")),
+    "tests/unit",
+)
 PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), hint) for pattern, hint in DIALECT.items())
 
 
@@ -92,6 +99,17 @@ def test_docstrings_and_comments_are_plain_technical_english(room: str) -> None:
         for file in python_files(room)
         for line, text in prose(file)
         for problem in dialect_in(text)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("room", ROOMS_OF_FIRST_WORDS)
+def test_docstrings_and_comments_begin_with_a_noun_or_a_verb(room: str) -> None:
+    found = [
+        f"{file.name}:{line}: {text[:60]}"
+        for file in python_files(room)
+        for line, text in prose(file)
+        if FIRST_WORDS.match(text) and not text.endswith("?")
     ]
     assert found == []
 

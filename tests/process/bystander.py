@@ -18,9 +18,9 @@ from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 PAUSE_S: Final = 0.05
 WORK_MAX_S: Final = 2.0
-"""How long a node may work on other things before it answers: twenty times what it does, and less
-than where one request stops the event loop. It is the node's own processor time, of which a machine
-that is busy with others gives less."""
+"""The time that a node may work on other things before it answers: twenty times what it does, and
+less than where one request stops the event loop. It is the node's own processor time, of which a
+machine that is busy with others gives less."""
 
 
 class Bystander:

@@ -98,8 +98,8 @@ def _is_only_renamed(
         if mutant.digest == entry.digest:
             return True
         before = mutant.renamed({new: old for old, new in names.items()})
-        # Where two names became one, or a name was not replaced everywhere, the way back and forth
-        # does not lead here again.
+        # Two names may have become one, or a name was not replaced everywhere: then the way back
+        # and forth does not lead here again.
         return before.digest == entry.digest and before.renamed(names).digest == mutant.digest
     except EditError:
         return False

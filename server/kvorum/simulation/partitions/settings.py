@@ -34,7 +34,7 @@ As in Kafka, a replica that has fetched a compacted log does not know where an e
 first records are gone; one that has others there would not learn of it from such a leader.
 """
 OLD_UNTIL_MS: Final = END_MS - COMPACTION_LAG_MS - 700
-"""What was written before is old enough, at the end, to have been compacted."""
+"""Records from before are old enough, at the end, to have been compacted."""
 
 _RETENTIONS: Final = ((-1, -1), (-1, -1), (4_000, -1), (-1, 1_500))
 _EPOCH_VERSIONS: Final = (15, 17, 18)

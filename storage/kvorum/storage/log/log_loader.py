@@ -203,7 +203,7 @@ class _Loader:
             problem = (
                 f"a batch begins at offset {header.base_offset} instead of {segment.end_offset}"
             )
-            # Where gaps are allowed, it may be the offset of the batch before that is wrong.
+            # In a log that may have gaps, the offset of the batch before may be the wrong one.
             if self._config.may_have_gaps and header.base_offset < self._checkpoint.recovery_point:
                 raise segment.damage(f"{problem}, though it was durable", position)
             raise BadBatchError(position, problem)
