@@ -26,6 +26,7 @@ METADATA_NODES = (
     "static-3.9.1/metadata/broker-11",
     "static-3.9.1/metadata/controller-1",
     "static-3.9.1/metadata/controller-2",
+    "standalone-4.4.0/metadata/node-1",
 )
 """The nodes whose metadata log is among the golden data, as folders under `golden_sets`."""
 

@@ -10,6 +10,7 @@ from tests.spark.report.made_up_cluster import BEGIN_MS, HOUR_MS, MINUTE_MS, Mad
 from tests.spark.report.written_tables import cluster_tables
 
 from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.spark.history.node_rows import BrokerState
 from kvorum.spark.history.partition_rows import Condition
 from kvorum.spark.report.cluster_report import ClusterFacts, cluster_report
@@ -51,7 +52,7 @@ def test_a_healthy_cluster(tmp_path: Path) -> None:
     assert [(one.broker_id, one.leader_count) for one in facts.leadership.loads] == [(1, 2), (2, 1)]
     assert facts.leadership.led[1].tolist() == pytest.approx([2.0] * len(facts.leadership.led[1]))
     assert facts.leadership.skew == pytest.approx(2 * 2 / 3)
-    assert [one.text for one in facts.features] == ["4.3-IV0"]
+    assert [one.text for one in facts.features] == [LATEST_PRODUCTION_METADATA_VERSION.text]
     assert (facts.quorum.voters, facts.quorum.election_count) == ((101, 102, 103), 1)
 
 

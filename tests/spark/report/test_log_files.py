@@ -18,6 +18,7 @@ from tests.spark.report.made_up_cluster import (
 from tests.spark.report.read_page import read_page
 from tests.spark.report.written_tables import write_log, write_rows
 
+from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.spark.pipeline.own_tables import ErrorRow, ReplicaDivergenceRow, RunRow
 from kvorum.spark.report.cluster_page import cluster_page
 from kvorum.spark.report.cluster_report import ClusterReport, cluster_report
@@ -237,10 +238,12 @@ def test_controllers(tmp_path: Path) -> None:
         (102, HOUR_MS, 2, ("CONTROLLER controller-102:1099",)),
         (109, 0, 1, ("CONTROLLER controller-109:9093",)),
     ]
-    assert {one.metadata_version for one in report.facts.controllers} == {"4.3-IV0"}
+    level = LATEST_PRODUCTION_METADATA_VERSION.text
+    assert {one.metadata_version for one in report.facts.controllers} == {level}
     text = text_of(report)
     assert "voters3101, 102, 103; not registered: 103" in text
-    assert "Controller 102voter2026-11-16 01:00:002CONTROLLER controller-102:10994.3-IV0" in text
+    since = "2026-11-16 01:00:00"
+    assert f"Controller 102voter{since}2CONTROLLER controller-102:1099{level}" in text
     assert "Controller 109observer" in text
     events = [one.text for one in report.facts.events if one.text.startswith("Controller 102")]
     assert events == [

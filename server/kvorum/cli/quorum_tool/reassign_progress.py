@@ -21,6 +21,8 @@ PAUSE_SECONDS = 0.5
 """Between two looks at the quorum: a client gets no notice of a change."""
 UNDESCRIBED_LOOKS = 2
 """The wish may have been written between two calls, and a broker may be behind: look again."""
+MISSING_LOOKS = 10
+"""A server that is behind shows no wish that was just written: so many looks have to miss it."""
 LOOKS_MAX = 60
 """So many times leaders may change between two calls before something else must be wrong."""
 
@@ -87,10 +89,17 @@ async def follow_reassignment(
     """
     told = _Told()
     was_wanted = False
+    missing_count = 0
     while True:
         seen = await look(client, asks_controllers=asks_controllers, pause_seconds=pause_seconds)
         if not seen.is_wanted:
-            break
+            missing_count += 1
+            voters = [key_of(voter) for voter in seen.info.voters]
+            if targets is None or _are_reached(targets, voters) or missing_count == MISSING_LOOKS:
+                break
+            await asyncio.sleep(pause_seconds)
+            continue
+        missing_count = 0
         was_wanted = True
         if seen.info.reassignment is not None:
             targets = targets_of(seen.info.reassignment.targets)
@@ -99,7 +108,6 @@ async def follow_reassignment(
     if targets is None and not was_wanted:
         return False
     told.tell(seen)
-    voters = [key_of(voter) for voter in seen.info.voters]
     if targets is None:
         print(f"The reassignment has ended with voters {keys_text(voters)}.")
         return True

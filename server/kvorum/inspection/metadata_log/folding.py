@@ -24,7 +24,7 @@ from kvorum.metadata.errors import MetadataError
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord
-from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 from kvorum.wire.records import RecordBatch, decode_control_record
 
 
@@ -52,12 +52,14 @@ def fold_file(
 def fold_snapshot(file: Path, snapshot: OffsetAndEpoch) -> FoldedLog:
     """Return what a snapshot says, as of the last record that it stands for.
 
+    The records of a bootstrap snapshot are left out: they count once the log has them (KIP-1170).
     Raises OSError for a file that cannot be read, and `MetadataSourceError`.
     """
     batches = list(batches_of_file(file, warn=None))
     folded = FoldedLog()
     for batch in batches:
-        folded = _add(folded, batch, file)
+        if batch.is_control or snapshot != BOOTSTRAP_SNAPSHOT_ID:
+            folded = _add(folded, batch, file)
     time_ms = last_contained_time_ms(batches)
     if time_ms is None:
         raise MetadataSourceError(f"{file}: position 0: no snapshot header: it is no snapshot")

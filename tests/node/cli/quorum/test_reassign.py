@@ -443,6 +443,21 @@ async def test_who_may_not_see_configurations_sees_no_wish(
 
 
 @asynchronous
+async def test_waiting_goes_on_where_the_server_has_not_read_the_wish_yet(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    node = Leader(
+        *[quorum([replica(1)], [replica(4)])] * 4,
+        quorum([replica(4)]),
+        wishes=[NO_WISH, NO_WISH, Wish(), Wish(), NO_WISH],
+    )
+    async with node, client_of(node.settings()) as client:
+        targets = parse_target_voters("4")
+        assert await follow_reassignment(client, targets, asks_controllers=False, pause_seconds=0)
+    assert capsys.readouterr().out.splitlines()[-1] == "The quorum has the target voters."
+
+
+@asynchronous
 @pytest.mark.parametrize("targets", ["4", None])
 async def test_waiting_lasts_as_long_as_the_wish_is_there(
     targets: str | None, capsys: pytest.CaptureFixture[str]
