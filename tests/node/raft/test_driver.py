@@ -13,10 +13,9 @@ from kvorum.node.raft.control_records import read_fetched
 from kvorum.node.raft.directory import batches_of, open_directory
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import RaftStoppedError
-from kvorum.node.raft.identity import identity_of
 from kvorum.node.raft.inbound_requests import read_request
 from kvorum.node.raft.peer_exchange import PeerResult
-from kvorum.node.raft.settings import RaftSettings
+from kvorum.node.raft.settings import RaftSettings, identity_of
 from kvorum.node.raft.translation import begin_quorum_epoch, vote
 from kvorum.raft import Destination, Endpoint, OffsetAndEpoch, RaftCore, ReplicaKey
 from kvorum.raft import messages as core

@@ -21,12 +21,11 @@ from kvorum.node.raft.described_quorum import describe_quorum
 from kvorum.node.raft.directory import OpenedDirectory, SnapshotControls
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import ProposalTooLargeError, RaftStoppedError
-from kvorum.node.raft.identity import identity_of
 from kvorum.node.raft.inbound_requests import Respond, read_request
 from kvorum.node.raft.listener import RaftListener
 from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.raft.peer_exchange import Connect
-from kvorum.node.raft.settings import RaftSettings
+from kvorum.node.raft.settings import RaftSettings, identity_of
 from kvorum.node.raft.snapshot_files import write_snapshot
 from kvorum.raft import KRaftVersionUpgradeError, OffsetAndEpoch, RaftCore
 from kvorum.raft.basics import endpoint_named

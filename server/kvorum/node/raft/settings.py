@@ -1,4 +1,4 @@
-"""The settings of a replica of the metadata log."""
+"""The settings of a replica of the metadata log, and its `Identity` from them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kvorum.metadata.address import Address
-from kvorum.raft import Destination, Endpoint
+from kvorum.raft import Destination, Endpoint, Identity, ReplicaKey
 from kvorum.raft.config import RaftConfig
 from kvorum.storage.log.log_config import LogConfig
+
+_FIRST_BOOTSTRAP_ID = -2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,3 +35,23 @@ class RaftSettings:
     bootstrap_servers: tuple[Address, ...] = ()
     raft: RaftConfig = field(default_factory=RaftConfig)
     log: LogConfig = field(default_factory=LogConfig)
+
+
+def identity_of(settings: RaftSettings) -> Identity:
+    """Return the identity of the replica with these settings."""
+    servers = tuple(
+        Destination(_FIRST_BOOTSTRAP_ID - index, address.host, address.port)
+        for index, address in enumerate(settings.bootstrap_servers)
+    )
+    static = tuple(
+        Destination(one.id, one.host, one.port)
+        for one in settings.static_voters
+        if one.id != settings.node_id
+    )
+    return Identity(
+        key=ReplicaKey(settings.node_id, settings.directory_id),
+        endpoints=tuple(Endpoint(one.name, one.host, one.port) for one in settings.local_listeners),
+        listener_name=settings.controller_listener,
+        can_vote=settings.can_vote,
+        bootstrap=servers or static,
+    )
