@@ -22,7 +22,7 @@ from tests.support.troubled_disks import TroubledDisks
 
 from kvorum.cli import main
 from kvorum.node.raft import raft_node
-from kvorum.node.raft.stalls import StallWatch
+from kvorum.node.raft.raft_node import StallWatch
 
 BEAT_S: Final = 0.005
 WRITE_EVERY_S: Final = 0.2

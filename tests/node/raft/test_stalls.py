@@ -8,7 +8,7 @@ import time
 import pytest
 from tests.support.waiting import let_others_run
 
-from kvorum.node.raft.stalls import BEAT_MS, StallWatch
+from kvorum.node.raft.raft_node import BEAT_MS, StallWatch
 
 pytestmark = pytest.mark.asyncio
 STALL_SECONDS = 0.5

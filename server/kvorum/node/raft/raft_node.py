@@ -1,4 +1,7 @@
-"""A replica of the metadata log in an event loop, with methods to await."""
+"""A replica of the metadata log in an event loop, with methods to await; it notes stalls.
+
+The process stalls when it gets no processor time, or when one step takes too long.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,6 @@ from kvorum.node.raft.network_channel import NetworkChannel
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.raft_client import RaftClient, WhenDone
 from kvorum.node.raft.settings import RaftSettings
-from kvorum.node.raft.stalls import StallWatch
 from kvorum.raft import OffsetAndEpoch
 from kvorum.storage.files import FileSystem
 from kvorum.wire.primitives import Message
@@ -26,6 +28,10 @@ from kvorum.wire.primitives import Message
 _LOG = logging.getLogger(__name__)
 THREAD_COUNT = 3
 """No flush waits while a snapshot is written and files are removed."""
+BEAT_MS = 100
+"""Short enough to detect stalls near the fetch timeout, and cheap for the processor."""
+STALL_MS_MIN = 100
+"""Shorter stalls are normal for a busy loop."""
 TOLD_STALL_MS_MIN = 1000
 """Shorter stalls do no harm, and are frequent on a busy machine."""
 
@@ -203,3 +209,27 @@ def _settle(response: asyncio.Future[Message], outcome: Message | RaftStoppedErr
         response.set_exception(outcome)
     else:
         response.set_result(outcome)
+
+
+class StallWatch:
+    """Calls `on_stall` with the milliseconds by which the running event loop was late."""
+
+    def __init__(self, on_stall: Callable[[float], None]) -> None:
+        self._on_stall = on_stall
+        self._loop = asyncio.get_running_loop()
+        self._due = self._loop.time() + BEAT_MS / 1000
+        self._timer = self._loop.call_at(self._due, self._beat)
+
+    def stop(self) -> None:
+        """Stop the watch."""
+        self._timer.cancel()
+
+    def _beat(self) -> None:
+        # Of timers that are due, the loop runs the older ones first: before any timeout that ran
+        # out during the stall is handled, the stall is reported.
+        now = self._loop.time()
+        late_ms = (now - self._due) * 1000
+        self._due = now + BEAT_MS / 1000
+        self._timer = self._loop.call_at(self._due, self._beat)
+        if late_ms >= STALL_MS_MIN:
+            self._on_stall(late_ms)
