@@ -10,8 +10,7 @@ from immutables import Map
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
-from kvorum.broker.quota.quota_utils import throttle_time_ms
-from kvorum.broker.quota.rate import Rate
+from kvorum.broker.quota.rate import Rate, throttle_time_ms
 from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.metadata.client_quotas_image import IP, ClientQuotasImage, QuotaEntity
 from kvorum.node.serving.connection_rates import (

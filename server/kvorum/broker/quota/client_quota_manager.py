@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kvorum.broker.quota.client_quotas import ClientQuotas, ClientTags, QuotaTypes
-from kvorum.broker.quota.quota_utils import throttle_time_ms
-from kvorum.broker.quota.rate import Rate
+from kvorum.broker.quota.rate import Rate, throttle_time_ms
 from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.metadata.client_quotas_image import ClientQuotasImage
 

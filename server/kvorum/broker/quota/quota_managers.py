@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.broker.quota.client_quota_manager import ClientQuotaManager, QuotaClient
-from kvorum.broker.quota.quota_utils import bounded_throttle_time_ms
-from kvorum.broker.quota.rate import Rate
+from kvorum.broker.quota.rate import Rate, bounded_throttle_time_ms
 from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.metadata.client_quotas_image import ClientQuotasImage
 

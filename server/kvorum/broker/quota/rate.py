@@ -1,10 +1,12 @@
 """Kafka's Rate and SimpleRate: values per second over the latest windows.
 
-Pure: the time is an argument.
+Of Kafka's QuotaUtils, the time that a client waits if its rate exceeds its quota. Pure: the time is
+an argument.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from kvorum.broker.quota.sampled_stat import MetricConfig, SampledStat
@@ -51,3 +53,23 @@ class SimpleRate(Rate):
     def window_size_ms(self, now_ms: float) -> float:
         """Return the time since the oldest event that counts, or the length of a window."""
         return max(self._stat.elapsed_ms(now_ms), self._config.window_ms)
+
+
+def throttle_time_ms(rate: Rate, bound: float, now_ms: float) -> float:
+    """Return the whole milliseconds after which `rate` is down to `bound`, 0 if it is not above.
+
+    With a rate of O over a width of W, a delay of X brings it down to the bound T if
+    O * W / (W + X) = T. A bound of 0 is never reached: the result is infinite.
+    """
+    observed = rate.measure(now_ms)
+    if bound <= 0:
+        return math.inf
+    if observed <= bound:
+        return 0.0
+    # Java rounds half up.
+    return math.floor((observed - bound) / bound * rate.window_size_ms(now_ms) + 0.5)
+
+
+def bounded_throttle_time_ms(rate: Rate, bound: float, now_ms: float, *, max_ms: float) -> float:
+    """Return the time that `throttle_time_ms` returns, or `max_ms` if that is less."""
+    return min(throttle_time_ms(rate, bound, now_ms), max_ms)

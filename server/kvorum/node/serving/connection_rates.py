@@ -15,8 +15,7 @@ from ipaddress import IPv6Address, ip_address
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kvorum.broker.quota.quota_utils import bounded_throttle_time_ms
-from kvorum.broker.quota.rate import Rate
+from kvorum.broker.quota.rate import Rate, bounded_throttle_time_ms
 from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.metadata.client_quotas_image import IP, ClientQuotasImage
 
