@@ -5,18 +5,26 @@ What is in here is not part of the shard's history: only that there is a group o
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from kvorum.groups.classic_group.member import ClassicGroupMember, SupportedProtocol
 from kvorum.groups.classic_group.state import VALID_PREVIOUS_STATES, ClassicGroupState
-from kvorum.groups.classic_group.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from kvorum.groups.effects import JoinPromise
 from kvorum.groups.hash_map import JavaHashMap
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import WireError
+from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kvorum.wire.messages.join_group import JoinGroupResponseMember
+
+CONSUMER_PROTOCOL_TYPE: Final = "consumer"
+_VERSION_BYTES: Final = struct.calcsize(">h")
+_PREFIX_VERSION: Final = 0
+"""Every version of a subscription begins with the fields of this one."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -255,3 +263,19 @@ class ClassicGroup:
             )
             for member in self.members.values()
         ]
+
+
+def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
+    """Return the topics of all subscriptions; None if one of them cannot be read."""
+    topics: set[str] = set()
+    for data in subscriptions:
+        if len(data) < _VERSION_BYTES:
+            return None
+        try:
+            message, _ = ConsumerProtocolSubscription.decode_from(
+                data, _VERSION_BYTES, _PREFIX_VERSION
+            )
+        except WireError:
+            return None
+        topics.update(message.topics)
+    return frozenset(topics)

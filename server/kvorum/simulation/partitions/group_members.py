@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.groups.classic_group.subscriptions import CONSUMER_PROTOCOL_TYPE
+from kvorum.groups.classic_group.group import CONSUMER_PROTOCOL_TYPE
 from kvorum.simulation.partitions.group_settings import (
     RESTLESS_UNTIL_MS,
     SESSION_TIMEOUT_MS,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from kvorum.groups.classic_group.subscriptions import CONSUMER_PROTOCOL_TYPE
+from kvorum.groups.classic_group.group import CONSUMER_PROTOCOL_TYPE
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.node.config.group_settings import GroupSettings, OffsetsTopicSettings
 from kvorum.wire.records import Compression
