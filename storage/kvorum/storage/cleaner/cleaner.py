@@ -21,8 +21,7 @@ from typing import NamedTuple, Protocol
 from kvorum.storage.cleaner.batch_filter import BatchFilter, LastRecord
 from kvorum.storage.cleaner.cleaned_transactions import CleanedTransactions
 from kvorum.storage.cleaner.offset_map import OffsetMap
-from kvorum.storage.cleaner.segment_batches import read_segment
-from kvorum.storage.cleaner.segment_groups import group_segments
+from kvorum.storage.cleaner.segments import group_segments, read_segment
 from kvorum.storage.errors import CleaningAbortedError, StorageError
 from kvorum.storage.files import FileSystem
 from kvorum.storage.log.batch_header import read_header
