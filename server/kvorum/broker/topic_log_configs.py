@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, cast
 
+from kvorum.broker.views.config_layers import config_layers
 from kvorum.metadata.config_definitions import InvalidConfigError, parse_value
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.metadata.effective_configs import (
@@ -13,6 +14,7 @@ from kvorum.metadata.effective_configs import (
     BrokerConfigLayers,
     effective_topic_config,
 )
+from kvorum.metadata.image import MetadataImage
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.topic_log.log_validator import RecordRules, TimestampType
@@ -81,6 +83,36 @@ class TopicValues:
         except InvalidConfigError:
             default = effective_topic_config(key, {}, BrokerConfigLayers())
             return parse_value(default.definition, default.value)
+
+
+class TopicConfigs:
+    """Finds a topic's values: its own, those of this broker, of all brokers, of its properties."""
+
+    def __init__(self, broker_id: int, texts: Mapping[str, str]) -> None:
+        self._broker_id = broker_id
+        self._texts = texts
+
+    def values(self, topic: str, image: MetadataImage) -> TopicValues:
+        """Return the values of one topic."""
+        return TopicValues(topic, image.configs, self._layers(image))
+
+    def changed(
+        self, before: MetadataImage, image: MetadataImage, topics: Iterable[str]
+    ) -> dict[str, TopicValues]:
+        """Return the values of those topics whose values may have changed."""
+        if image.configs is before.configs:
+            return {}
+        are_all_concerned = self._layers(before) != self._layers(image)
+        return {
+            topic: self.values(topic, image)
+            for topic in topics
+            if are_all_concerned
+            or before.configs.of(ResourceType.TOPIC, topic)
+            != image.configs.of(ResourceType.TOPIC, topic)
+        }
+
+    def _layers(self, image: MetadataImage) -> BrokerConfigLayers:
+        return config_layers(image.configs, node_id=self._broker_id, texts=self._texts)
 
 
 def topic_log_config(values: TopicValues) -> TopicLogConfig:

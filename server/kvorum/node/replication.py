@@ -12,7 +12,7 @@ from kvorum.broker.quota.replication_quota_manager import (
     new_replication_quota_managers,
 )
 from kvorum.broker.quota.sampled_stat import MetricConfig
-from kvorum.broker.topic_log_configs import topic_log_config
+from kvorum.broker.topic_log_configs import TopicConfigs, topic_log_config
 from kvorum.node.asyncio_bridge import run
 from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.broker.broker_logs import THREAD_COUNT, BrokerLogs
@@ -26,7 +26,6 @@ from kvorum.node.broker.replica_alter_log_dirs_manager import (
 from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherManager
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.this_broker import ThisBroker
-from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.config import NodeConfig
 from kvorum.node.directories import open_log_directories
 from kvorum.node.event_loop import AsyncioRuntime

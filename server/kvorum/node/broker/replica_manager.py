@@ -17,7 +17,7 @@ from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import Answer
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_stats import PartitionStats
-from kvorum.broker.topic_log_configs import min_insync_replicas, topic_log_config
+from kvorum.broker.topic_log_configs import TopicConfigs, min_insync_replicas, topic_log_config
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.alter_partition_manager import DefaultAlterPartitionManager
 from kvorum.node.broker.assignments_manager import AssignmentsManager
@@ -25,7 +25,6 @@ from kvorum.node.broker.broker_logs import BrokerLogs
 from kvorum.node.broker.replica_alter_log_dirs_manager import ReplicaAlterLogDirsManager
 from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherManager
 from kvorum.node.broker.this_broker import ControllerChannel, ThisBroker
-from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.coroutines import Lock, Pulse, Task, other_work, sleep
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager

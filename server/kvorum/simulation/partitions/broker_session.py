@@ -17,7 +17,7 @@ from kvorum.broker.quota.replication_quota_manager import (
     new_replication_quota_managers,
 )
 from kvorum.broker.quota.sampled_stat import MetricConfig
-from kvorum.broker.topic_log_configs import topic_log_config
+from kvorum.broker.topic_log_configs import TopicConfigs, topic_log_config
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import supported_features
 from kvorum.metadata.image import MetadataImage
@@ -33,7 +33,6 @@ from kvorum.node.broker.replica_alter_log_dirs_manager import (
 from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherManager
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.this_broker import ThisBroker
-from kvorum.node.broker.topic_configs import TopicConfigs
 from kvorum.node.config.settings import CleanerSettings, LogSettings
 from kvorum.node.coroutines import Task
 from kvorum.node.directories import common_epoch
