@@ -1,4 +1,4 @@
-"""Counts of the records that go in and out, by topic and of all (Kafka's BrokerTopicStats)."""
+"""Counts of the records that go in and out (Kafka's BrokerTopicStats), and of changes of ISRs."""
 
 from __future__ import annotations
 
@@ -79,3 +79,13 @@ class BrokerTopicStats:
         if metrics is None:
             metrics = self._topics[topic] = BrokerTopicMetrics()
         return metrics
+
+
+@dataclass(slots=True)
+class PartitionStats:
+    """Counts since the start: records, and what the controller said to changes of ISRs."""
+
+    topics: BrokerTopicStats = field(default_factory=BrokerTopicStats)
+    isr_expands: int = 0
+    isr_shrinks: int = 0
+    failed_isr_updates: int = 0

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from kvorum.broker.broker_topic_stats import PartitionStats
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.partition_leader.leader import LocalBroker, PartitionLeader
 from kvorum.broker.partition_leader.outcomes import Accepted, Answer
@@ -19,7 +20,6 @@ from kvorum.broker.partition_leader.partition_state import (
     PendingExpandIsr,
 )
 from kvorum.broker.partition_leader.replica_state import FollowerFetch, ReplicaProgress
-from kvorum.broker.partition_stats import PartitionStats
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.storage.log.append_origin import AppendOrigin

@@ -16,9 +16,9 @@ from tests.support.faulty_files import FaultyFiles
 from tests.support.waiting import PATIENCE_S, wait_for_event
 from tests.unit.storage.topic_logs import flush, managed
 
+from kvorum.broker.broker_topic_stats import PartitionStats
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.partition_state import IsrProposal
-from kvorum.broker.partition_stats import PartitionStats
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.records import decode_record
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext

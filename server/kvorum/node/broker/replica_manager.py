@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from kvorum.broker.broker_topic_stats import PartitionStats
 from kvorum.broker.local_replica_changes import LocalReplicaChanges, PartitionInfo, local_changes
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import Answer
 from kvorum.broker.partition_leader.partition_state import IsrProposal
-from kvorum.broker.partition_stats import PartitionStats
 from kvorum.broker.topic_log_configs import TopicConfigs, min_insync_replicas, topic_log_config
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.alter_partition_manager import DefaultAlterPartitionManager

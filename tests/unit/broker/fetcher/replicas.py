@@ -8,6 +8,7 @@ from tests.support.controller_under_test import RegisteredBroker, started_cluste
 from tests.support.faulty_files import FaultyFiles
 from tests.unit.storage.topic_logs import PARTITION, TOPIC_ID, flush, managed, sent, values_in
 
+from kvorum.broker.broker_topic_stats import PartitionStats
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.out_of_range import EARLIEST, OffsetSearch
 from kvorum.broker.fetcher.replica_fetcher import Fetch, ReplicaFetcher
@@ -15,7 +16,6 @@ from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
-from kvorum.broker.partition_stats import PartitionStats
 from kvorum.broker.quota.replication_quota_manager import FollowerQuota
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.directory.log_directory import LogDirectory
