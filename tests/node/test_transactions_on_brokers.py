@@ -17,7 +17,7 @@ from tests.support.replicated_topics import create_topic
 from tests.support.topics import topic_id
 from tests.support.waiting import wait_for
 
-from kvorum.broker.transaction_configs import VERIFICATION_KEY
+from kvorum.broker.add_partitions_to_txn import VERIFICATION_KEY
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode

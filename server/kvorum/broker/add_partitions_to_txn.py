@@ -1,7 +1,8 @@
 """The leader's question to a transaction's coordinator, and its answers (KIP-890).
 
 Pure: `TransactionQueue` holds what waits to be asked of one coordinator, one request for each
-transactional id; `TransactionBatch` is what one AddPartitionsToTxn asks together.
+transactional id; `TransactionBatch` is what one AddPartitionsToTxn asks together. They are used
+where `is_verification_enabled`.
 
 Names are those of Kafka's AddPartitionsToTxnManager.
 """
@@ -12,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
+from kvorum.metadata.config_definitions import BROKER_CONFIGS, InvalidConfigError, parse_value
+from kvorum.metadata.effective_configs import BrokerConfigLayers
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_partitions_to_txn import (
@@ -21,6 +24,7 @@ from kvorum.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
 )
 
+VERIFICATION_KEY: Final = "transaction.partition.verification.enable"
 FIRST_VERSION_OF_BROKERS: Final = 4
 """The first version of AddPartitionsToTxn that one broker sends to another."""
 _FIRST_PRODUCE_WITH_GENERIC_ERROR: Final = 11
@@ -39,6 +43,18 @@ PartitionErrors: TypeAlias = Mapping[TopicPartition, ErrorCode]
 """The coordinator's refusals; a partition that is missing is in the transaction."""
 Complete: TypeAlias = Callable[[PartitionErrors], None]
 """Takes the answer about one transaction."""
+
+
+def is_verification_enabled(layers: BrokerConfigLayers) -> bool:
+    """Return whether a first batch has to be verified; a value that is none means that it has."""
+    definition = BROKER_CONFIGS[VERIFICATION_KEY]
+    for values in (layers.node, layers.cluster, layers.static):
+        if VERIFICATION_KEY in values:
+            try:
+                return parse_value(definition, values[VERIFICATION_KEY]) is not False
+            except InvalidConfigError:
+                return True
+    return True
 
 
 class TransactionSupportedOperation(Enum):

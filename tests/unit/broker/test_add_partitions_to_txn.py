@@ -5,15 +5,18 @@ from __future__ import annotations
 import pytest
 
 from kvorum.broker.add_partitions_to_txn import (
+    VERIFICATION_KEY,
     PartitionErrors,
     TransactionBatch,
     TransactionData,
     TransactionQueue,
     TransactionSupportedOperation,
+    is_verification_enabled,
     operation_of_produce,
     operation_of_txn_offset_commit,
     refusal_of_producer,
 )
+from kvorum.metadata.effective_configs import BrokerConfigLayers
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_partitions_to_txn import (
@@ -187,3 +190,22 @@ def test_other_refusals_stay_as_they_are() -> None:
     unknown = refusal_of_producer(ErrorCode.INVALID_TXN_STATE, ADD)
     assert unknown.code is ErrorCode.INVALID_TXN_STATE
     assert unknown.message == "Partition was not added to the transaction"
+
+
+@pytest.mark.parametrize(
+    ("node", "cluster", "static", "expected"),
+    [
+        (None, None, None, True),
+        (None, None, "false", False),
+        (None, "true", "false", True),
+        ("false", "true", "true", False),
+        (None, "neither", "false", True),
+    ],
+)
+def test_the_nearest_value_says_whether_it_is_asked(
+    node: str | None, cluster: str | None, static: str | None, *, expected: bool
+) -> None:
+    layers = (
+        {} if value is None else {VERIFICATION_KEY: value} for value in (node, cluster, static)
+    )
+    assert is_verification_enabled(BrokerConfigLayers(*layers)) is expected

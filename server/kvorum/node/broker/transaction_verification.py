@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from kvorum.broker.add_partitions_to_txn import TransactionData, TransactionSupportedOperation
+from kvorum.broker.add_partitions_to_txn import (
+    TransactionData,
+    TransactionSupportedOperation,
+    is_verification_enabled,
+)
 from kvorum.broker.coordinator_node import is_transaction_state_known
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
-from kvorum.broker.transaction_configs import is_verification_enabled
 from kvorum.broker.views.config_layers import config_layers
 from kvorum.node.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from kvorum.node.clock import Clock
