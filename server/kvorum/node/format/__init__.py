@@ -8,11 +8,11 @@ from kvorum.node.format.dynamic_voters import (
     DynamicVoter,
     parse_dynamic_voter,
     parse_dynamic_voters,
+    standalone_voters,
     voters_by_id,
 )
 from kvorum.node.format.errors import FormatError
 from kvorum.node.format.request import DirectoryType, FormatRequest
-from kvorum.node.format.standalone import standalone_voters
 
 __all__ = [
     "DirectoryType",

@@ -1,16 +1,22 @@
-"""The first voters of a dynamic quorum, as ``--initial-controllers`` names them (KIP-853)."""
+"""The first voters of a dynamic quorum: those that ``--initial-controllers`` names (KIP-853).
+
+With ``--standalone``, this controller alone.
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from kvorum.metadata.config_definitions.java_text import java_trim, parse_java_integer
+from kvorum.node.config import NodeConfig
 from kvorum.node.format.errors import FormatError
-from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
+from kvorum.wire.uuid_text import random_uuid, uuid_from_text, uuid_to_text
 
 _PORT_MAX = 65535
+_HERE = "localhost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,18 @@ def voters_by_id(voters: Iterable[DynamicVoter]) -> Mapping[int, DynamicVoter]:
     if not found:
         raise FormatError("No voters given.")
     return MappingProxyType(dict(sorted(found.items())))
+
+
+def standalone_voters(
+    config: NodeConfig, *, random_source: random.Random
+) -> Mapping[int, DynamicVoter]:
+    """Return this controller as the only voter, at the first address it advertises."""
+    if not config.is_controller:
+        raise FormatError("You can only use --standalone on a controller.")
+    listener = config.listeners.advertised_controllers[0]
+    directory_id = random_uuid(random_source)
+    voter = DynamicVoter(config.node_id, listener.host or _HERE, listener.port, directory_id)
+    return voters_by_id([voter])
 
 
 def parse_dynamic_voter(text: str) -> DynamicVoter:
