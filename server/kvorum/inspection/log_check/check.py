@@ -13,7 +13,6 @@ from kvorum.inspection.log_check.listing import directories_below, is_partition_
 from kvorum.inspection.log_check.log_dir_check import LOG_DIR_FILES, LogDirFacts, check_log_dir
 from kvorum.inspection.log_check.partition_check import LogFacts, check_partition
 from kvorum.inspection.log_check.replica_check import Replica, check_replicas
-from kvorum.inspection.log_check.topic_id_check import check_topic_id
 from kvorum.inspection.telling import Tell, tell_nobody
 from kvorum.metadata.image import MetadataImage
 from kvorum.storage.directory.partition_directory import DELETE_SUFFIX, suffix_of
@@ -22,6 +21,8 @@ from kvorum.storage.names import (
     parse_partition_directory,
     parse_snapshot_name,
 )
+from kvorum.storage.small_files.partition_metadata import PARTITION_METADATA
+from kvorum.wire.uuid_text import uuid_to_text
 
 
 class NothingToCheckError(Exception):
@@ -191,7 +192,7 @@ class _Check:
         for log in self._logs.values():
             image = images.get(self._cluster_of(log))
             if image is not None:
-                check_topic_id(log, image, self._findings)
+                _check_topic_id(log, image, self._findings)
 
     def _cluster_of(self, log: LogFacts) -> str | None:
         around = self._log_dirs.get(log.directory.parent)
@@ -220,3 +221,24 @@ class _Check:
                 self._findings.add(
                     Rule.META_PROPERTIES, path, problem, position=0, severity=Severity.NOTE
                 )
+
+
+def _check_topic_id(log: LogFacts, image: MetadataImage, findings: Findings) -> None:
+    """Add a finding where a directory has the id of a topic that has another name.
+
+    An id that the metadata does not know is a note: the topic may have been deleted, and another
+    one of its name made, while the broker was away.
+    """
+    parsed = parse_partition_directory(log.directory.name)
+    if parsed is None or log.topic_id is None or log.directory.name == METADATA_LOG_DIRECTORY:
+        return
+    name = parsed[0]
+    owner, topic = image.topics.by_id.get(log.topic_id), image.topics.by_name(name)
+    text = uuid_to_text(log.topic_id)
+    path = log.directory / PARTITION_METADATA
+    if owner is not None and owner.name != name:
+        problem = f"topic id {text} is that of topic {owner.name}"
+        findings.add(Rule.PARTITION_METADATA, path, problem, position=0)
+    elif owner is None and topic is not None:
+        problem = f"topic id {text} is an older one: the metadata log has {uuid_to_text(topic.id)}"
+        findings.add(Rule.PARTITION_METADATA, path, problem, position=0, severity=Severity.NOTE)
