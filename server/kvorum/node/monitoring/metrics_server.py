@@ -20,10 +20,10 @@ from kvorum.node.monitoring.readings import (
     batch_readings,
     loader_readings,
     raft_readings,
+    request_readings,
     stall_readings,
     supported_readings,
 )
-from kvorum.node.monitoring.request_readings import request_readings
 from kvorum.node.monitoring.role_readings import (
     broker_readings,
     controller_readings,

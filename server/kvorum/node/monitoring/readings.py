@@ -1,4 +1,4 @@
-"""The current values of the metrics of every node: its log, its metadata, its health."""
+"""The current values of the metrics of every node: its log, its metadata, its requests."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Final
 
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.metrics import catalogue
+from kvorum.node.metrics import broker_catalogue, catalogue
 from kvorum.node.metrics.names import Reading
 from kvorum.node.raft import RaftNode
 from kvorum.node.raft.measures import RaftMeasures
+from kvorum.node.serving.request_metrics import RequestChannelMetrics, RequestMetrics
 from kvorum.raft.metrics import RaftMetrics
+from kvorum.wire.error_codes import ErrorCode
 
 NO_CONTROLLER = -1
 ONLY_PROCESSOR: Final = 0
@@ -19,6 +21,7 @@ ONLY_PROCESSOR: Final = 0
 _RAFT_TEXTS = frozenset(metric.name for metric in catalogue.RAFT_TEXTS.metrics)
 _RAFT_NUMBERS = frozenset(metric.name for metric in catalogue.RAFT.metrics)
 _OF_KIP_853 = frozenset(metric.name for metric in catalogue.KIP_853.metrics)
+_ERROR_NAMES: Final = {int(code): code.name for code in ErrorCode}
 
 
 def raft_readings(raft: RaftNode, now_ms: float) -> Iterator[Reading]:
@@ -87,6 +90,27 @@ def connection_readings(counts: Mapping[str, int]) -> Iterator[Reading]:
     """Yield the number of open connections by listener."""
     for listener, count in counts.items():
         yield catalogue.CONNECTIONS.reading("connection-count", count, listener, ONLY_PROCESSOR)
+
+
+def request_readings(metrics: RequestChannelMetrics) -> Iterator[Reading]:
+    """Yield the values of each kind of requests that there have been."""
+    for name, requests in metrics.by_name.items():
+        yield from _readings_of_kind(name, requests)
+
+
+def _readings_of_kind(name: str, requests: RequestMetrics) -> Iterator[Reading]:
+    for version, count in requests.by_version.items():
+        yield broker_catalogue.REQUESTS.reading("RequestsPerSec", count, name, version)
+    for code, count in requests.errors.items():
+        error = _ERROR_NAMES.get(code, str(code))
+        yield broker_catalogue.REQUEST_ERRORS.reading("ErrorsPerSec", count, name, error)
+    group, times = broker_catalogue.REQUEST_TIMES, requests.times
+    yield group.reading("TotalTimeMs", times.total_time, name)
+    yield group.reading("LocalTimeMs", times.local_time, name)
+    yield group.reading("RemoteTimeMs", times.remote_time, name)
+    yield group.reading("ResponseSendTimeMs", times.send_time, name)
+    yield group.reading("ThrottleTimeMs", times.throttle_time, name)
+    yield group.reading("RequestBytes", times.request_bytes, name)
 
 
 def in_camel_case(feature: str) -> str:
