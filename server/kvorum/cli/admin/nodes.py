@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import random
+import socket
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kvorum.cli.admin.addresses import java_address
 from kvorum.cli.admin.settings import AdminSettings
 from kvorum.metadata.address import Address
 from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
@@ -98,7 +99,7 @@ class Connections:
                 self._warned.add(node)
                 self._warn(
                     f"[AdminClient clientId={settings.client_id}] Connection to node "
-                    f"{node.node_id} ({java_address(node.address)}) could not be established. "
+                    f"{node.node_id} ({_java_address(node.address)}) could not be established. "
                     "Node may not be available."
                 )
             return None
@@ -116,3 +117,32 @@ class Connections:
         for connection in self._open.values():
             await connection.close()
         self._open.clear()
+
+
+def _java_address(address: Address) -> str:
+    """Return ``name/address:port``, as Java writes it; no name if the host is an address itself."""
+    name = "" if _literal(address.host) is not None else address.host
+    found = _literal(address.host) or _resolved(address)
+    if found is None:
+        return f"{address.host}/<unresolved>:{address.port}"
+    if isinstance(found, ipaddress.IPv6Address):
+        groups = ":".join(f"{int(group, 16):x}" for group in found.exploded.split(":")[:8])
+        return f"{name}/[{groups}]:{address.port}"
+    return f"{name}/{found}:{address.port}"
+
+
+def _literal(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+
+
+def _resolved(address: Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Resolve a name; among several addresses, prefer IPv4, as Java does."""
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return None
+    texts = [str(each[4][0]) for each in sorted(found, key=lambda one: one[0] != socket.AF_INET)]
+    return _literal(texts[0]) if texts else None
