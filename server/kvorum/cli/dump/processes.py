@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -15,7 +16,6 @@ from kvorum.cli.dump.log_dump import LogDump
 from kvorum.cli.dump.log_parts import PART_BYTES, Part
 from kvorum.cli.dump.output import print_lines
 from kvorum.cli.dump.turns import Seat, dump_in_turns
-from kvorum.cli.usable_cores import usable_cores
 from kvorum.inspection.mapped_file import MappedFile
 
 WORTH_PROCESSES_BYTES: Final = 1 << 21
@@ -104,3 +104,10 @@ def _close_others(ends: list[Connection], seat: Seat) -> None:
 
 def _calls_users(dump: LogDump) -> bool:
     return isinstance(dump.decoder, KeyValueDecoder) and not dump.decoder.is_kafkas
+
+
+def usable_cores() -> int:
+    """Return on how many cores the system lets this process run."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
