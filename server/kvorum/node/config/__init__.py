@@ -8,9 +8,8 @@ from kvorum.node.config.group_settings import GroupSettings, OffsetsTopicSetting
 from kvorum.node.config.known import KEYS_IN_USE
 from kvorum.node.config.listener import Listener, SecurityProtocol
 from kvorum.node.config.listeners import Listeners
-from kvorum.node.config.node_config import NodeConfig, ProcessRole
+from kvorum.node.config.node_config import NodeConfig, ProcessRole, load_properties, parse_overrides
 from kvorum.node.config.own_settings import OWN_KEYS, LogFormat, OwnSettings
-from kvorum.node.config.properties import load_properties, parse_overrides
 from kvorum.node.config.security import SecuritySettings
 from kvorum.node.config.settings import (
     BrokerSettings,

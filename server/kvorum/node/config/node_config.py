@@ -1,14 +1,16 @@
-"""The whole configuration of a node, from the texts of its properties file."""
+"""The whole configuration of a node, from its properties file and the command line's overrides."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from types import MappingProxyType
 
 from kvorum.node.config import known
 from kvorum.node.config.checks import check_can_be_served, check_node
+from kvorum.node.config.errors import ConfigError
 from kvorum.node.config.group_settings import GroupSettings, group_settings
 from kvorum.node.config.listener import Listener
 from kvorum.node.config.listeners import Listeners, parse_node_listeners
@@ -36,6 +38,8 @@ from kvorum.node.config.settings import (
 )
 from kvorum.node.config.transaction_settings import TransactionSettings, transaction_settings
 from kvorum.node.config.values import BrokerValues
+from kvorum.storage.errors import PropertiesFormatError
+from kvorum.storage.small_files.java_properties import load_java_properties
 
 
 class ProcessRole(Enum):
@@ -154,3 +158,26 @@ def with_id_synonyms(properties: Mapping[str, str]) -> dict[str, str]:
     elif "broker.id" in texts:
         texts["node.id"] = texts["broker.id"]
     return texts
+
+
+def load_properties(path: Path | str) -> dict[str, str]:
+    """Read a Java properties file; raises ConfigError with the reason in one line."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"Cannot read the configuration file {path}: {error.strerror}") from error
+    try:
+        return load_java_properties(data)
+    except PropertiesFormatError as error:
+        raise ConfigError(f"Malformed configuration file {path}: {error}") from error
+
+
+def parse_overrides(arguments: Iterable[str]) -> dict[str, str]:
+    """Read ``key=value`` arguments; the first ``=`` separates key and value."""
+    overrides: dict[str, str] = {}
+    for argument in arguments:
+        key, separator, value = argument.partition("=")
+        if not separator or not key.strip():
+            raise ConfigError(f"Invalid override '{argument}': expected key=value")
+        overrides[key.strip()] = value
+    return overrides
