@@ -1,4 +1,4 @@
-"""The place where two replicas of a log part, and where each of them ends."""
+"""The differences of two logs: where replicas part and end, and the paths of two images."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from kvorum.inspection.image_entries import image_entries
 from kvorum.inspection.log_check.findings import Findings, Rule
 from kvorum.inspection.log_check.log_units import read_directory
 from kvorum.inspection.log_check.replica_check import Replica, check_replicas
+from kvorum.inspection.metadata_log.folded_log import FoldedLog
 from kvorum.inspection.telling import Tell
 from kvorum.spark.files.damage import Damage
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
@@ -61,3 +63,23 @@ def log_differences(first: Path, second: Path) -> Iterator[str]:
     for finding in findings.all:
         if finding.rule is Rule.DIVERGENCE:
             yield finding.text
+
+
+class Change(NamedTuple):
+    """A path whose text differs; None where there is no such path."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+def image_changes(before: FoldedLog, after: FoldedLog) -> Iterator[Change]:
+    """Yield the paths that differ: those of the first image in its order, then the others."""
+    old = dict(image_entries(before))
+    new = dict(image_entries(after))
+    for path, value in old.items():
+        if new.get(path) != value:
+            yield Change(path, value, new.get(path))
+    for path, value in new.items():
+        if path not in old:
+            yield Change(path, None, value)

@@ -12,8 +12,9 @@ from kvorum.cli import FAILED, OK, UsageError
 from kvorum.cli.log_tool.moments import offset, warn
 from kvorum.cli.log_tool.progress import progress
 from kvorum.cli.time_argument import time_ms
-from kvorum.inspection.image_difference import Change, image_changes
 from kvorum.inspection.log_difference import (
+    Change,
+    image_changes,
     is_metadata_log,
     log_differences,
     read_through,
