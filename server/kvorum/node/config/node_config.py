@@ -26,6 +26,7 @@ from kvorum.node.config.settings import (
     QuorumSettings,
     ReplicationSettings,
     TopicSettings,
+    TransactionSettings,
     broker_settings,
     log_settings,
     metadata_log_settings,
@@ -35,8 +36,8 @@ from kvorum.node.config.settings import (
     quorum_settings,
     replication_settings,
     topic_settings,
+    transaction_settings,
 )
-from kvorum.node.config.transaction_settings import TransactionSettings, transaction_settings
 from kvorum.node.config.values import BrokerValues
 from kvorum.storage.errors import PropertiesFormatError
 from kvorum.storage.small_files.java_properties import load_java_properties

@@ -134,6 +134,17 @@ class TopicSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionSettings:
+    """The pause between tries to add a partition to a transaction, and the time for all tries.
+
+    Kafka's AddPartitionsToTxnConfig, of leaders that ask coordinators of transactions.
+    """
+
+    add_partitions_retry_backoff_ms: int
+    add_partitions_retry_backoff_ms_max: int
+
+
+@dataclass(frozen=True, slots=True)
 class MutationQuotaSettings:
     """The window in which a client accumulates unused quota to create and delete partitions."""
 
@@ -279,6 +290,16 @@ def topic_settings(values: BrokerValues) -> TopicSettings:
         is_leader_rebalance_enabled=values.boolean("auto.leader.rebalance.enable"),
         leader_imbalance_check_interval_seconds=values.integer(
             "leader.imbalance.check.interval.seconds"
+        ),
+    )
+
+
+def transaction_settings(values: BrokerValues) -> TransactionSettings:
+    """Read the keys of adding partitions to transactions."""
+    return TransactionSettings(
+        add_partitions_retry_backoff_ms=values.integer("add.partitions.to.txn.retry.backoff.ms"),
+        add_partitions_retry_backoff_ms_max=values.integer(
+            "add.partitions.to.txn.retry.backoff.max.ms"
         ),
     )
 
