@@ -253,7 +253,7 @@ MUTANTS = (
         edits=(
             Edit(
                 within="QuorumController._run",
-                old="self._deferred.wait_for(claim.pending.last_offset)",
+                old="self._committed_at(claim.pending.last_offset)",
                 new="asyncio.sleep(0)",
             ),
         ),

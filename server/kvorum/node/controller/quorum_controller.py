@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 from typing import TypeAlias, TypeVar
 
@@ -33,8 +34,8 @@ from kvorum.metadata.record_frame import encode_record
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.clock import Clock
-from kvorum.node.controller.deferred_event_queue import DeferredEventQueue
 from kvorum.node.controller.quorum_controller_metrics import QuorumControllerMetrics
+from kvorum.node.deferred_event_queue import DeferredEventQueue
 from kvorum.node.errors import NotControllerError
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
@@ -104,7 +105,7 @@ class QuorumController:
         self._random = random
         self._claim: _Claim | None = None
         self._is_claimed = asyncio.Event()
-        self._deferred = DeferredEventQueue()
+        self._deferred = DeferredEventQueue[NotControllerError]()
         self._turn = asyncio.Lock()
 
     @property
@@ -204,11 +205,11 @@ class QuorumController:
         if claim is None:
             return
         _log.info(LogEvent("Stopped being the active controller", epoch=claim.epoch))
-        self._deferred.fail(self._not_controller())
+        self._deferred.fail_all(self._not_controller())
 
     def committed(self) -> None:
         """Send the responses whose records the loader has applied."""
-        self._deferred.complete(self._loader.published.last_offset)
+        self._deferred.complete_up_to(self._loader.published.last_offset)
 
     def leader_found(self) -> None:
         """Count that the quorum has another leader, or the same one in a new epoch."""
@@ -217,7 +218,7 @@ class QuorumController:
     def close(self) -> None:
         """Refuse the requests that still wait: the node stops."""
         self._claim = None
-        self._deferred.fail(self._not_controller())
+        self._deferred.fail_all(self._not_controller())
 
     async def _run(
         self,
@@ -237,8 +238,14 @@ class QuorumController:
                 ended_ms = self._clock.monotonic_ms()
                 self.measures.processed(started_ms=started_ms, ended_ms=ended_ms)
         if claim.pending.last_offset > self._loader.published.last_offset:
-            await self._deferred.wait_for(claim.pending.last_offset)
+            await self._committed_at(claim.pending.last_offset)
         return result.response
+
+    def _committed_at(self, offset: int) -> asyncio.Future[None]:
+        """Return a future that is done once the loader has applied `offset`."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._deferred.add(offset, partial(_end, future))
+        return future
 
     async def _decide(
         self, claim: _Claim, task: Task[Response], request: IncomingRequest[Message] | None
@@ -370,3 +377,13 @@ def _split(
         records[start : start + RECORDS_PER_BATCH_MAX]
         for start in range(0, len(records), RECORDS_PER_BATCH_MAX)
     ]
+
+
+def _end(future: asyncio.Future[None], error: Exception | None) -> None:
+    """End a future unless its caller has given up."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)

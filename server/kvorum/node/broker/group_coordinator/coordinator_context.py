@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.transaction_marker import TransactionMarker
@@ -31,8 +32,8 @@ from kvorum.node.broker.group_coordinator.coordinator_partition_writer import (
     TransactionWrite,
 )
 from kvorum.node.broker.group_coordinator.coordinator_timer import CoordinatorTimer
-from kvorum.node.broker.group_coordinator.deferred_events import DeferredEvent, DeferredEventQueue
-from kvorum.node.event_loop import Runtime
+from kvorum.node.deferred_event_queue import DeferredEventQueue
+from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
@@ -55,6 +56,29 @@ class CoordinatorState(Enum):
     CLOSED = "closed"
 
 
+@dataclass(slots=True, eq=False)
+class CoordinatorWriteEvent(Generic[Response]):
+    """An operation from its append until it is committed."""
+
+    response: Response
+    then: Then[Response]
+    timeout: Timer | None = None
+    is_over: bool = False
+
+    def complete(self, error: RequestError | None) -> None:
+        """Answer with the response or an error, unless it was answered before."""
+        if self.is_over:
+            return
+        self.is_over = True
+        if self.timeout is not None:
+            self.timeout.cancel()
+        self.then(self.response if error is None else error)
+
+    def expire(self) -> None:
+        """Answer that the operation has waited for too long."""
+        self.complete(RequestError.with_default_message(ErrorCode.REQUEST_TIMED_OUT))
+
+
 class CoordinatorContext:
     """Drives the shard of one partition while this broker leads it."""
 
@@ -66,7 +90,7 @@ class CoordinatorContext:
         runtime: Runtime,
         *,
         writer: CoordinatorPartitionWriter,
-        deferred: DeferredEventQueue,
+        commit_timeout_ms: int,
     ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
@@ -75,7 +99,8 @@ class CoordinatorContext:
         self._shard = new_shard()
         self._runtime = runtime
         self._writer = writer
-        self._deferred = deferred
+        self._commit_timeout_ms = commit_timeout_ms
+        self._deferred = DeferredEventQueue[RequestError]()
         self._timer = CoordinatorTimer(runtime, self._on_timer)
         self._loader: CoordinatorLoader | None = None
         self._deleted_topics: list[DeletedTopic] = []
@@ -127,7 +152,9 @@ class CoordinatorContext:
         self._append(result, now_ms, transaction)
         if result.append is not None:
             then = partial(self._end_append, result.append, then)
-        self._defer(DeferredEvent(shard.state.timeline.written_offset, result.response, then))
+        self._defer(
+            shard.state.timeline.written_offset, CoordinatorWriteEvent(result.response, then)
+        )
 
     def complete_transaction(self, marker: TransactionMarker, then: Then[None]) -> None:
         """Write a marker; call back when it is committed: its offsets are visible then.
@@ -144,15 +171,17 @@ class CoordinatorContext:
             raise
         shard.replay_end_transaction_marker(marker.producer_id, is_commit=marker.is_commit)
         shard.written(offset + 1)
-        self._defer(DeferredEvent(offset + 1, None, then))
+        self._defer(offset + 1, CoordinatorWriteEvent(None, then))
 
-    def _defer(self, event: DeferredEvent) -> None:
-        """Complete an event when the high watermark has reached it, at once if it has."""
+    def _defer(self, offset: int, event: CoordinatorWriteEvent[Response]) -> None:
+        """Complete an event when the high watermark has reached `offset`, at once if it has."""
         self._on_high_watermark()
-        if self._shard.state.timeline.committed_offset >= event.offset:
-            event.complete()
-        else:
-            self._deferred.add(event)
+        if self._shard.state.timeline.committed_offset >= offset:
+            event.complete(None)
+            return
+        deadline_ms = self._runtime.monotonic_ms() + self._commit_timeout_ms
+        event.timeout = self._runtime.call_at(deadline_ms, event.expire)
+        self._deferred.add(offset, event.complete)
 
     def delete_topics(self, topics: list[DeletedTopic]) -> None:
         """End the offsets of topics that are gone; a shard that is being loaded does it later."""
@@ -187,7 +216,7 @@ class CoordinatorContext:
 
     def _release(self) -> None:
         """End timers and all that waits, as a coordinator that is none any more."""
-        self._deferred.fail_all(ErrorCode.NOT_COORDINATOR)
+        self._deferred.fail_all(RequestError.with_default_message(ErrorCode.NOT_COORDINATOR))
         self._apply(self._shard.on_unloaded(self._runtime.wall_ms()))
         self._timer.cancel_all()
 

@@ -32,7 +32,6 @@ from kvorum.node.broker.group_coordinator.coordinator_partition_writer import (
     CoordinatorPartitionWriter,
     TransactionWrite,
 )
-from kvorum.node.broker.group_coordinator.deferred_events import DeferredEventQueue
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.config import GroupSettings
 from kvorum.node.event_loop import Runtime
@@ -200,7 +199,7 @@ class CoordinatorRuntime:
             writer=CoordinatorPartitionWriter(
                 partition, self._runtime, self._settings.topic.compression
             ),
-            deferred=DeferredEventQueue(self._runtime, self._settings.commit_timeout_ms),
+            commit_timeout_ms=self._settings.commit_timeout_ms,
         )
         context.load()
 
