@@ -17,7 +17,7 @@ from typing import Final
 
 from tools.unused_code import GENERATED_MARK, ROOT, room_of
 
-FOLDERS: Final = ("benchmarks", "codegen", "server", "storage", "tests", "tools", "wire")
+FOLDERS: Final = ("benchmarks", "codegen", "server", "spark", "storage", "tests", "tools", "wire")
 FIRST_LINE: Final = re.compile(r'(?:#.*\n)*r?"""(.*?)(?:"""|\n)')
 
 

@@ -27,8 +27,8 @@ PLAIN_ROOMS = (
     "server/kvorum/node",
     "server/kvorum/raft",
     "server/kvorum/simulation",
-    "server/kvorum/spark",
     "server/kvorum/testing",
+    "spark/kvorum/spark",
     "storage/kvorum/storage",
     "wire/kvorum/wire",
 )
@@ -52,7 +52,7 @@ DIALECT = {
 FIRST_WORDS = re.compile(r"(?:What|Who|Whoever|Whatever|Where|How|Nobody|Whom)\b")
 """A docstring or a comment begins with a noun or a verb instead of these."""
 ROOMS_OF_FIRST_WORDS = (
-    *(room for room in PLAIN_ROOMS if room != "server/kvorum/spark"),
+    *(room for room in PLAIN_ROOMS if room != "spark/kvorum/spark"),
     *(f"tests/{room}" for room in ("house", "interop", "model", "node", "process", "support")),
     "tests/unit",
 )

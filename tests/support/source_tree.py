@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE_ROOTS = ("wire", "storage", "server", "codegen")
+SOURCE_ROOTS = ("wire", "storage", "server", "spark", "codegen")
 GENERATED = ROOT / "wire" / "kvorum" / "wire" / "messages"
 # Files that building and testing leave; .gitignore names the same.
 LEFT_BEHIND = frozenset({

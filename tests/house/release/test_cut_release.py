@@ -60,7 +60,7 @@ def test_the_version_stands_in_one_place() -> None:
     assert stated_version(with_version(source, Version("9.8.7"))) == Version("9.8.7")
     elsewhere = [
         path.relative_to(ROOT).as_posix()
-        for folder in ("wire", "storage", "server", "codegen", "tools")
+        for folder in ("wire", "storage", "server", "spark", "codegen", "tools")
         for path in (ROOT / folder).rglob("*.py")
         if path != VERSION_FILE and f'"{VERSION}"' in path.read_text("utf-8")
     ]

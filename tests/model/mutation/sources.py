@@ -12,7 +12,7 @@ from typing import TypeAlias
 from tests.model.mutation.syntax import Item, matches
 from tests.support.source_tree import ROOT
 
-SOURCE_ROOTS = ("codegen", "wire", "storage", "server")
+SOURCE_ROOTS = ("codegen", "wire", "storage", "server", "spark")
 
 _Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 

@@ -11,9 +11,9 @@ from typing import Any, Final, cast
 
 import pytest
 from tests.support.random_messages import fields_with_classes
+from tests.support.source_tree import python_files
 
 from kvorum.controller.api import ControllerApi
-from kvorum.metadata import api_modules
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api_modules import find_apis
 from kvorum.metadata.permission import (
@@ -255,11 +255,10 @@ def test_no_module_is_named_in_a_string() -> None:
         "node/controller/policies.py": "the operator's policies, named in the properties file",
         "spark/files/file_systems.py": "fsspec, which is optional and has no type hints",
     }
-    server = Path(api_modules.__file__).parents[1]
     found = {
-        file.relative_to(server).as_posix()
-        for file in sorted(server.rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        file.name.partition("/kvorum/")[2]
+        for file in python_files("server", "spark")
+        for node in ast.walk(file.tree)
         if isinstance(node, ast.Attribute | ast.Name)
         and ast.unparse(node) in {"importlib.import_module", "import_module", "__import__"}
     }

@@ -26,8 +26,7 @@ def test_a_key_is_in_use_if_and_only_if_code_names_it() -> None:
     source = "".join(
         path.read_text()
         for path in SERVER.rglob("*.py")
-        if not {"config_definitions", "spark", "inspection"} & {*path.parts}
-        and path.name != "known.py"
+        if not {"config_definitions", "inspection"} & {*path.parts} and path.name != "known.py"
     )
     of_topics = {name for name in TOPIC_CONFIGS if topic_synonym(name) is not None}
     unread = {name for name in of_topics if f'"{name}"' not in source}
