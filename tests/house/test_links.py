@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.source_tree import ROOT
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "tests" / "README.md"])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"])
 LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 CODE_BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -42,5 +42,5 @@ def test_links_lead_to_files_and_sections(page: Path) -> None:
 def test_the_index_names_every_page() -> None:
     index = ROOT / "docs" / "README.md"
     linked = {path for path, _ in LINK.findall(text_of(index))}
-    pages = {page.name for page in index.parent.glob("*.md")}
+    pages = {page.relative_to(index.parent).as_posix() for page in index.parent.rglob("*.md")}
     assert pages - linked == {index.name}

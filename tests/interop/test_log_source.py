@@ -214,7 +214,7 @@ def by_place(records: Iterable[Received]) -> list[Received]:
 
 
 def visible(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield what docs/spark.md says that a consumer with read_committed sees."""
+    """Yield what docs/spark/README.md says that a consumer with read_committed sees."""
     for row in rows:
         place = (row["topic"], row["partition"])
         is_behind_open = any(

@@ -110,7 +110,7 @@ def transactional(servers: str, name: str) -> Producer:
 
 
 def decoded_by_spark(servers: str, jars: Path) -> dict[str, Any]:
-    page = ROOT / "docs/spark-functions.md"
+    page = ROOT / "docs/spark/functions.md"
     printed = run_spark_program("spark_functions_reader", servers, jars, page)
     found: dict[str, Any] = json.loads(printed)
     return found

@@ -1,4 +1,4 @@
-"""docs/spark-functions.md lists the columns of each function, with their types, in order."""
+"""docs/spark/functions.md lists the columns of each function, with their types, in order."""
 
 import re
 
@@ -17,7 +17,7 @@ def spaced(type_text: str) -> str:
 
 
 def test_the_page_lists_every_column_with_its_type() -> None:
-    page = (ROOT / "docs" / "spark-functions.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "spark" / "functions.md").read_text(encoding="utf-8")
     sections = {
         section.partition("\n")[0]: [(name, kind) for name, kind in ROW.findall(section)]
         for section in page.partition("\n## Columns\n")[2].split("\n### ")[1:]

@@ -1,4 +1,4 @@
-"""Runs the connector example of docs/spark-functions.md on a broker; a program of its own.
+"""Runs the connector example of docs/spark/functions.md on a broker; a program of its own.
 
     python -m tests.interop.clients.spark_functions_reader SERVERS JARS PAGE
 

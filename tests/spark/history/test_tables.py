@@ -1,4 +1,4 @@
-"""The tables: their schemas, rows as Arrow batches, and what docs/spark-tables.md says of them."""
+"""The tables: their schemas, rows as Arrow batches, and what docs/spark/tables.md says of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kvorum.spark.history.quorum_rows import QuorumEpochRow
 from kvorum.spark.pipeline.own_tables import OWN_TABLES
 from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
 
-DOCUMENT = ROOT / "docs" / "spark-tables.md"
+DOCUMENT = ROOT / "docs" / "spark" / "tables.md"
 TABLES = {**HISTORY_TABLES, **STATE_TABLES}
 DOCUMENTED = {**TABLES, **OWN_TABLES}
 COLUMN = re.compile(r"^\| `(\w+)` \| `([^`]+)` \| (.+) \| (.+) \|$")

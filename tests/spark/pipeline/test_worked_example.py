@@ -1,4 +1,4 @@
-"""The worked example of docs/spark.md: its commands, its query, and the output that it shows."""
+"""The worked example of docs/spark/README.md: its commands, its query, the output that it shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def example() -> list[tuple[str, str]]:
     """Return the blocks of the example, each with its language."""
-    _, section = (ROOT / "docs/spark.md").read_text(encoding="utf-8").split("\n### An example\n")
+    page = (ROOT / "docs/spark/README.md").read_text(encoding="utf-8")
+    _, section = page.split("\n### An example\n")
     return [(found[1], found[2]) for found in BLOCK.finditer(section)]
 
 

@@ -6,7 +6,7 @@
     register(spark)
     spark.sql("SELECT kvorum_consumer_offsets_record(key, value) AS record FROM records")
 
-Every function takes binary columns and returns a struct, whose columns docs/spark-functions.md
+Every function takes binary columns and returns a struct, whose columns docs/spark/functions.md
 lists. A record that cannot be decoded has a struct with the reason in its column `error`; with
 `mode="FAILFAST"`, in SQL as the last argument, it fails the query. Spark's workers import kvorum.
 """

@@ -40,7 +40,7 @@ ARROW_TYPES: Final[Mapping[str, Any]] = MappingProxyType(
         DAMAGE: pa.string(),
     }
 )
-"""Every column, in order. They are described in docs/spark.md."""
+"""Every column, in order. They are described in docs/spark/README.md."""
 
 FILE_VALUES: Final[Mapping[str, Callable[[LogFile], Any]]] = MappingProxyType(
     {

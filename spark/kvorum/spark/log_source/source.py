@@ -5,7 +5,8 @@
     spark.dataSource.register(KvorumLogSource)
     records = spark.read.format("kvorum-log").option("path", "/var/kafka/orders-0").load()
 
-There is one row per record, control records included. docs/spark.md lists options and columns.
+There is one row per record, control records included. docs/spark/README.md lists options and
+columns.
 """
 
 from __future__ import annotations

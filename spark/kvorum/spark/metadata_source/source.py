@@ -5,7 +5,8 @@
     spark.dataSource.register(KvorumMetadataSource)
     records = spark.read.format("kvorum-metadata").option("path", "s3://logs/").load()
 
-There is one row per record, control records included. docs/spark.md lists options and columns.
+There is one row per record, control records included. docs/spark/README.md lists options and
+columns.
 
 Spark asks for the schema, for the ranges and for the rows in a process each. What only one of them
 needs is imported there: the imports of everything take longer than small queries do.
