@@ -51,11 +51,7 @@ DIALECT = {
 }
 FIRST_WORDS = re.compile(r"(?:What|Who|Whoever|Whatever|Where|How|Nobody|Whom)\b")
 """A docstring or a comment begins with a noun or a verb instead of these."""
-ROOMS_OF_FIRST_WORDS = (
-    *(room for room in PLAIN_ROOMS if room != "spark/kvorum/spark"),
-    *(f"tests/{room}" for room in ("house", "interop", "model", "node", "process", "support")),
-    "tests/unit",
-)
+ROOMS_OF_FIRST_WORDS = (*PLAIN_ROOMS, "tests")
 PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), hint) for pattern, hint in DIALECT.items())
 
 

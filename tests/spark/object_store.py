@@ -28,6 +28,6 @@ def object_store() -> Generator[Options]:
             },
         }  # fmt: skip
     finally:
-        # What a server keeps outlives it: the next one of this process would have it.
+        # State that a server keeps outlives it: the next one of this process would have it.
         urlopen(Request(f"http://{host}:{port}/moto-api/reset", method="POST")).close()
         server.stop()

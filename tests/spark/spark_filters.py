@@ -25,7 +25,7 @@ from kvorum.spark.log_source.options import parse_options
 from kvorum.spark.log_source.range_rows import Reading, range_rows
 from kvorum.spark.log_source.source import PushingReader
 
-# How Spark decides: null never satisfies a comparison.
+# The decision of Spark: null never satisfies a comparison.
 MEANING: dict[type[Filter], Callable[[Any, Any], bool]] = {
     EqualTo: lambda value, given: value == given,
     EqualNullSafe: lambda value, given: value == given,

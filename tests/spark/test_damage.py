@@ -155,7 +155,7 @@ def test_no_gap_is_silent_and_no_row_is_wrong(
         check(log, reading, hidden_offsets(log))
         named += bool(reading.damages)
         shutil.rmtree(log.folder)
-    # What is hidden is rare, except where whole files are removed.
+    # Hidden records are rare, except where whole files are removed.
     assert named >= CASES_OF_A_KIND * (0.2 if damage is remove else 0.85)
 
 

@@ -89,7 +89,7 @@ def test_keys_and_values_are_those_that_the_codec_reads(golden_sets: Path) -> No
 def test_no_damaged_byte_changes_a_record_or_loses_one_unsaid(
     golden_sets: Path, tmp_path: Path
 ) -> None:
-    """Whatever bit is wrong: each record is as it was, or a damage covers its offset."""
+    """With any bit wrong each record is as it was, or a damage covers its offset."""
     random = Random(3)
     sources = segments(golden_sets)
     named = 0

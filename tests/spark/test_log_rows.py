@@ -323,7 +323,7 @@ def test_a_codec_or_a_header_that_cannot_be_read_ends_no_query(
 def test_no_damaged_byte_changes_a_record_or_loses_one_unsaid(
     golden_sets: Path, tmp_path: Path
 ) -> None:
-    """Whatever byte is wrong: each record is as it was, or a damage covers its offset."""
+    """With any byte wrong each record is as it was, or a damage covers its offset."""
     random = Random(8)
     sources = [one for one in partitions(golden_sets) if is_of_format_2(one)]
     segments = [path for one in sources for path in sorted(one.glob("*.log"))]

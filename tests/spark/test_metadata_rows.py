@@ -192,7 +192,7 @@ def test_arrow_batches_are_bounded_and_times_that_are_none_are_null(tmp_path: Pa
 
 @pytest.mark.parametrize("seed", range(6))
 def test_columns_do_not_depend_on_the_others(tmp_path: Path, seed: int) -> None:
-    """What is read of headers, frames, bodies and messages gives the same rows."""
+    """Headers, frames, bodies and messages give the same rows."""
     random = Random(seed)
     write_log(tmp_path, random)
     whole = rows(tmp_path)

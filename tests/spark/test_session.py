@@ -1,4 +1,4 @@
-"""How Spark finds its Java, and how its executors find the driver."""
+"""Spark finds its Java, and its executors find the driver."""
 
 import subprocess
 from pathlib import Path

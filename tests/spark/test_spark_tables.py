@@ -1,4 +1,4 @@
-"""What Spark makes of metadata logs that real Kafka wrote, against what real Kafka says of them."""
+"""Spark's reading of metadata logs that real Kafka wrote, against real Kafka's own."""
 
 import shutil
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What Spark's Python processes do around each task stays cheap, and finds the same modules."""
+"""The work of Spark's Python processes around each task stays cheap, and finds the same modules."""
 
 import gc
 import importlib

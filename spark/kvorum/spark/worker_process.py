@@ -21,7 +21,7 @@ IS_REUSED: Final = "SPARK_REUSE_WORKER"
 """The variable that Spark sets for Python processes that work on one task after another."""
 
 YOUNG_OBJECTS_MAX: Final = 50_000
-"""How many objects more than before set off a collection of garbage while a log is folded; Python's
+"""The number of new objects that set off a collection of garbage while a log is folded; Python's
 own 700 are made by a few records. None of the fold's objects forms garbage in cycles."""
 
 

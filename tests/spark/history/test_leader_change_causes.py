@@ -46,7 +46,7 @@ Told = tuple[int | None, int, str, bool]
 
 
 def told(records: list[LogRecord]) -> list[Told]:
-    """What a log tells of leader changes; those at its end, whose cause is still open, included."""
+    """The changes of leaders in a log; those at its end, whose cause is still open, included."""
     history = MetadataHistory()
     rows = [*history.add_all(records), *history.open_rows()]
     return [

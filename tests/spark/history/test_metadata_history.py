@@ -368,7 +368,7 @@ def test_a_history_from_a_snapshot_ends_as_the_one_of_the_whole_log(golden_sets:
         assert {each["from_offset"] for each in fields} == {end - 1}
         assert {each["from_time"] for each in fields} == {records[end - 1].timestamp_ms}
         assert {each["begins_earlier"] for each in fields} == {True}
-        # What was before the snapshot is skipped.
+        # Records before the snapshot are skipped.
         rows = list(history.add_all(records))
         assert state(history) == state(whole)
         later = [

@@ -70,7 +70,7 @@ def run_here(
 
 def rows_of(output: Path, table: str) -> list[dict[str, Any]]:
     """Return the rows of a table with the columns of its directories, in no order."""
-    # What a format keeps beside the directories of clusters is none of the rows.
+    # Files of a format beside the directories of clusters are not rows.
     paths = [str(path) for path in (output / table).glob("cluster_id=*/**/*.parquet")]
     if not paths:
         return []

@@ -74,7 +74,7 @@ def test_delta_rs_reads_the_rows_of_runs_that_replace_files(story: Story, tmp_pa
     run_here(source, tmp_path / "expected")
     expected = content(tmp_path / "expected")
     assert delta_content(tmp_path / "out") == expected != before
-    # What looks at the directories finds the same rows.
+    # A reader of the directories finds the same rows.
     assert content(tmp_path / "out") == expected
     run_here(source, tmp_path / "out", table_format=DELTA)
     assert deltalake.DeltaTable(tmp_path / "out" / "records").version() == 1

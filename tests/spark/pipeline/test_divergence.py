@@ -1,4 +1,4 @@
-"""Where two replicas differ, by the headers of their batches."""
+"""Differences of two replicas, by the headers of their batches."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_pyiceberg_reads_the_rows_of_runs_that_replace_files(story: Story, tmp_p
     run_here(source, tmp_path / "expected")
     expected = content(tmp_path / "expected")
     assert iceberg_content(tmp_path / "out") == expected != before
-    # What looks at the directories of clusters finds the same rows.
+    # A reader of the directories of clusters finds the same rows.
     assert content(tmp_path / "out") == expected
     run_here(source, tmp_path / "out", table_format=ICEBERG)
     hint = tmp_path / "out" / "records" / "metadata" / "version-hint.text"

@@ -69,6 +69,6 @@ def test_a_task_collects_garbage_rarely_in_a_process_that_is_prepared(spark: Spa
         states, [1], records_of=lambda _: 0, show=lambda _tasks, _records: None
     )
     assert found == [(YOUNG_OBJECTS_MAX, True)]
-    # What else runs in the same process has Python's own settings.
+    # Other code in the same process has Python's own settings.
     threshold = spark.sparkContext.parallelize([1], 1).map(lambda _: gc.get_threshold()[0])
     assert threshold.collect() != [YOUNG_OBJECTS_MAX]

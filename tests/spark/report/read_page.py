@@ -11,7 +11,7 @@ VOID = {"meta", "br", "hr"}
 
 @dataclass
 class Page:
-    """What is on a page."""
+    """The content of a page."""
 
     tags: Counter[str] = field(default_factory=Counter[str])
     ids: list[str] = field(default_factory=list[str])

@@ -141,7 +141,7 @@ def test_health_is_that_of_the_end_that_is_asked_for(tmp_path: Path) -> None:
     assert after is not None
     assert after.trouble is Trouble.NONE
     assert after.availability.conditions[Condition.OFFLINE].total_ms == MINUTE_MS
-    # What began before the window has its true begin.
+    # States that began before the window have their true begin.
     ((outage,),) = [day.outages for day in after.availability.offline_days]
     assert (outage.begin_ms, outage.duration_ms) == (BEGIN_MS + HOUR_MS, HOUR_MS)
 

@@ -1,4 +1,4 @@
-"""What pages show of the files of the log, and of controllers."""
+"""The files of the log and the controllers on pages."""
 
 from __future__ import annotations
 

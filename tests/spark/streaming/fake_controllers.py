@@ -104,7 +104,7 @@ class FakeController:
 
     @property
     def fetches(self) -> list[FetchRequestFetchPartition]:
-        """What was fetched, in order."""
+        """The fetched records, in order."""
         return [
             request.topics[0].partitions[0]
             for request in self.requests

@@ -42,7 +42,7 @@ _FOOTER = ControlRecordType.SNAPSHOT_FOOTER
 
 @dataclass
 class ScriptedLog:
-    """What a leader has; it is the answers of a `FakeController`."""
+    """The state of a leader; it is the answers of a `FakeController`."""
 
     epoch: int = 3
     batches: list[RecordBatch] = field(default_factory=list[RecordBatch])

@@ -61,7 +61,7 @@ class BatchBlock(NamedTuple):
 
     @property
     def ends(self) -> Ints:
-        """Where each batch ends in `data`."""
+        """The end of each batch in `data`."""
         return self.starts + self.column("length") + LENGTH_FIELD_END
 
     @property

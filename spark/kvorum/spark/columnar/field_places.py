@@ -30,7 +30,7 @@ ABSENT: Final = -1
 
 
 class Places(NamedTuple):
-    """Where a field begins in each record, and how many bytes or elements it has.
+    """The begin of a field in each record, and the number of its bytes or elements.
 
     `counts` is `ABSENT` where the field is null, or tagged and left out; 1 for a field of fixed
     size. `starts` has a meaning only where `counts` is not `ABSENT`.

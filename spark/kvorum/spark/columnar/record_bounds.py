@@ -33,7 +33,7 @@ _STEPS: Final = _steps()
 
 
 class Bounds(NamedTuple):
-    """Where records begin, behind their length, and where they end; in the order of the log."""
+    """The begin of records after their length, and their end; in the order of the log."""
 
     starts: Ints
     ends: Ints

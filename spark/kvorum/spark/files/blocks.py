@@ -14,7 +14,7 @@ from kvorum.wire.records import RecordBatch
 BLOCK_BYTES_MIN: Final = 1024 * 1024
 """A block of this size is handed on as it is; smaller ones are joined."""
 JOINED_BYTES_MIN: Final = 4 * 1024 * 1024
-"""How large joined blocks become, unless there is damage, or the end, behind them."""
+"""The size of joined blocks, unless damage or the end follows them."""
 
 
 def chosen_blocks(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class DamageKind(Enum):
-    """What happened, as far as it makes a difference to a reader."""
+    """The events that make a difference to a reader."""
 
     DAMAGED = "damaged"
     TORN_TAIL = "torn tail"

@@ -30,7 +30,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Search(NamedTuple):
-    """What is searched besides the paths.
+    """The places that are searched besides the paths.
 
     `topics` are those whose partitions are taken from directories; None takes every topic's. A
     file or a partition's directory that is named itself is always taken. `default_identity` is for

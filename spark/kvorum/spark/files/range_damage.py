@@ -9,7 +9,7 @@ from kvorum.spark.files.ranges import FileRange
 
 
 class Trouble(NamedTuple):
-    """Where sound batches ended, and why; what is missing is known at the next sound one."""
+    """The end of sound batches, and why; the missing part is known at the next sound one."""
 
     position: int
     first_offset: int

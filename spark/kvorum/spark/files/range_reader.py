@@ -25,11 +25,11 @@ BatchOrDamage: TypeAlias = RecordBatch | Damage
 BlockOrDamage: TypeAlias = BatchBlock | RecordBatch | Damage
 """Batches of which many were read together, or one that was looked at alone, or damage."""
 USUAL_BYTES_MIN: Final = 4 * 1024
-"""How much is read at once behind a batch that is not usual: the next one may not be so either."""
+"""The bytes that are read at once after an unusual batch: the next one may be unusual too."""
 USUAL_BYTES_MAX: Final = BLOCK_BYTES // 3
 """Enough for the price of a column to be small, and few enough for a column to stay in caches."""
 USUAL_BYTES_GROWTH: Final = 16
-"""How many times as much as was usual is read next: so little is verified in vain."""
+"""The factor by which more than usual is read next: so little is verified in vain."""
 
 
 def read_range(

@@ -30,7 +30,7 @@ _NO_EPOCH_BEHIND: Final = -1
 
 
 class Expected(NamedTuple):
-    """What the batches before say of the next one, and what the file behind says of the last.
+    """The next batch by the ones before it, and the last one by the rest of the file.
 
     `end_offset` is None where no file follows.
     """

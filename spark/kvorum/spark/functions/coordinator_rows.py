@@ -11,7 +11,7 @@ from kvorum.metadata.json_text import json_text
 from kvorum.spark.functions.columns import Column, Field, Kind, Row, read_fields
 from kvorum.wire.json_form import Json
 
-# What every such result begins and ends with.
+# The first and the last fields of every such result.
 FIRST_COLUMNS: Final = (
     Column("type", Kind.TEXT),
     Column("type_id", Kind.INTEGER),

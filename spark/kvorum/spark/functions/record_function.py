@@ -11,7 +11,7 @@ from kvorum.spark.functions.errors import FunctionArgumentError
 
 
 class Mode(Enum):
-    """What follows from a record that cannot be decoded, by Spark's own words for it.
+    """The consequence of a record that cannot be decoded, in Spark's own words.
 
     With `PERMISSIVE` the result has the reason in `error`; with `FAILFAST` the query fails.
     """

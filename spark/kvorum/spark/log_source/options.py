@@ -25,7 +25,7 @@ KNOWN: Final = (*FILE_OPTIONS, PUSH_FILTERS, TOPICS, COMPLETE)
 
 
 class SourceOptions(NamedTuple):
-    """What the options of a query ask for.
+    """The options of a query.
 
     `has_gaps` is whether offsets may be missing between records, as compaction leaves them.
     """

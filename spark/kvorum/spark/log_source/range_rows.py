@@ -28,7 +28,7 @@ HEADERS: Final = "headers"
 
 
 class Reading(NamedTuple):
-    """What is read of a range, and how; `columns` are names of `ARROW_TYPES`.
+    """The part of a range that is read, and the way; `columns` are names of `ARROW_TYPES`.
 
     Compaction leaves gaps between offsets. In a log that `has_gaps` they are no damage.
     """

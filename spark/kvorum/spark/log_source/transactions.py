@@ -35,7 +35,7 @@ NEVER: Final = 1 << 63
 
 
 class TransactionState(Enum):
-    """How a transaction ended; the value is that of the `transaction` column."""
+    """The end of a transaction; the value is that of the `transaction` column."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"

@@ -21,7 +21,7 @@ JSON: Final = "json"
 
 
 class Origin(Enum):
-    """Where the values of a column come from; the later, the more work."""
+    """The source of a column's values; the later, the more work."""
 
     FILE = "file"
     DAMAGE = "damage"

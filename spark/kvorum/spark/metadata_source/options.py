@@ -31,7 +31,7 @@ KNOWN: Final = (*FILE_OPTIONS, "json", "structs", PUSH_FILTERS)
 
 
 class SourceOptions(NamedTuple):
-    """What the options of a table ask for, besides its columns."""
+    """The options of a table, besides its columns."""
 
     files: FileOptions
     is_pushing_filters: bool

@@ -30,7 +30,7 @@ from kvorum.storage.names import METADATA_LOG_DIRECTORY, snapshot_name
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 OFFSETS_PER_TASK: Final = 100_000
-"""How many offsets one task reads: some seconds of work."""
+"""The number of offsets that one task reads: some seconds of work."""
 
 
 class LogPartition(InputPartition):

@@ -59,7 +59,7 @@ _TYPE_NAMES: Final[Any] = pa.array(
 
 
 class Query(NamedTuple):
-    """What is wanted of a range."""
+    """The wanted part of a range."""
 
     columns: tuple[Column, ...]
     row_filter: RowFilter

@@ -17,7 +17,7 @@ from kvorum.spark.pipeline.staged_files import StagedFile
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What all tasks of a run have in common.
+    """The common values of all tasks of a run.
 
     `root` is the output, `staging` the run's directory in it. Without `keeps_errors` damage ends
     the run. Records of up to `inline_bytes_max` bytes of files are written by the task that folds
@@ -49,7 +49,7 @@ class ClusterPlan:
 
 @unique
 class FoldBegin(StrEnum):
-    """What a run's fold of a cluster began with, and why."""
+    """The state that a run's fold of a cluster began with, and the reason."""
 
     LOG = "log"
     SNAPSHOT = "snapshot"
@@ -60,7 +60,7 @@ class FoldBegin(StrEnum):
 
 
 class ClusterOutcome(NamedTuple):
-    """What a task folded of one cluster.
+    """The part of one cluster that a task folded.
 
     The offsets and counts are those of the log; `unfolded_count` is that of the records of the
     snapshot with which the fold began, and of the records before it that the log still has.
@@ -100,7 +100,7 @@ class PiecePlan(NamedTuple):
 
 
 class PieceOutcome(NamedTuple):
-    """What a task wrote of a piece into the table of records."""
+    """The part of a piece that a task wrote into the table of records."""
 
     cluster_id: str
     record_count: int

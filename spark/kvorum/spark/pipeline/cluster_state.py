@@ -15,7 +15,7 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """How far a cluster's log is in the tables, and which files the next run replaces.
+    """The end of a cluster's log in the tables, and the files that the next run replaces.
 
     `fingerprint` is that of the input's files then. `history` is the file of the saved history,
     None where there is none. `replaced` are the files with open rows and with the state. All paths

@@ -27,7 +27,7 @@ APPLICATION: Final = "kvorum-pipeline"
 VERSION_DIGITS: Final = 20
 SUFFIX: Final = ".json"
 PARTITION_TYPES: Final[Mapping[str, str]] = {"cluster_id": "string", "day": "date"}
-# What Delta calls differently from Spark's SQL.
+# Names of Delta that differ from those of Spark's SQL.
 _NAMES: Final[Mapping[str, str]] = {
     "tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long",
 }  # fmt: skip
@@ -38,7 +38,7 @@ Action = dict[str, Any]
 
 
 class LastCommit(NamedTuple):
-    """What the last commit of a run left: the number of that run, and what the table is.
+    """The result of the last commit of a run: the number of that run, and the table.
 
     Other programs may have set the table's properties since.
     """

@@ -15,7 +15,7 @@ from kvorum.spark.pipeline.header_walk import BatchPlace
 
 @unique
 class DifferenceKind(StrEnum):
-    """What one replica has where another one has something else, or nothing."""
+    """The records of one replica where another one has others, or none."""
 
     OTHER_EPOCH = "other_epoch"
     OTHER_CONTENT = "other_content"

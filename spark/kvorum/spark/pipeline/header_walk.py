@@ -16,7 +16,7 @@ from kvorum.spark.pipeline.replicas import Replica
 
 
 class BatchPlace(NamedTuple):
-    """What one replica has at an offset: where its batch ends, and what identifies it."""
+    """The batch of one replica at an offset: its end, and its identity."""
 
     base_offset: int
     next_offset: int

@@ -84,7 +84,7 @@ class _Output(OutputFile):
 
 
 class _Buffer(BytesIO):
-    """What is written to a file, until it is closed."""
+    """The bytes for a file, until it is closed."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         super().__init__()

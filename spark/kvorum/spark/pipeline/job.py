@@ -32,7 +32,7 @@ class _Done(NamedTuple):
 
 
 class _DoneParam(AccumulatorParam[_Done]):
-    """How Spark adds up what the tasks report."""
+    """The sum of the tasks' reports, as Spark makes it."""
 
     def zero(self, value: _Done) -> _Done:  # noqa: ARG002 - Spark's signature
         return _Done()

@@ -34,7 +34,7 @@ DONE_SUFFIX: Final = ".done"
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """What makes a run visible; all paths are relative to the output.
+    """The file that makes a run visible; all paths are relative to the output.
 
     `moves` are pairs of a staged file and its place, `rows` the new rows of each table. `sizes` has
     the size in bytes and the number of rows of each new file of a table, none where the format is

@@ -50,7 +50,7 @@ class StoppedError(Exception):
 
 
 class FoldCounts:
-    """How many records of each kind went in."""
+    """The number of records by kind."""
 
     def __init__(self) -> None:
         self.control = 0

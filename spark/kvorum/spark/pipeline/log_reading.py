@@ -25,7 +25,7 @@ from kvorum.wire.records import RecordBatch
 RANGE_BYTES: Final = 16 * 1024 * 1024
 """About how much of a segment is read again in order to go on within it."""
 RUN_BYTES_MAX: Final = 256 * 1024
-"""How many bytes of batches are decoded at once: enough to make the price of a run small."""
+"""The bytes of batches that are decoded at once: enough to make the price of a run small."""
 
 
 class Piece(NamedTuple):

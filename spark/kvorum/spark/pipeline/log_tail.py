@@ -21,7 +21,7 @@ class Tail(NamedTuple):
 
 
 class TailPlace(NamedTuple):
-    """Where the batch of a tail was found: a file, and the byte at which the batch begins."""
+    """The place of the batch of a tail: a file, and the byte at which the batch begins."""
 
     path: str
     position: int

@@ -36,14 +36,14 @@ class ErrorRow(NamedTuple):
 
 
 class RowCountColumn(NamedTuple):
-    """How many rows a run wrote into a table."""
+    """The number of rows that a run wrote into a table."""
 
     table_name: str
     row_count: Int64
 
 
 class RunRow(NamedTuple):
-    """What one run did for one cluster."""
+    """The work of one run for one cluster."""
 
     run: Int64
     started_at: TimestampMs

@@ -23,7 +23,7 @@ from kvorum.spark.pipeline.replicas import Cluster
 from kvorum.spark.pipeline.request import TableFormat
 from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS
 
-# What each format adds to the directory of a table.
+# The files that each format adds to the directory of a table.
 _TRACES: Final[Mapping[str, TableFormat]] = MappingProxyType(
     {LOG: TableFormat.DELTA, ICEBERG_METADATA: TableFormat.ICEBERG}
 )

@@ -10,7 +10,7 @@ PLAIN_LINE_S: Final = 10.0
 
 
 class Progress(Protocol):
-    """What a run reports while it works."""
+    """The reports of a run while it works."""
 
     def note(self, text: str) -> None:
         """Report an event in one line."""

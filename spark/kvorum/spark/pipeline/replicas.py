@@ -60,7 +60,7 @@ class Cluster(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """Where a fold can begin: with nothing at offset 0, or with a snapshot's state."""
+    """The begin of a fold: nothing at offset 0, or a snapshot's state."""
 
     offset: int
     snapshot: LogFile | None

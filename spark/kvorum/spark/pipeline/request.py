@@ -16,7 +16,7 @@ INLINE_BYTES_MAX: Final = 8 * 1024 * 1024
 
 @unique
 class TableFormat(StrEnum):
-    """What the tables are: directories of Parquet files, or the same with more beside them."""
+    """The form of the tables: directories of Parquet files, or the same with more beside them."""
 
     PARQUET = "parquet"
     DELTA = "delta"
@@ -45,7 +45,7 @@ class PipelineRequest:
 
     @property
     def search(self) -> Search:
-        """What is searched at the inputs."""
+        """The files that are searched at the inputs."""
         return METADATA_SEARCH._replace(
             default_identity=Identity(self.cluster_id),
             file_system_options=self.file_system_options,
@@ -54,7 +54,7 @@ class PipelineRequest:
 
 @dataclass(frozen=True, slots=True)
 class PipelineReport:
-    """What a run did.
+    """The work of a run.
 
     `record_count` counts the records of the logs that were new, `row_counts` the rows in new files
     of each table. `rebuilt` are clusters whose log was not the one of the run before, with why.

@@ -50,7 +50,7 @@ REBUILT: Final[Mapping[FoldBegin, str]] = MappingProxyType(
         ),
     }
 )
-"""What is reported of a cluster whose log is not the one of the run before."""
+"""The error of a cluster whose log is not the one of the run before."""
 
 
 def find_clusters(request: PipelineRequest) -> tuple[Cluster, ...]:

@@ -35,7 +35,7 @@ class StagedFile(NamedTuple):
 
 @dataclass(slots=True)
 class Stage:
-    """Where one attempt of a task puts its files.
+    """The folder for the files of one attempt of a task.
 
     `directory` is the run's, relative to `root`. Every attempt has a directory of its own in it: an
     attempt that Spark gave up may still be writing when the next one begins.

@@ -20,7 +20,7 @@ class AddedFile(NamedTuple):
 
 
 class AddCommit(Protocol):
-    """What adds a run's commit to a table."""
+    """The part that adds a run's commit to a table."""
 
     def __call__(
         self,

@@ -57,7 +57,7 @@ class ClusterFacts:
 
     @property
     def trouble(self) -> Trouble:
-        """How much is wrong at the window's end."""
+        """The trouble at the window's end."""
         if self.open_count(Condition.OFFLINE) or self.open_count(Condition.UNDER_MIN_ISR):
             return Trouble.CRITICAL
         if self.open_count(Condition.UNDER_REPLICATED) or self.out_of_service:
@@ -76,13 +76,13 @@ class ClusterReport:
 
     @property
     def trouble(self) -> Trouble:
-        """How much is wrong with the cluster at the window's end, or with the files of its log."""
+        """The trouble of the cluster at the window's end, or of the files of its log."""
         of_cluster = Trouble.NONE if self.facts is None else self.facts.trouble
         return max(of_cluster, self.files.trouble)
 
     @property
     def order(self) -> tuple[int, ...]:
-        """What clusters are sorted by: most trouble first, and of equal trouble that of files."""
+        """The order of clusters: most trouble first, and of equal trouble that of files."""
         files = (-self.files.trouble, -len(self.files.diverged), -len(self.files.damages))
         if self.facts is None:
             return (-self.trouble, *files, *(0,) * (len(Condition) + 1))

@@ -28,7 +28,7 @@ GROUP_GAP_MS: Final = 10 * SECOND_MS
 
 @unique
 class Severity(Enum):
-    """How much an event matters."""
+    """The weight of an event."""
 
     BAD = "bad"
     WARNING = "warning"

@@ -32,7 +32,7 @@ class BrokerLoad:
 
     @property
     def difference(self) -> int:
-        """How many partitions it leads beyond its preferred ones; fewer where negative."""
+        """The partitions that it leads beyond its preferred ones; fewer where negative."""
         return self.leader_count - self.preferred_count
 
 

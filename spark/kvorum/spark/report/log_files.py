@@ -80,7 +80,7 @@ class LastRun:
 
 @dataclass(frozen=True, slots=True)
 class LogFileFacts:
-    """What is wrong with the files; `damages` begin with the latest run's."""
+    """The trouble of the files; `damages` begin with the latest run's."""
 
     last_run: LastRun | None
     diverged: tuple[Difference, ...]
@@ -114,7 +114,7 @@ class LogFileFacts:
 
     @property
     def trouble(self) -> Trouble:
-        """How much is wrong.
+        """The trouble.
 
         The end of a log that the reference does not have was never committed: a voter truncates it
         when it comes back. Every other divergence is of the committed log.

@@ -72,7 +72,7 @@ class Outage:
 
     @property
     def duration_ms(self) -> int:
-        """How long it lasted, until the end of the window where it is open."""
+        """Its duration, until the end of the window where it is open."""
         return self.end_ms - self.begin_ms
 
     @property

@@ -36,13 +36,13 @@ class Epoch:
 
     @property
     def duration_ms(self) -> int:
-        """How long it lasted, until the end of the window where it is open."""
+        """Its duration, until the end of the window where it is open."""
         return self.end_ms - self.begin_ms
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderShare:
-    """How long a controller led within the window, and in how many epochs."""
+    """The time for which a controller led within the window, and the number of epochs."""
 
     leader: int | None
     epoch_count: int

@@ -30,7 +30,7 @@ _REPEATED: Final = frozenset({"topic_name", "topic_id"})
 _READING: Final = MappingProxyType(
     {"batch_size": 65_536, "batch_readahead": 2, "fragment_readahead": 1}
 )
-"""How much is read ahead: by default much more than a condition lets through is in memory."""
+"""The bytes that are read ahead: the default is much more than a condition lets through."""
 
 # The stubs of pyarrow do not know the types of columns.
 _dataset: Any = pyarrow.dataset

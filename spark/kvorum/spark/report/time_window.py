@@ -97,7 +97,7 @@ class Intervals:
 
     @property
     def lengths_ms(self) -> Int64s:
-        """How long each is, within the window."""
+        """The duration of each, within the window."""
         lengths: Int64s = self.ends - self.begins
         return lengths
 

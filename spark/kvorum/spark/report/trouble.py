@@ -7,7 +7,7 @@ from enum import IntEnum, unique
 
 @unique
 class Trouble(IntEnum):
-    """How much is wrong with a cluster, or with the files of its log."""
+    """The trouble of a cluster, or of the files of its log."""
 
     NONE = 0
     DEGRADED = 1

@@ -114,7 +114,7 @@ class DirectoryPlanner:
             again = tail.segment_at_or_before(begin.segment)
             return tail.end(segment_start(again)._replace(again_from=again), share)
         end = tail.end(begin._replace(again_from=None), share)
-        # Where nothing is new, the place stays word for word what it was.
+        # Without news the place stays word for word.
         return begin if end == begin._replace(again_from=None) else end
 
     def _units(self, directory: str, log: FoundLog, begin: Places, end: LogPlace) -> Iterator[Unit]:
@@ -217,7 +217,7 @@ def _truncated(directory: str, log: FoundLog, start: LogPlace, again_from: int) 
 def _lost(chosen: list[LogFile], start: LogPlace, end: LogPlace) -> Iterator[Unit]:
     """Yield what became of a range whose last segment is gone since the work was planned."""
     if start.offset >= end.offset or not chosen:
-        # What is missing is reported already.
+        # The missing part is reported already.
         return
     file = chosen[-1]
     reason = f"the segment of offset {end.segment} was there when the work was planned, and is gone"

@@ -38,7 +38,7 @@ FETCH_BYTES: Final = 4 * 1024 * 1024
 PEEK_BYTES: Final = 1
 """So few bytes that an answer has a single batch."""
 LONG_POLL_MS: Final = 500
-"""How long a leader may wait for records, as for a follower."""
+"""The time for which a leader may wait for records, as for a follower."""
 Result = TypeVar("Result")
 
 

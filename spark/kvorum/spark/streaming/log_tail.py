@@ -23,7 +23,7 @@ from kvorum.storage.log.batch_header import BatchHeader
 from kvorum.storage.log.torn_tail import looks_torn
 
 LOOK_BYTES: Final = 64 * 1024
-"""How much is read to see whether a batch is still the one that was read."""
+"""The bytes that are read to see whether a batch is still the one that was read."""
 
 
 class LogTail:

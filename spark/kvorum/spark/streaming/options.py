@@ -21,20 +21,20 @@ from kvorum.spark.streaming.security import PLAINTEXT, Security
 from kvorum.spark.streaming.security_options import PREFIX, SECURITY_OPTIONS, security_options
 
 RETRY_TIMEOUT_MS: Final = 60_000
-"""How long a leader is looked for: an election with a lost machine takes a few seconds."""
+"""The time for which a leader is looked for: an election takes a few seconds."""
 STREAM_OPTIONS: Final = ("controllers", "startingOffsets", "maxOffsetsPerTrigger", "retryTimeoutMs")
 _BOTH: Final = ("json", "structs")
 
 
 class Starting(Enum):
-    """Where a stream without a checkpoint begins, if not at an offset."""
+    """The begin of a stream without a checkpoint, if not at an offset."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
 
 
 class StreamOptions(NamedTuple):
-    """How a stream goes on, of either kind.
+    """The way in which a stream of either kind goes on.
 
     `starting` is a place or an offset. `offsets_max` bounds what a micro-batch takes; None for no
     bound.

@@ -33,7 +33,7 @@ from kvorum.wire.messages.describe_quorum import (
 )
 
 REQUEST_TIMEOUT_S: Final = 5.0
-"""How long a controller may take to answer: ten times as long as it may wait for records."""
+"""The time that a controller may take to answer: ten times as long as it may wait for records."""
 PAUSE_S: Final = 0.1
 CONTROLLERS: Final = 2
 """The endpoint type of controllers in DescribeCluster."""
@@ -46,7 +46,7 @@ class UnusableAnswerError(Exception):
 
 
 class LeaderHint(NamedTuple):
-    """What an answer says of the leader; `leader_id` is -1 where it is not known."""
+    """The leader in an answer; `leader_id` is -1 where it is not known."""
 
     leader_id: int
     leader_epoch: int
@@ -54,7 +54,7 @@ class LeaderHint(NamedTuple):
 
 
 class QuorumPlan(NamedTuple):
-    """What one client knows of a quorum and hands to another, in another process."""
+    """The knowledge of a quorum that one client hands to another, in another process."""
 
     addresses: tuple[Address, ...]
     leader: Address | None
@@ -90,7 +90,7 @@ class QuorumClient:
 
     @property
     def plan(self) -> QuorumPlan:
-        """What this client knows."""
+        """The knowledge of this client."""
         return QuorumPlan(
             tuple(self._addresses),
             self._leader,
@@ -120,7 +120,7 @@ class QuorumClient:
         that is no use, and `ConnectionFailedError`; it is called again then. Raises `QuorumError`
         where no leader gave an answer of use within the time limit.
         """
-        # What a controller that lags says of a leader of before is then passed over.
+        # Answers of a controller that lags about an earlier leader are then passed over.
         self.leader_epoch = max(self.leader_epoch, lowest_epoch)
         deadline = self._clock() + self._retry_timeout_s
         failures = 0

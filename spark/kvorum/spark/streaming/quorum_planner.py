@@ -63,7 +63,7 @@ class QuorumPlanner:
     def _end_of_batch(self, end_offset: int, start: OffsetAndEpoch) -> OffsetAndEpoch:
         """Return where the batch with the last offset before `end_offset` ends."""
         last = end_offset - 1
-        # What lies at the begin of a log is only given to who knows the epoch before it.
+        # The begin of a log is only given to a reader that knows the epoch before it.
         epoch = start.epoch if last == start.offset else self._client.leader_epoch
         seen = fetch(
             self._client, OffsetAndEpoch(last, epoch), size_bytes=PEEK_BYTES, reach=end_offset

@@ -17,7 +17,7 @@ ITERATIONS_MAX: Final = 1_000_000
 """A second of work: more is no server's setting."""
 _NO_BINDING: Final = "n,,"
 Exchange: TypeAlias = Generator[bytes, bytes]
-"""What a client sends; it is given the server's answer to each."""
+"""The requests of a client; it gets the server's answer to each."""
 
 
 class SaslError(Exception):
