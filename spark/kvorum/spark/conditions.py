@@ -142,7 +142,7 @@ def all_may_match(
 def offsets_may_match(conditions: Conditions, unit: FileRange) -> bool:
     """Return whether a row of a range may have a wanted offset.
 
-    Damage behind the last batch is a row with the offset where the range ends.
+    Damage after the last batch is a row with the offset where the range ends.
     """
     return all_may_match(conditions, {"offset": (unit.lowest_offset, unit.end_offset)})
 

@@ -9,4 +9,4 @@ from py4j.protocol import (  # type: ignore[import-untyped] # pyright: ignore[re
 )
 
 JavaError: Final[type[Exception]] = Py4JError
-"""Its text is the whole stack trace, behind a line of py4j's own."""
+"""Its text is the whole stack trace, after a line of py4j's own."""

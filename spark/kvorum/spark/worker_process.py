@@ -1,7 +1,7 @@
 """The overhead of Spark's Python processes around each piece of work, kept low.
 
 Before each task or step of planning such a process forgets where it looked for modules, and so
-`zipimport` reads the directory of an archive anew: once for the archive, and once for each package
+`zipimport` reads the directory of an archive again: once for the archive, and once for each package
 in it from which something was imported. pyspark itself is in an archive, and has about fifteen.
 Behind each task the process collects garbage, which visits every object of every imported module.
 The two take longer than a small task does.
@@ -42,7 +42,7 @@ def forget_packages_in_archives() -> None:
     """Drop the finders of packages inside of zip archives from Python's cache of finders.
 
     Python makes them again when it next looks for a module there, from the directory of the
-    archive that its own finder has read. That finder stays, and reads a changed archive anew.
+    archive that its own finder has read. That finder stays, and reads a changed archive again.
     """
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter) and finder.prefix:

@@ -243,7 +243,7 @@ def test_a_run_that_is_killed_anywhere_is_completed_once(
             CountedOutput(patch, kill_at)
             with pytest.raises(KilledError):
                 run_here(source, output, table_format=ICEBERG)
-        # Before the commit of a table a reader has its old rows, behind it the new ones.
+        # Before the commit of a table a reader has its old rows, after it the new ones.
         for table, found in iceberg_content(output, SAMPLE).items():
             assert found in (before[table], after[table]), (done[kill_at], table)
         progress = Notes()

@@ -122,7 +122,7 @@ class BatchBlock(NamedTuple):
 
 def headers_at(data: memoryview, starts: Ints) -> NDArray[np.void]:
     """Return the headers that begin at `starts`, of which all bytes are in `data`."""
-    # A header could begin at every byte, and would overlap those that begin behind it.
+    # A header could begin at every byte, and would overlap those that begin after it.
     everywhere: Any = np.ndarray(
         max(len(data) - HEADER_BYTES + 1, 0), HEADER_FIELDS, data, strides=(1,)
     )

@@ -83,7 +83,7 @@ def find_fields(
 
 
 def _plain_field(data: Bytes, pos: Ints, field: FieldFacts) -> tuple[Places, Ints]:
-    """Return the places of a field that begins at `pos`, and the positions behind it."""
+    """Return the places of a field that begins at `pos`, and the positions after it."""
     size = FIXED_BYTES.get(field.kind)
     if size is not None:
         return Places(pos, np.ones_like(pos)), pos + size

@@ -43,7 +43,7 @@ def find_bounds(content: bytes, starts: Ints, ends: Ints, counts: Ints) -> Bound
     """Return the bounds of the records of batches; None where lengths do not lead to their ends.
 
     `content[starts[i]:ends[i]]` are the `counts[i]` records of a batch, and `content` goes on
-    behind the last of them for at least as long as a number may be.
+    after the last of them for at least as long as a number may be.
     """
     # A record takes a byte at least: no memory is set aside for what cannot be there.
     if (counts > ends - starts).any():
@@ -106,7 +106,7 @@ def _following(content: bytes, starts: Ints, ends: Ints, counts: Ints) -> Ints |
 def _long_step(content: bytes, pos: int) -> int:
     """Return how far on the next record is, by a length of any number of bytes.
 
-    That is `_BEYOND` every end for what is no length; raises IndexError for one that is cut off.
+    That is `_BEYOND` every end for what is not a length; raises IndexError for one that is cut off.
     """
     length = 0
     for index in range(VARINT_BYTES_MAX):

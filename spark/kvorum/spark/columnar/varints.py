@@ -18,7 +18,7 @@ VARLONG_BYTES_MAX: Final = 10
 
 
 class Numbers(NamedTuple):
-    """The numbers at some positions, and the positions behind them.
+    """The numbers at some positions, and the positions after them.
 
     Where a number does not end, or takes more than 62 bits, the position is behind `NOWHERE`.
     """

@@ -28,7 +28,7 @@ MAGIC_PLACE: Final = 16
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 BASE_OFFSET_MAX: Final = INT64_MAX - INT32_MAX
-"""The highest base offset: behind it a batch's last offset need not be one of 64 bits."""
+"""The highest base offset: after it a batch's last offset need not be one of 64 bits."""
 _MAGIC_BYTE: Final = bytes((MAGIC,))
 # The shortest record has a length, attributes, two differences, key, value and headers.
 _RECORD_BYTES_MIN: Final = 7
@@ -50,7 +50,7 @@ class Bounds(NamedTuple):
 
     @property
     def limit(self) -> int:
-        """The offset behind the last one that the file can have."""
+        """The offset after the last one that the file can have."""
         # An index holds differences to the segment's first offset in 32 bits.
         return self.first_offset + INT32_MAX if self.end_offset is None else self.end_offset
 
@@ -110,7 +110,7 @@ def next_sound_batch(
     end: int,
     with_legacy: bool = False,
 ) -> int | None:
-    """Return where the first sound batch behind a damaged one at `position` begins, or None.
+    """Return where the first sound batch after a damaged one at `position` begins, or None.
 
     It has offsets within `bounds`, and ends at byte `end` at the latest.
 

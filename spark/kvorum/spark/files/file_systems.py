@@ -54,7 +54,7 @@ class Files(Protocol):
         ...
 
     def size_of(self, path: str) -> int:
-        """Return a file's size in bytes; FileNotFoundError where there is none."""
+        """Return a file's size in bytes; FileNotFoundError without one."""
         ...
 
     def expand(self, pattern: str) -> list[str]:
@@ -62,7 +62,7 @@ class Files(Protocol):
         ...
 
     def open(self, path: str) -> ReadableFile:
-        """Open a file; FileNotFoundError where there is none."""
+        """Open a file; FileNotFoundError without one."""
         ...
 
 

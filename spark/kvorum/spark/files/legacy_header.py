@@ -22,7 +22,7 @@ _NO_EPOCH: Final = -1
 
 
 class LegacyHeader(NamedTuple):
-    """The header of a message; `flaw` is what is wrong behind it, as far as that was looked at."""
+    """The header of a message; `flaw` is what is wrong after it, as far as that was looked at."""
 
     base_offset: int
     last_offset: int
@@ -108,7 +108,7 @@ def checksum_of(part: memoryview, before: int = 0) -> int:
 
 
 def message_looks_torn(rest: memoryview) -> bool | None:
-    """Return whether the bytes behind the last entry are a message that the file's end cuts off.
+    """Return whether the bytes after the last entry are a message that the file's end cuts off.
 
     None where they do not look like a message of format 0 or 1 at all.
     """

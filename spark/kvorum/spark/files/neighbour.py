@@ -30,7 +30,7 @@ def neighbour_of(following: EntryHeader | None) -> Neighbour:
 
 
 def neighbour_behind(unit: FileRange, files: Files) -> Neighbour:
-    """Return what is known of the batch behind the range, in this file or in the next segment."""
+    """Return what is known of the batch after the range, in this file or in the next segment."""
     return Neighbour(unit.end_offset, _epoch_behind(unit, files))
 
 

@@ -3,7 +3,7 @@
 A batch's checksum covers neither its offset nor its epoch. For a log without gaps the rules are:
 
 1. a batch begins where the one before it ended; the first where the file's name says;
-2. its epoch is not lower than the one before it, and not higher than the one behind it;
+2. its epoch is not lower than the one before it, and not higher than the one after it;
 3. it ends before the offset where the next range or the next segment begins;
 4. where a batch begins too high, offsets are missing only if the batch behind continues it;
    otherwise its own offset is wrong, and its records are not handed out under wrong offsets;
@@ -64,7 +64,7 @@ class PlaceRules:
         return f"the batch behind offset {self.offset - 1} begins at {first}"
 
     def gap_at_end(self) -> str | None:
-        """Return what is missing behind the last batch of the range, or None."""
+        """Return what is missing after the last batch of the range, or None."""
         end = self._unit.end_offset
         if end is None or self.offset >= end or self._has_gaps:
             return None

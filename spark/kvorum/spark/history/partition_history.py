@@ -92,7 +92,7 @@ class PartitionHistory:
             yield from _availability_rows(topic, index, partition, end)
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """Return the name of a topic, None where there is none."""
+        """Return the name of a topic, None without one."""
         topic = self._topics.get(topic_id)
         return None if topic is None else topic.name
 

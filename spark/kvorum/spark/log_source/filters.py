@@ -81,7 +81,7 @@ class LogFilter(NamedTuple):
         first, last = batch.base_sequence, batch.last_sequence
         if first == NO_SEQUENCE:
             return False
-        # Behind the highest number the sequence begins anew.
+        # Behind the highest number the sequence begins again.
         return last < first or sequences.may_match(first, last)
 
     def _admits_header(self, entry: E, values: Mapping[str, Callable[[E], Any]]) -> bool:

@@ -1,7 +1,7 @@
 """The outcomes of the transactions of a log's producers, by the markers in the log.
 
-A marker is a control batch of the producer that comes behind the transaction's records, maybe far
-behind them, in a later segment. So the headers behind a range are looked through until every
+A marker is a control batch of the producer that comes after the transaction's records, maybe far
+after them, in a later segment. So the headers after a range are looked through until every
 transaction that the range has records of has ended; only one that never ended is looked for up to
 the end of the log.
 """
@@ -113,13 +113,13 @@ class TransactionOutcomes:
         return found
 
     def _behind(self) -> Iterator[_Seen]:
-        """Yield the transactional batches behind the range, in later segments too."""
+        """Yield the transactional batches after the range, in later segments too."""
         yield from self._in_file(self._unit.file, self._unit.end)
         for file in self._files_behind():
             yield from self._in_file(file, 0)
 
     def _files_behind(self) -> Iterator[LogFile]:
-        """Yield the segments of the same log behind the range's file, listed anew."""
+        """Yield the segments of the same log after the range's file, listed again."""
         own = self._unit.file
         if own.offset is None:
             return

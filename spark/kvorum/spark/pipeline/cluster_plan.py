@@ -35,7 +35,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """A cluster with news; `state` is what the last run left, None where all is folded anew."""
+    """A cluster with news; `state` is what the last run left, None where all is folded again."""
 
     run: RunPlan
     cluster: Cluster

@@ -18,7 +18,7 @@ class ClusterState:
     """The end of a cluster's log in the tables, and the files that the next run replaces.
 
     `fingerprint` is that of the input's files then. `history` is the file of the saved history,
-    None where there is none. `replaced` are the files with open rows and with the state. All paths
+    None without one. `replaced` are the files with open rows and with the state. All paths
     are relative to the output.
     """
 

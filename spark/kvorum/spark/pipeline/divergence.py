@@ -29,7 +29,7 @@ class Difference(NamedTuple):
     """Offsets from `from_offset` up to `to_offset`, itself not included, that differ in one way.
 
     `epoch` is that of the first of these batches on the replica, `reference_epoch` on the
-    reference; None where there is no batch.
+    reference; None without a batch.
     """
 
     kind: DifferenceKind

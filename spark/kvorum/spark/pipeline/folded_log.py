@@ -1,6 +1,6 @@
 """A cluster's log, folded as far as it can be: saved history first, then what its replicas have.
 
-Up to four passes may be needed: from the saved history; anew, where the log is not what was saved;
+Up to four passes may be needed: from the saved history; again, where the log is not what was saved;
 from the reference alone, where the replicas do not fit together; and once more up to a record that
 contradicts those before it.
 """
@@ -109,7 +109,7 @@ class LogFold:
         return FoldStart(FoldBegin.SAVED, history, history.next_offset, state.tail, [], 0)
 
     def _starts_later(self, offset: int) -> bool:
-        """Return whether all logs begin behind an offset, so that a snapshot has to stand in."""
+        """Return whether all logs begin after an offset, so that a snapshot has to stand in."""
         starts = [each.replica.start_offset for each in self._replicas]
         return all(start is not None and start > offset for start in starts)
 

@@ -31,7 +31,7 @@ from pyiceberg.typedef import Record
 from kvorum.spark.pipeline.table_commit import AddedFile, partition_values
 
 SMALL_MANIFEST_ENTRIES: Final = 1000
-"""A manifest with fewer files is written anew together with those of the next run."""
+"""A manifest with fewer files is written again together with those of the next run."""
 COMPRESSION: Final = "deflate"
 _EPOCH: Final = date(1970, 1, 1)
 

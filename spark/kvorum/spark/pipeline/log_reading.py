@@ -51,7 +51,7 @@ class LogReading:
     the batches that were met, those before `next_offset` included; `path` is the file that is read,
     and `tail_place` the place of the tail's batch.
     `offered_count` counts offsets by the headers
-    of batches, `withheld_count` those of them that came behind a damage in their batch.
+    of batches, `withheld_count` those of them that came after a damage in their batch.
     """
 
     replicas: Sequence[ReadableReplica]
@@ -136,7 +136,7 @@ class LogReading:
     def _runs(
         self, unit: FileRange, until: int
     ) -> Iterator[tuple[list[RecordBatch], Damage | None]]:
-        """Yield batches that come next, many at once, and the damage behind them, if any."""
+        """Yield batches that come next, many at once, and the damage after them, if any."""
         run: list[RecordBatch] = []
         size = 0
         for item in read_range(unit, file_system_options=self.options):
@@ -202,7 +202,7 @@ class LogReading:
         return None
 
     def _advance(self, unit: FileRange, run: list[RecordBatch], end: int) -> None:
-        """Move to `end`, which is within one of these batches or behind the last one."""
+        """Move to `end`, which is within one of these batches or after the last one."""
         self.next_offset = end
         for batch in run:
             if batch.base_offset < end <= batch.next_offset:

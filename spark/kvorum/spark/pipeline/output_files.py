@@ -36,7 +36,7 @@ class OutputFiles(Protocol):
         ...
 
     def read(self, path: str) -> bytes | None:
-        """Return the bytes of a file; None where there is none."""
+        """Return the bytes of a file; None without one."""
         ...
 
     def open(self, path: str) -> BinaryIO:
@@ -60,11 +60,11 @@ class OutputFiles(Protocol):
         ...
 
     def remove(self, path: str) -> None:
-        """Remove a file; a missing one is no error."""
+        """Remove a file; a missing one is not an error."""
         ...
 
     def remove_tree(self, directory: str) -> None:
-        """Remove a directory with all that is in it; a missing one is no error."""
+        """Remove a directory with all that is in it; a missing one is not an error."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Progress of a run on the console: one line that is written anew, or plain lines."""
+"""Progress of a run on the console: one line that is written again, or plain lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from typing import Final, Protocol, TextIO
 
 PLAIN_LINE_S: Final = 10.0
-"""Seconds between two lines where the output is no terminal."""
+"""Seconds between two lines where the output is not a terminal."""
 
 
 class Progress(Protocol):

@@ -71,7 +71,7 @@ class DamagedPlace:
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """The latest run that had news of the cluster, and the offset behind the last folded one."""
+    """The latest run that had news of the cluster, and the offset after the last folded one."""
 
     number: int
     started_ms: int

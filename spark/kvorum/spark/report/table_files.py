@@ -51,7 +51,7 @@ class TableFiles:
         self._path = str(remote.strip_protocol(root)).rstrip("/")
 
     def forget_listings(self) -> None:
-        """Have directories listed anew: fsspec may have a cache of what was in them."""
+        """Have directories listed again: fsspec may have a cache of what was in them."""
         if self._is_remote:
             self._remote.invalidate_cache()
 

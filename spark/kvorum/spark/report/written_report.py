@@ -69,7 +69,7 @@ def write_report(
 
 
 def page_name(cluster_id: str) -> str:
-    """Return the file name of a cluster's page: its id, or a hash where that is no safe name."""
+    """Return the file name of a cluster's page: its id, or a hash where that is not a safe name."""
     if _SAFE_NAME.fullmatch(cluster_id):
         return f"cluster-{cluster_id}.html"
     return f"cluster-{hashlib.sha256(cluster_id.encode()).hexdigest()[:16]}.html"

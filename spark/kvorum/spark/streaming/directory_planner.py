@@ -2,7 +2,7 @@
 
 A log whose last batch is not the one that was read was truncated, as a node does with records that
 were never committed: its last segment is read again. Where segments were deleted before they were
-read, the log goes on behind them, and with the snapshot that stands in for them. Both are reported
+read, the log goes on after them, and with the snapshot that stands in for them. Both are reported
 as damage is.
 """
 
@@ -193,7 +193,7 @@ def _offset(file: LogFile) -> int:
 
 
 def _covers(file: LogFile, start: LogPlace | None) -> bool:
-    """Return whether a segment is the one to go on with at `start`, or one behind it."""
+    """Return whether a segment is the one to go on with at `start`, or one after it."""
     return start is None or _offset(file) >= start.segment
 
 

@@ -97,9 +97,9 @@ class LogTail:
 
 
 def _whole_batch(window: FileWindow, position: int) -> BatchHeader | None:
-    """Return the header of a batch that ends within the file; None where there is none.
+    """Return the header of a batch that ends within the file; None without one.
 
-    Where no header follows, the checksum is verified too: the bytes behind the header may be those
+    Where no header follows, the checksum is verified too: the bytes after the header may be those
     of an unfinished write.
     """
     header = header_at(window, position)

@@ -14,7 +14,7 @@ from kvorum.spark.streaming.security import Credentials
 
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 1_000_000
-"""A second of work: more is no server's setting."""
+"""A second of work: no server is set to more."""
 _NO_BINDING: Final = "n,,"
 Exchange: TypeAlias = Generator[bytes, bytes]
 """The requests of a client; it gets the server's answer to each."""
