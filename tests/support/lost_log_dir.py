@@ -108,10 +108,16 @@ def lose_the_disk(node: Node, disk: Path, broker_id: int = 1) -> None:
     # Two producers filled the small disk; the others never noticed.
     assert {refusals[topic][0] for topic in lost} == {ErrorCode.KAFKA_STORAGE_ERROR}
     assert [refusals[topic] for topic in sorted(kept)] == [[], []]
-    assert described(node) == {
+    # A producer is refused first; then the replicas of the directory are taken down.
+    offline = {
         str(node.data): (ErrorCode.NONE, kept),
-        str(disk): (ErrorCode.KAFKA_STORAGE_ERROR, set()),
+        str(disk): (ErrorCode.KAFKA_STORAGE_ERROR, set[str]()),
     }
+    wait_for(
+        lambda: described(node) == offline,
+        "the full disk is described as offline",
+        otherwise=lambda: described(node),
+    )
     left = {topic: -1 if topic in lost else broker_id for topic in TOPICS}
     wait_for(
         lambda: leaders(node) == left, f"the leaders are {left}", otherwise=lambda: leaders(node)
