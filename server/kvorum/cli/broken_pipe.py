@@ -24,7 +24,7 @@ def flush_output() -> None:
 
 
 def silence_output() -> bool:
-    """Discard whatever is printed on a stream that nobody reads; False without one.
+    """Discard what is printed on streams that have lost their reader; return whether any has.
 
     The stream still holds what it could not write, and the interpreter flushes it when it ends.
     """

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.model.mutation.mutant import Mutant
-from tests.model.mutation.sources import SOURCE_ROOTS, Sources
-from tests.support.source_tree import ROOT
+from tests.model.mutation.sources import Sources
+from tests.support.source_tree import ROOT, SOURCE_ROOTS
 
 COPIED = (*SOURCE_ROOTS, "tests", "json-schemas", "pyproject.toml")
 TEST_TIMEOUT_SECONDS = 60

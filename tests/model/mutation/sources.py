@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tests.model.mutation.syntax import Item, matches
-from tests.support.source_tree import ROOT
-
-SOURCE_ROOTS = ("codegen", "wire", "storage", "server", "spark")
+from tests.support.source_tree import ROOT, SOURCE_ROOTS
 
 _Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 

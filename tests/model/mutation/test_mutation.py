@@ -17,8 +17,8 @@ from tests.model.mutation.catalog import MUTANTS
 from tests.model.mutation.ledger import read_ledger
 from tests.model.mutation.mutant import Kind, Mutant
 from tests.model.mutation.scratch import Scratch
-from tests.model.mutation.sources import SOURCE_ROOTS, Sources
-from tests.support.source_tree import ROOT
+from tests.model.mutation.sources import Sources
+from tests.support.source_tree import ROOT, SOURCE_ROOTS
 
 BUGS_MIN = 60
 CAUGHT_SHARE_MIN = 0.95

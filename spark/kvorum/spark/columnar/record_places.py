@@ -101,7 +101,7 @@ def place_records(found: FoundRecords) -> RecordPlaces | None:
     offset_deltas, pos = signed_varints(data, pos)
     keys, pos = _nullable(data, pos)
     values, pos = _nullable(data, pos)
-    # The number of headers is one byte at least, and the last one if there are none.
+    # The number of headers takes one byte at least; without headers that is the last byte.
     has_none = data.take(pos, mode="clip") == 0
     if ((pos >= found.ends) | (has_none & (pos + 1 != found.ends))).any():
         return None

@@ -31,7 +31,7 @@ CLIENT: Final = "kvorum-spark"
 API_VERSIONS_VERSION: Final = 3
 """The ApiVersions that is asked for: the first that is flexible, which every KRaft node has."""
 FRAME_BYTES_MAX: Final = 512 * 1024 * 1024
-"""The largest response that is read: far more than any batch; a larger one is none."""
+"""The largest response that is read: far more than any batch; a larger one is refused."""
 _SIZE: Final = struct.Struct(">i")
 Response = TypeVar("Response", bound=Message)
 
