@@ -103,7 +103,9 @@ def wait_for_voters(
     raise NobodyAnswersError(f"the voters did not become {voters}")
 
 
-def by_wish(quorum: QuorumProcesses, client: ControllerClient, voters: Sequence[int]) -> None:
+def by_target_voters(
+    quorum: QuorumProcesses, client: ControllerClient, voters: Sequence[int]
+) -> None:
     """Send the active controller the voters that are wanted."""
     deadline = time.perf_counter() + PATIENCE_SECONDS
     while time.perf_counter() < deadline:
@@ -177,7 +179,7 @@ def rows(rounds: int = ROUNDS) -> list[Row]:
     java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
     with ExitStack() as resources:
         tools = resources.enter_context(ToolRunner(java))
-        ours = Contender(kvorum(), by_wish, resources)
+        ours = Contender(kvorum(), by_target_voters, resources)
         theirs = Contender(kafka(), by_hand(tools), resources)
         for number in range(1, rounds + 1):
             for each in (ours, theirs):

@@ -21,8 +21,8 @@ from kvorum.wire.messages.describe_configs import (
 OURS, REAL = 1, 2
 CLUSTER_WIDE = (4, "")
 KEY = "kvorum.quorum.target.voters"
-# The parts of a real node that records go through: what they log as an error concerns the wish.
-# Others fail now and then when a node starts or stops, or while nobody leads.
+# The parts of a real node that records go through: what they log as an error concerns the target
+# voters. Others fail now and then when a node starts or stops, or while nobody leads.
 CONCERNED = (
     " fault",
     "Fault",
@@ -40,7 +40,7 @@ STOPPING = re.compile(
 ERROR = re.compile(" ERROR | FATAL ")
 _SETTINGS = {
     "process.roles": "controller",
-    # Snapshots after a few records, so that the wish goes through snapshots as well.
+    # Snapshots after a few records, so that the target voters go through snapshots as well.
     "metadata.log.max.record.bytes.between.snapshots": "2000",
     # A broker that a test plays sends no more heartbeats than the first.
     "broker.session.timeout.ms": "600000",
@@ -87,7 +87,7 @@ def are_observing(quorum: Quorum, *node_ids: int) -> None:
 
 
 def is_wanted(address: str) -> bool:
-    """Tell whether there is a wish; a real controller hides its value."""
+    """Tell whether there are target voters; a real controller hides their value."""
     resource = DescribeConfigsRequestDescribeConfigsResource(*CLUSTER_WIDE, [KEY])
     with RawClient(address) as client:
         response = client.ask(DescribeConfigsRequest([resource]), DescribeConfigsResponse, 4)
@@ -97,9 +97,9 @@ def is_wanted(address: str) -> bool:
 
 
 def is_reached(quorum: Quorum, replicas: Collection[int]) -> None:
-    """Wait until these are the voters and the wish is cleared."""
+    """Wait until these are the voters and the target voters are cleared."""
     quorum.until(
-        f"{replicas} are the voters and the wish is cleared",
+        f"{replicas} are the voters and the target voters are cleared",
         lambda found: (
             voter_ids(found) == {*replicas}
             and not is_wanted(quorum.members[found.leader_id].address)
@@ -110,7 +110,7 @@ def is_reached(quorum: Quorum, replicas: Collection[int]) -> None:
 def assert_nothing_wrong(one: Node) -> None:
     log = one.log_text
     assert faults(log) == []
-    assert KEY in log, "it never saw the wish"
+    assert KEY in log, "it never saw the target voters"
 
 
 def faults(log: str) -> list[str]:

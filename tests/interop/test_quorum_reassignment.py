@@ -1,7 +1,7 @@
-"""The wish for other voters (KIP-642) in quorums that real controllers are part of.
+"""The target voters (KIP-642) in quorums that real controllers are part of.
 
-A real controller knows nothing of the wish: it replays the record, keeps it through its snapshots
-and restarts, and is added and removed like any other.
+A real controller knows nothing of target voters: it replays the record, keeps it through its
+snapshots and restarts, and is added and removed like any other.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def controllers(tmp_path: Path, java: Java) -> Iterator[Quorum]:
         yield made
 
 
-def test_a_wish_outlives_real_leaders_snapshots_and_restarts(
+def test_target_voters_outlive_real_leaders_snapshots_and_restarts(
     controllers: Quorum, kafka_tools: ToolRunner, tmp_path: Path
 ) -> None:
     controllers.start(1, 2, 3, 4)
     are_observing(controllers, 2, 3, 4)
     want(controllers, (1, 2, 3))
     is_reached(controllers, (1, 2, 3))
-    # The wish waits for its target, which is down, and stays.
+    # The quorum waits for a target, which is down, and the target voters stay.
     controllers.members[4].stop()
     want(controllers, (1, 3, 4))
     controllers.members[1].stop()

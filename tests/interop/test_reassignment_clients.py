@@ -77,7 +77,7 @@ def test_java_starts_watches_and_cancels_a_reassignment(java: Java, cluster: Clu
         assert ask("1,2,77").startswith("InvalidReplicaAssignmentException: Node 77 is neither")
         assert ask(",".join(map(str, rest))) == "done"
         wait_for(voters_are(cluster, *rest), "the voter is removed")
-        wait_for(lambda: ask("list") == "none", "the wish is cleared")
+        wait_for(lambda: ask("list") == "none", "the target voters are cleared")
         cluster.kill(spare)
         assert ask("1,2,3") == "done"
         assert ask("1,2,3") == "done"
@@ -95,7 +95,7 @@ def test_kafka_python_starts_watches_and_cancels_a_reassignment(cluster: Cluster
         assert admin.reassign(METADATA, [1, 1]) == "InvalidReplicationAssignmentError"
         assert admin.reassign(METADATA, rest) is None
         wait_for(voters_are(cluster, *rest), "the voter is removed")
-        wait_for(lambda: admin.reassignment(METADATA) is None, "the wish is cleared")
+        wait_for(lambda: admin.reassignment(METADATA) is None, "the target voters are cleared")
         cluster.kill(spare)
         assert admin.reassign(METADATA, [1, 2, 3]) is None
         listed = admin.reassignment(METADATA)

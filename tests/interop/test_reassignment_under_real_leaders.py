@@ -1,4 +1,4 @@
-"""The wish for other voters (KIP-642) while a real controller leads, which does not act on it.
+"""The target voters (KIP-642) while a real controller leads, which does not act on them.
 
 One of our controllers does in its place, whether it is a voter or not.
 """
@@ -56,7 +56,7 @@ def controllers(tmp_path: Path, java: Java) -> Iterator[Quorum]:
 
 
 def want(controllers: Quorum, value: str) -> None:
-    """Write the wish as a configuration, which every leader accepts."""
+    """Write the target voters as a configuration, which every leader accepts."""
     config = IncrementalAlterConfigsRequestAlterableConfig(KEY, config_operation=0, value=value)
     resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_WIDE, [config])
 
@@ -67,7 +67,7 @@ def want(controllers: Quorum, value: str) -> None:
             )
         return response.responses[0].error_code == ErrorCode.NONE
 
-    controllers.until("the wish is written", is_written)
+    controllers.until("the target voters are written", is_written)
 
 
 def steps_of(controllers: Quorum) -> Counter[str]:
@@ -101,7 +101,7 @@ def test_a_real_leader_is_led_through_every_step_and_out_of_the_quorum(
     servers = ",".join(controllers.members[node_id].address for node_id in (1, 2, 3, 4, 5))
     tool = ("quorum", "--bootstrap-controller", servers, "reassign")
     shown = run_kvorum(*tool, "--voters", "1,4,5", "--wait")
-    assert "the wish is recorded as a configuration, and not checked" in shown
+    assert "the target voters are recorded as a configuration, and not checked" in shown
     assert "the leader, node 2, is not one of kvorum's" in shown
     assert shown.endswith("The quorum has the target voters.\n")
     is_reached(controllers, (1, 4, 5))

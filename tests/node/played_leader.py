@@ -1,4 +1,4 @@
-"""A leader that a test plays: it answers as a real controller does, which knows no wish."""
+"""A leader that a test plays: it answers as a real controller, which knows no target voters."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class PlayedLeader:
         )
 
     def want(self, value: str | None) -> None:
-        """Commit a wish, or that there is none any more."""
+        """Commit target voters, or that there are none any more."""
         self.commit(ConfigRecord(resource_type=4, resource_name="", name=KEY, value=value))
 
     def replica(self, node_id: int) -> PlayedReplica:

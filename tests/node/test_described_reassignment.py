@@ -1,4 +1,4 @@
-"""A wish for other voters in DescribeQuorum's response and on /metrics, on a node's listeners."""
+"""Target voters in DescribeQuorum's response and on /metrics, on a node's listeners."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def a_metrics_port() -> int:
     return free_ports(1)[0]
 
 
-def test_it_is_told_by_controller_and_broker_while_there_is_a_wish(metrics_port: int) -> None:
+def test_controller_and_broker_describe_a_reassignment_while_it_lasts(metrics_port: int) -> None:
     overrides = {"kvorum.metrics.listener": f"127.0.0.1:{metrics_port}"}
     with Cluster(overrides=overrides) as cluster:
         listeners = (cluster.controller_servers, cluster.bootstrap_servers)
@@ -74,7 +74,8 @@ def test_it_is_told_by_controller_and_broker_while_there_is_a_wish(metrics_port:
             "adding_voters": 0, "removing_voters": 0, "blocked_reason": 0,
         }  # fmt: skip
         want(cluster.bootstrap_servers, f"1:{NAME}")
-        # The wish is told of at once, and what it waits for a moment later.
+        # The target voters are described at once, and what the reassignment waits for a moment
+        # later.
         wait_for(
             lambda: reassignment_figures(metrics_port)["blocked_reason"] or None,
             "a step is blocked",

@@ -117,7 +117,7 @@ def managed(
 async def running(
     replica: PlayedReplica, controller: PlayedController
 ) -> AsyncGenerator[QuorumReassignmentManager]:
-    """Run a manager under a wish; it closes without an error."""
+    """Run a manager under target voters; it closes without an error."""
     replica.leader.want("1,2,3,4")
     manager = managed(replica.leader, replica, controller)
     manager.start()
@@ -223,7 +223,7 @@ async def test_a_controller_that_becomes_active_takes_the_steps_itself() -> None
             assert manager.describe() is not None
 
 
-async def test_without_a_wish_nobody_is_asked() -> None:
+async def test_without_target_voters_no_node_is_asked() -> None:
     async with PlayedLeader() as leader:
         manager = managed(leader, leader.replica(1), PlayedController(is_active=False))
         manager.start()

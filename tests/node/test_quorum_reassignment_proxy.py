@@ -1,4 +1,4 @@
-"""Steps in place of a leader that does not act on the wish (KIP-642)."""
+"""Steps in place of a leader that does not act on the target voters (KIP-642)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ async def test_no_step_is_taken_while_the_image_lacks_what_the_leader_has_commit
         async with working(leader.proxy(1)):
             await leader.until_asked(LOOKS)
             assert leader.steps == []
-            # The missing wish is one that replaces the other one.
+            # The missing target voters replace the others.
             leader.uncommitted = 0
             leader.want("2,3")
             await leader.until(lambda: leader.steps == ["remove 1", "clear"])
@@ -214,7 +214,7 @@ async def test_after_a_step_without_an_answer_others_have_their_turn() -> None:
 async def test_a_refusal_is_told_once_and_shown_until_the_step_is_taken(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The wish is the last to be refused: it stays although its voters are there."""
+    """The clearing is refused at last: the target voters stay although all of them are there."""
     async with PlayedLeader() as leader:
         leader.want("1,2,3")
         leader.answer = lambda _: ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -10,8 +10,8 @@ from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 class VoterKey(NamedTuple):
     """A replica of the metadata log: a node's id, and the directory that holds the log.
 
-    The directory is None at kraft.version 0, for a replica that did not name it, and where the
-    wish for a voter leaves it open.
+        The directory is None at kraft.version 0, for a replica that did not name it, and where the
+    target voters may leave it open.
     """
 
     id: int

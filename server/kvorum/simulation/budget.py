@@ -15,23 +15,23 @@ from kvorum.simulation.quorum import SimulatedQuorum
 def may_damage(quorum: SimulatedQuorum, node: SimulatedNode) -> bool:
     """Return whether a majority of every voter set that any node knows is sound without `node`.
 
-    The sets on the way to the wished voters count too.
+    The sets on the way to the target voters count too.
     """
     if node.is_barred:
         return False
-    wishes = quorum.around.properties.reassignments.possible_wishes()
+    possible = quorum.around.properties.reassignments.possible_targets()
     return all(
         _is_safe(quorum, voters, damaged=node)
-        for voters in _sets_ahead(quorum, _known_sets(quorum), wishes)
+        for voters in _sets_ahead(quorum, _known_sets(quorum), possible)
     )
 
 
 def may_reach(quorum: SimulatedQuorum, targets: TargetVoters) -> bool:
     """Return whether a majority of every voter set on the way to target voters is sound."""
-    wishes = quorum.around.properties.reassignments.possible_wishes()
+    possible = quorum.around.properties.reassignments.possible_targets()
     return all(
         _is_safe(quorum, voters)
-        for voters in _sets_ahead(quorum, _known_sets(quorum), (*wishes, targets))
+        for voters in _sets_ahead(quorum, _known_sets(quorum), (*possible, targets))
     )
 
 
@@ -58,13 +58,13 @@ def _is_safe(
 
 
 def _sets_ahead(
-    quorum: SimulatedQuorum, starts: Iterable[VoterSet], wishes: Iterable[TargetVoters]
+    quorum: SimulatedQuorum, starts: Iterable[VoterSet], possible: Iterable[TargetVoters]
 ) -> Iterator[VoterSet]:
-    """Yield the voter sets that single steps towards any of the wishes lead to, in any order.
+    """Yield the voter sets that single steps towards any target voters lead to, in any order.
 
-    A wish may take the place of another one halfway.
+    Target voters may take the place of another one halfway.
     """
-    wanted = [_wanted_keys(quorum, targets) for targets in wishes]
+    wanted = [_wanted_keys(quorum, targets) for targets in possible]
     seen = set(starts)
     waiting = list(seen)
     while waiting:
@@ -113,8 +113,8 @@ def may_become(quorum: SimulatedQuorum, voters: VoterSet) -> bool:
     """Return whether a majority of a voter set is sound, and runs; and of those on from there."""
     if not voters.voters or not _has_majority(quorum, voters, is_running=True):
         return False
-    wishes = quorum.around.properties.reassignments.possible_wishes()
-    return all(_is_safe(quorum, ahead) for ahead in _sets_ahead(quorum, [voters], wishes))
+    possible = quorum.around.properties.reassignments.possible_targets()
+    return all(_is_safe(quorum, ahead) for ahead in _sets_ahead(quorum, [voters], possible))
 
 
 def _has_majority(

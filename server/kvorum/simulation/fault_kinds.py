@@ -42,10 +42,10 @@ class FaultKind(Enum):
     """Nodes speak several releases, or kraft.version is upgraded."""
     CHANGED_VOTERS = "voters changed"
     """Voters are added and removed, or a leader is asked to resign."""
-    CHANGED_WISH = "wish for voters changed"
-    """The wish for other voters (KIP-642) is stated, replaced or cancelled."""
+    CHANGED_TARGET_VOTERS = "target voters changed"
+    """The target voters (KIP-642) are stated, replaced or cancelled."""
     CRASH_AT_STEP = "crash at a step"
-    """A leader crashes at a step that it takes towards the wished voters."""
+    """A leader crashes at a step that it takes towards the target voters."""
 
 
 class FaultCounter:

@@ -73,15 +73,15 @@ class FaultRatios:
     """The operator asks for the answer to an addition once it is committed; else at once."""
     change_is_held_up: float = 0.4
     """A change of the voters is not committed in time, and the operator asks for another."""
-    wish_is_cancelled: float = 0.4
-    """The operator cancels a pending wish for other voters; else another one replaces it."""
-    wish_by_configuration: float = 0.4
-    """A wish is stated by the configuration key, where directories can be named; else by ids."""
-    wish_names_directory: float = 0.5
-    """A target of such a wish is named with its directory."""
-    late_wish: float = 0.5
-    """A wish is stated right before faults stop, besides those at any time."""
-    wishes_in_a_row: float = 0.4
+    targets_are_cancelled: float = 0.4
+    """The operator cancels pending target voters; else others replace them."""
+    targets_by_configuration: float = 0.4
+    """The configuration key states them, which may name directories; else a list of ids does."""
+    target_names_directory: float = 0.5
+    """A target that is stated there is named with its directory."""
+    late_targets: float = 0.5
+    """Target voters are stated right before faults stop, besides those at any time."""
+    targets_in_a_row: float = 0.4
     """The operator changes its mind several times in a row."""
     step_crash_cuts_power: float = 0.4
     """A crash at a step takes the machine with it."""

@@ -16,8 +16,8 @@ _FIRST_AT_MS = 3_000
 _STRIKES_OF_A_KIND = (1, 1, 2, 3, 5)
 """The rates at which kinds of faults strike in a run; each kind draws one of these."""
 _LEADER_STEPS = 5
-_LATE_WISH_MS = 3_000
-"""The time before the end of the faults at which a late wish is stated."""
+_LATE_TARGETS_MS = 3_000
+"""The time before the end of the faults at which late target voters are stated."""
 _USUAL_DURATION_MS: Final[Mapping[FaultKind, int]] = MappingProxyType(
     {
         FaultKind.LOST_MESSAGES: 8_000,
@@ -39,7 +39,7 @@ _USUAL_DURATION_MS: Final[Mapping[FaultKind, int]] = MappingProxyType(
         FaultKind.WIPE_AFTER_UPGRADE: 3_000,
         FaultKind.UPGRADE: 1,
         FaultKind.CHANGED_VOTERS: 1,
-        FaultKind.CHANGED_WISH: 1,
+        FaultKind.CHANGED_TARGET_VOTERS: 1,
         FaultKind.CRASH_AT_STEP: 3_000,
     }
 )
@@ -50,7 +50,7 @@ _WITH_VOTERS_IN_LOG: Final = frozenset(
     {
         FaultKind.WIPE,
         FaultKind.CHANGED_VOTERS,
-        FaultKind.CHANGED_WISH,
+        FaultKind.CHANGED_TARGET_VOTERS,
         FaultKind.CRASH_AT_STEP,
     }
 )
@@ -94,10 +94,10 @@ def draw_plan(
             continue
         count = random.choice(_STRIKES_OF_A_KIND)
         plan += [_draw(random, kind, until_ms=options.safety_ms) for _ in range(count)]
-    if options.kind is not QuorumKind.STATIC and random.random() < ratios.late_wish:
-        wish = _draw(random, FaultKind.CHANGED_WISH, until_ms=options.safety_ms)
-        late_ms = random.randrange(_LATE_WISH_MS)
-        plan.append(replace(wish, at_ms=options.safety_ms - 1 - late_ms))
+    if options.kind is not QuorumKind.STATIC and random.random() < ratios.late_targets:
+        late = _draw(random, FaultKind.CHANGED_TARGET_VOTERS, until_ms=options.safety_ms)
+        late_ms = random.randrange(_LATE_TARGETS_MS)
+        plan.append(replace(late, at_ms=options.safety_ms - 1 - late_ms))
     if options.kind is QuorumKind.UPGRADED:
         upgrade = _draw(random, FaultKind.UPGRADE, until_ms=options.safety_ms // 2)
         lost_disk = _draw(random, FaultKind.WIPE_AFTER_UPGRADE, until_ms=options.safety_ms)

@@ -16,7 +16,7 @@ from kvorum.simulation.node import SYNC_OF_MUCH, SimulatedNode
 from kvorum.simulation.operator import Operator
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.step_crashes import StepCrash, StepMoment
-from kvorum.simulation.wishes import Wishes
+from kvorum.simulation.target_changes import TargetChanges
 
 _DISK_KINDS = (FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE)
 _CALLS_MAX = 60
@@ -39,7 +39,7 @@ class Injector:
         self._around = quorum.around
         self._ratios = ratios
         self._operator = Operator(quorum, ratios=ratios)
-        self._wishes = Wishes(quorum, ratios=ratios)
+        self._target_changes = TargetChanges(quorum, ratios=ratios)
         self._network = network = NetworkFaults(quorum, ratios=ratios)
         self._strikes: Mapping[FaultKind, Callable[[Fault, Random], None]] = {
             FaultKind.LOST_MESSAGES: network.lose,
@@ -61,7 +61,7 @@ class Injector:
             FaultKind.WIPE_AFTER_UPGRADE: self._replace_disk_after_upgrade,
             FaultKind.UPGRADE: self._operator.upgrade,
             FaultKind.CHANGED_VOTERS: self._change_voters,
-            FaultKind.CHANGED_WISH: self._wishes.change,
+            FaultKind.CHANGED_TARGET_VOTERS: self._target_changes.change,
             FaultKind.CRASH_AT_STEP: self._set_step_crash,
         }
 

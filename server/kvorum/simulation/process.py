@@ -327,9 +327,9 @@ class Process:
     # --- the reassignment of the quorum ---
 
     def _applied(self) -> None:
-        """Compare the wish with what is committed, and see whether there is something to do."""
+        """Compare the target voters with what is committed, and look for something to do."""
         application = self.application
-        self._around.properties.wish_known(
+        self._around.properties.targets_known(
             self.node, recorded_target_voters(application.image), application.next_offset
         )
         self.reassignment.wake()

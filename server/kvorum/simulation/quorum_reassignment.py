@@ -17,12 +17,12 @@ from kvorum.controller.quorum_reassignment.next_step import (
     RemoveVoter,
 )
 from kvorum.controller.quorum_reassignment.pursuit import Decision, Pursuit, pause_ms
+from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_targets
 from kvorum.controller.quorum_reassignment.step_requests import (
     VoterChange,
     refusal_of,
     request_of,
 )
-from kvorum.controller.quorum_reassignment.wish import clear_reached_targets
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
@@ -79,7 +79,7 @@ class QuorumReassignment:
         self._waits_for: BlockReason | None = None
 
     def wake(self) -> None:
-        """Begin to look at the quorum, if this process leads and there is a wish."""
+        """Begin to look at the quorum, if this process leads and there are target voters."""
         application = self._process.application
         is_wanted = recorded_target_voters(application.image) is not None
         if self._pursuit is None and is_wanted and application.leading_epoch is not None:
@@ -168,7 +168,7 @@ class QuorumReassignment:
         process.put(request_of(step, cluster_id=process.node.settings.cluster_id), answered)
 
     def _clear(self, text: str) -> None:
-        """Write the end of the wish, unless it is another one by now; then look again."""
+        """Write the end of the target voters, unless there are others by now; then look again."""
         process = self._process
 
         def clear(
@@ -182,7 +182,7 @@ class QuorumReassignment:
             process.runtime.call_soon(self._look)
 
         if process.controller.run(clear, cleared):
-            process.reach(StepMoment.WISH_CLEARED)
+            process.reach(StepMoment.TARGETS_CLEARED)
         else:
             process.runtime.call_soon(self._look)
 

@@ -26,8 +26,8 @@ class Report:
         self._fired: Counter[FaultKind] = Counter()
         self._seeds_with: Counter[FaultKind] = Counter()
         self._checked: Counter[str] = Counter()
-        self._wishes: Counter[str] = Counter()
-        self._seeds_with_wishes: Counter[str] = Counter()
+        self._target_voters: Counter[str] = Counter()
+        self._seeds_with_targets: Counter[str] = Counter()
         self._kinds_max = 0
 
     def add(self, result: SeedResult) -> None:
@@ -41,8 +41,10 @@ class Report:
         self._seeds_with.update(struck)
         self._kinds_max = max(self._kinds_max, len(struck))
         self._checked.update(result.checks)
-        self._wishes.update(result.wishes)
-        self._seeds_with_wishes.update(what for what, count in result.wishes.items() if count)
+        self._target_voters.update(result.target_voters)
+        self._seeds_with_targets.update(
+            what for what, count in result.target_voters.items() if count
+        )
         if result.failure is not None:
             self.failures.append(result)
 
@@ -80,10 +82,10 @@ class Report:
             yield f"{kind.value:<32}{self._fired[kind]:>12}{share:>9.0%}"
         yield f"at most {self._kinds_max} kinds in one seed"
         yield ""
-        yield f"{'wishes for other voters':<32}{'happened':>12}{'in seeds':>10}"
-        for what in sorted(self._wishes):
-            share = self._seeds_with_wishes[what] / self.seeds
-            yield f"{what:<32}{self._wishes[what]:>12}{share:>9.0%}"
+        yield f"{'target_voters for other voters':<32}{'happened':>12}{'in seeds':>10}"
+        for what in sorted(self._target_voters):
+            share = self._seeds_with_targets[what] / self.seeds
+            yield f"{what:<32}{self._target_voters[what]:>12}{share:>9.0%}"
         yield ""
         yield f"{'property':<80}{'checked':>14}"
         for one in ALL:

@@ -23,8 +23,8 @@ class SeedResult:
     """The number of times that each kind of fault struck."""
     checks: Mapping[str, int]
     """The number of times that each property was checked, by its number."""
-    wishes: Mapping[str, int]
-    """The counts of wishes for other voters that were stated, replaced, reached and so on."""
+    target_voters: Mapping[str, int]
+    """The counts of target voters that were stated, replaced, reached and so on."""
     acknowledged_writes: int
     events: int
     cpu_seconds: float

@@ -45,7 +45,7 @@ def run_seed(
         options=world.options.told(),
         faults=dict(world.fired),
         checks=dict(world.properties.checks.counts),
-        wishes=dict(world.properties.reassignments.counts),
+        target_voters=dict(world.properties.reassignments.counts),
         acknowledged_writes=world.properties.ledger.acknowledged_count,
         events=world.trace.said_count,
         cpu_seconds=process_time() - began,

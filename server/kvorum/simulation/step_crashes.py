@@ -14,7 +14,7 @@ class StepMoment(Enum):
     REMOVAL_WRITTEN = "a removal is in its log"
     REMOVAL_COMMITTED = "a removal is committed"
     HANDED_OVER = "it has resigned"
-    WISH_CLEARED = "the end of the wish is in its log"
+    TARGETS_CLEARED = "the end of the target voters is in its log"
 
 
 @dataclass(frozen=True, slots=True)

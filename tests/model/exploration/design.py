@@ -13,11 +13,10 @@ class Bounds:
     record everybody has. `delayed` messages may be on their way at once; all others arrive at once
     or never. Without `pre_votes` the nodes stand for election at once, as releases before 3.9 did.
     `replacements` are of disks, as long as a majority of the voters keeps what it has stored.
-    `wishes` are stated, replaced or cancelled by an operator (KIP-642). They name the voters by
-    their ids; with `names_directories` by their directories too.
-    `prologue` are steps that are taken before the exploration begins, as words.
-    With `syncs_at_once` no log has an unflushed tail. With `partial_fetches` a fetch may also bring
-    one record only.
+    `target_changes` are stated, replaced or cancelled by an operator (KIP-642). They name the
+    voters by their ids; with `names_directories` by their directories too. `prologue` are steps
+    that are taken before the exploration begins, as words. With `syncs_at_once` no log has an
+    unflushed tail. With `partial_fetches` a fetch may also bring one record only.
     """
 
     nodes: int = 3
@@ -30,7 +29,7 @@ class Bounds:
     resignations: int = 0
     deaths: int = 0
     replacements: int = 0
-    wishes: int = 0
+    target_changes: int = 0
     delayed: int = 0
     is_led: bool = False
     pre_votes: bool = True
@@ -71,15 +70,15 @@ class Design:
     snapshots_uncommitted: bool = False
     snapshot_keeps_tail: bool = False
     snapshot_known_by_offset: bool = False
-    acts_on_uncommitted_wish: bool = False
+    acts_on_uncommitted_targets: bool = False
     acts_before_active: bool = False
-    keeps_first_wish: bool = False
+    keeps_first_targets: bool = False
     takes_silent_for_fetching: bool = False
     takes_any_for_caught_up: bool = False
     forgets_who_leads: bool = False
-    clears_replaced_wish: bool = False
+    clears_replaced_targets: bool = False
     never_hands_over: bool = False
-    forgets_wish_of_others: bool = False
+    forgets_targets_of_others: bool = False
     admits_any_change: bool = False
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations, pairwise
 from types import MappingProxyType
 
-from tests.model.exploration import wish_invariants
+from tests.model.exploration import target_invariants
 from tests.model.exploration.actions import Label
 from tests.model.exploration.state import (
     LEADER,
@@ -170,7 +170,7 @@ STATE_INVARIANTS: Mapping[str, Callable[[State], bool]] = MappingProxyType(
     {
         check.__name__: check
         for check in (
-            *wish_invariants.STATE_INVARIANTS,
+            *target_invariants.STATE_INVARIANTS,
             one_leader_per_epoch,
             vote_once,
             log_matching,
@@ -187,7 +187,7 @@ STEP_INVARIANTS: Mapping[str, Callable[[State, Label, State], bool]] = MappingPr
     {
         check.__name__: check
         for check in (
-            *wish_invariants.STEP_INVARIANTS,
+            *target_invariants.STEP_INVARIANTS,
             epochs_grow,
             watermark_stays,
             pre_vote_leaves_no_trace,

@@ -1,9 +1,10 @@
-"""The claim that a wish for other voters can be reached from every state (KIP-642).
+"""The claim that target voters can be reached from every state (KIP-642).
 
 From each state that is explored a way is looked for, through as many further epochs as it takes, in
 which nothing else goes wrong: nobody crashes, nothing is lost, nobody stands while there is a
-leader, and no operator states another wish. It has to end with a leader under which everything is
-committed and no wish is left. That a wish ends only where it is reached is for the invariants.
+leader, and no operator states other target voters. It has to end with a leader under which
+everything is committed and no target voters are left. That they end only where they are reached is
+for the invariants.
 
 It is demanded where every target lives, and a majority of all voters that may count.
 """
@@ -16,13 +17,13 @@ from dataclasses import dataclass, replace
 from tests.model.exploration.actions import Label, first_state, state_after_prologue, steps
 from tests.model.exploration.design import CORRECT, Bounds, Design
 from tests.model.exploration.recovery import can_elect, living_replicas
-from tests.model.exploration.state import LEADER, Node, State, wish_of
+from tests.model.exploration.state import LEADER, Node, State, targets_of
 from tests.model.exploration.symmetry import canonical
 
 CALM_EPOCHS = 4
 """The number of further epochs in trouble: elections, hand-overs, and more."""
 ORDER = (
-    *("clears the wish", "removes voter", "adds voter", "hands over", "steps down"),
+    *("clears the targets", "removes voter", "adds voter", "hands over", "steps down"),
     *("fetch", "snapshot", "flushes", "leads", "vote", "begin", "end"),
     *("leaves its epoch", "times out", "pre-vote", "stands", "gives up"),
 )
@@ -31,7 +32,7 @@ ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Reaching:
-    """The number of states, of those from which the wish must be reached, and one that fails."""
+    """The number of states, of those from which targets must be reached, and one that fails."""
 
     states: int
     demanded: int
@@ -39,7 +40,7 @@ class Reaching:
 
 
 def reaching(bounds: Bounds, *, design: Design = CORRECT) -> Reaching:
-    """Explore everything, and look for a way from each state in which there is a wish."""
+    """Explore everything, and look for a way from each state in which there are target voters."""
     calm = _calm(bounds)
     ways = Ways(design, calm)
     first = canonical(state_after_prologue(design, bounds, first_state(calm)))
@@ -70,13 +71,13 @@ def _calm(bounds: Bounds) -> Bounds:
         resignations=0,
         deaths=0,
         replacements=0,
-        wishes=0,
+        target_changes=0,
         delayed=0,
     )
 
 
 class Ways:
-    """The states from which a way to the end of the wish is known."""
+    """The states from which a way to the end of the target voters is known."""
 
     def __init__(self, design: Design, bounds: Bounds) -> None:
         self._design, self._bounds = design, bounds
@@ -130,11 +131,11 @@ def _rank(state: State, label: Label) -> tuple[int, ...]:
 
 
 def is_settled(state: State) -> bool:
-    """Return whether no wish is left, under a leader that has committed all that it has."""
+    """Return whether no targets are left, under a leader that has committed all that it has."""
     leader = _leader(state)
     if leader is None or leader.watermark < leader.end:
         return False
-    return not wish_of(state.history.committed)
+    return not targets_of(state.history.committed)
 
 
 def _leader(state: State) -> Node | None:
@@ -146,8 +147,16 @@ def _leader(state: State) -> Node | None:
 
 
 def must_reach(state: State) -> bool:
-    """Return whether there is a wish, all who are wanted live, and a majority of all voters."""
-    wishes = {entry.wish for node in state.nodes for entry in node.log if entry.wish > 0}
-    is_wanted = wish_of(state.history.committed) or any(wish_of(node.log) for node in state.nodes)
+    """Return whether there are targets, all of which live, and a majority of all voters."""
+    target_changes = {
+        entry.targets for node in state.nodes for entry in node.log if entry.targets > 0
+    }
+    is_wanted = targets_of(state.history.committed) or any(
+        targets_of(node.log) for node in state.nodes
+    )
     alive = living_replicas(state)
-    return bool(is_wanted) and not any(wish & ~alive for wish in wishes) and can_elect(state)
+    return (
+        bool(is_wanted)
+        and not any(targets & ~alive for targets in target_changes)
+        and can_elect(state)
+    )

@@ -1,14 +1,15 @@
-"""The steps towards a wish that leaders of simulated worlds take, as steps of the model (KIP-642).
+"""The steps of leaders of simulated worlds towards target voters, as steps of the model.
 
-The core does not know of the wish, so this is the one place where a replay looks at more than that:
-right before a step is taken, the model's leader has to be one that may take it. Who is wanted is
-taken from the step; that this is the latest wish is a property of the simulator (P30, P31). Nor can
-the model know who has fetched of late: every replica that the leader has heard of counts.
+The core does not know of the target voters, so this is the one place where a replay looks at more
+than that: right before a step is taken, the model's leader has to be one that may take it. Who is
+wanted is taken from the step; that these are the latest target voters is a property of the
+simulator (P30, P31). Nor can the model know who has fetched of late: every replica that the leader
+has heard of counts.
 """
 
 from __future__ import annotations
 
-from tests.model.exploration import reconfiguration, wish_invariants
+from tests.model.exploration import reconfiguration, target_invariants
 from tests.model.exploration.design import CORRECT
 from tests.model.exploration.replay import Replay
 from tests.model.exploration.state import (
@@ -52,9 +53,9 @@ def _broken(replay: Replay, own: int, text: str, step: Step, next_offset: int) -
     if not start < next_offset <= node.watermark:
         return f"it knows what is below {next_offset}, committed are {start} to {node.watermark}"
     own_replica, voters = replica_of(own, node), replay.voters(node)
-    wish = _wish(replay, state, voters, text)
+    targets = _targets(replay, state, voters, text)
     # The earliest record by which the leader can have begun to follow the targets.
-    state = _with_wish(state, node.log[start], wish)
+    state = _with_targets(state, node.log[start], targets)
     match step:
         case AddVoter():
             verb, replica = "adds voter", _replica(replay, step.key)
@@ -66,7 +67,7 @@ def _broken(replay: Replay, own: int, text: str, step: Step, next_offset: int) -
         case HandOver():
             verb, replica = "hands over", own_replica
         case _:
-            verb, replica = "clears the wish", own_replica
+            verb, replica = "clears the targets", own_replica
     fetched = sum(
         bit(number + NODES_MAX * directory)
         for directory, row in enumerate(node.progress)
@@ -77,7 +78,7 @@ def _broken(replay: Replay, own: int, text: str, step: Step, next_offset: int) -
     return next(
         (
             check.__name__
-            for check in wish_invariants.STEP_INVARIANTS
+            for check in target_invariants.STEP_INVARIANTS
             if not check(state, label, state)
         ),
         None,
@@ -88,24 +89,24 @@ def _replica(replay: Replay, key: VoterKey) -> int:
     return replay.replica(ReplicaKey(key.id, key.directory_id))
 
 
-def _wish(replay: Replay, state: State, voters: int, text: str) -> int:
+def _targets(replay: Replay, state: State, voters: int, text: str) -> int:
     """Return the targets: one without a directory is the voter of its node, if that is one."""
-    wish = 0
+    targets = 0
     for target in parse_target_voters(text):
         number = target.id - 1
         known = [voter for voter in members(voters) if node_of(voter) == number]
         if target.directory_id is not None:
-            wish |= bit(_replica(replay, target))
+            targets |= bit(_replica(replay, target))
         else:
-            wish |= bit(known[0] if known else replica_of(number, state.nodes[number]))
-    return wish
+            targets |= bit(known[0] if known else replica_of(number, state.nodes[number]))
+    return targets
 
 
-def _with_wish(state: State, stating: Entry, wish: int) -> State:
-    """Return the state in which a record states the wish, wherever it is."""
+def _with_targets(state: State, stating: Entry, targets: int) -> State:
+    """Return the state in which a record states the target voters, wherever it is."""
 
     def stated(log: Log) -> Log:
-        return tuple(one._replace(wish=wish) if one == stating else one for one in log)
+        return tuple(one._replace(targets=targets) if one == stating else one for one in log)
 
     history = state.history._replace(committed=stated(state.history.committed))
     nodes = tuple(node._replace(log=stated(node.log)) for node in state.nodes)

@@ -29,24 +29,25 @@ LEADER = "leader"
 RESIGNED = "resigned"
 
 REACHED = -1
-"""A wish's end, written by the leader because the voters are the targets."""
+"""The target voters' end, written by the leader because the voters are the targets."""
 CANCELLED = -2
-"""A wish's end, written because an operator asked for it."""
+"""The target voters' end, written because an operator asked for it."""
 
 
 class Entry(NamedTuple):
     """One record: the epoch and the leader that wrote it, and what it says.
 
     `author` is a replica. `value` is 0 for the first record of an epoch, else the number of a
-    write. `voters` is the mask of a voter record, 0 for any other. `wish` is the mask of the target
-    voters where the record states them (KIP-642), `REACHED` or `CANCELLED` where it ends a wish.
+    write. `voters` is the mask of a voter record, 0 for any other. `targets` is the mask of the
+    target voters where the record states them (KIP-642), `REACHED` or `CANCELLED` where it ends
+    them.
     """
 
     epoch: int
     author: int
     value: int = 0
     voters: int = 0
-    wish: int = 0
+    targets: int = 0
 
 
 Log: TypeAlias = tuple[Entry, ...]
@@ -152,7 +153,7 @@ class Spent(NamedTuple):
     resignations: int = 0
     deaths: int = 0
     replacements: int = 0
-    wishes: int = 0
+    target_changes: int = 0
 
 
 class State(NamedTuple):
@@ -199,9 +200,9 @@ def voters_of(log: Sequence[Entry], first_voters: int) -> int:
     return first_voters
 
 
-def wish_of(log: Sequence[Entry]) -> int:
+def targets_of(log: Sequence[Entry]) -> int:
     """Return the target voters that a log says, 0 while no others are wanted."""
-    latest = next((entry.wish for entry in reversed(log) if entry.wish), 0)
+    latest = next((entry.targets for entry in reversed(log) if entry.targets), 0)
     return max(latest, 0)
 
 

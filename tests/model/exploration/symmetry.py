@@ -74,9 +74,9 @@ def _own_look(node: Node, index: int) -> tuple[object, ...]:
 
 
 def _entry_look(entry: Entry, index: int) -> tuple[object, ...]:
-    wish = entry.wish
-    is_wanted = wish > 0 and wish >> index & 1
-    return entry.epoch, entry.value, node_of(entry.author) == index, wish.bit_count(), is_wanted
+    targets = entry.targets
+    is_wanted = targets > 0 and targets >> index & 1
+    return entry.epoch, entry.value, node_of(entry.author) == index, targets.bit_count(), is_wanted
 
 
 def renamed(state: State, renaming: Renaming) -> State:
@@ -127,7 +127,7 @@ def _log(log: Log, renaming: Renaming) -> Log:
         entry._replace(
             author=_name(entry.author, renaming),
             voters=mask_of(entry.voters, renaming),
-            wish=mask_of(entry.wish, renaming) if entry.wish > 0 else entry.wish,
+            targets=mask_of(entry.targets, renaming) if entry.targets > 0 else entry.targets,
         )
         for entry in log
     )

@@ -20,7 +20,7 @@ STEP_KINDS = {
     *("pre-vote", "vote", "begin", "end", "fetch", "snapshot"),
     *("writes", "flushes", "changes voters to", "takes a snapshot", "crashes"),
     *("has its disk replaced", "dies"),
-    *("wishes for", "adds voter", "removes voter", "hands over", "clears the wish"),
+    *("wants", "adds voter", "removes voter", "hands over", "clears the targets"),
     *("sends", "lost", "late reply to"),
 }
 

@@ -50,7 +50,7 @@ NEW_DISK = (
 IS_LARGE = bool(os.environ.get("KVORUM_MODEL_LARGE"))
 PLAIN_SEEDS = range(500 if IS_LARGE else 12)
 WORLD_SEEDS = range(2000 if IS_LARGE else 10)
-SEED_WITH_A_WISH = 9
+SEED_WITH_TARGET_VOTERS = 9
 WORLD_MS = 12_000
 STEPS = 400
 LIES = {FaultKind.BIT_FLIP}
@@ -146,7 +146,7 @@ def test_what_cores_do_in_simulated_worlds_is_allowed() -> None:
         step_count += replay.step_count
     assert event_count > 100 * len(WORLD_SEEDS)
     assert replaced_count > 0, "no world had a disk replaced"
-    assert step_count > 10, "hardly a step towards a wish was taken"
+    assert step_count > 10, "hardly a step towards target voters was taken"
 
 
 @pytest.mark.parametrize("wrong", [HandOver(), Reached()], ids=str)
@@ -155,7 +155,7 @@ def test_a_step_of_no_leader_of_the_model_is_found_out(wrong: HandOver | Reached
         return wrong
 
     with patch.object(pursuit, "next_step", decides):
-        replay = replayed_world(SEED_WITH_A_WISH)
+        replay = replayed_world(SEED_WITH_TARGET_VOTERS)
     assert replay.problem is not None
     assert str(wrong) in replay.problem
 

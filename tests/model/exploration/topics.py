@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from tests.model.exploration import wish_topics
+from tests.model.exploration import target_topics
 from tests.model.exploration.design import Bounds, Design, Mistake
 
 _REPLACED = Bounds(pre_votes=False, syncs_at_once=True, replacements=1)
@@ -32,7 +32,7 @@ QUICK: Mapping[str, Bounds] = MappingProxyType(
         "a disk is replaced, and becomes a voter": Bounds(
             is_led=True, pre_votes=False, syncs_at_once=True, changes=2, replacements=1
         ),
-        **wish_topics.QUICK,
+        **target_topics.QUICK,
     }
 )
 """Exhausted in every test run."""
@@ -89,7 +89,7 @@ LARGE: Mapping[str, Bounds] = MappingProxyType(
         "a disk is replaced among three voter changes": Bounds(
             is_led=True, pre_votes=False, syncs_at_once=True, changes=3, replacements=1
         ),
-        **wish_topics.LARGE,
+        **target_topics.LARGE,
     }
 )
 """Exhausted on demand; together they take from half an hour to some hours."""
@@ -245,7 +245,7 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         "a log that ends where a snapshot does is taken to be the same": Mistake(
             Design(snapshot_known_by_offset=True), _SNAPSHOTS, ("log_matching",)
         ),
-        **wish_topics.MISTAKES,
+        **target_topics.MISTAKES,
     }
 )
 

@@ -41,13 +41,16 @@ _NODE_RAFT = tuple(
 )
 _COORDINATED = ("tests/unit/node/test_group_coordinator.py",)
 _CLEANING = ("tests/unit/storage/cleaner", "tests/unit/storage/log/test_interrupted_swap.py")
-_WISHES = ("tests/model/scenarios/test_scenarios.py", "tests/model/simulation/test_wishes.py")
+_TARGETS = (
+    "tests/model/scenarios/test_scenarios.py",
+    "tests/model/simulation/test_target_voters.py",
+)
 SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("broker", ("tests/unit/broker",)),
     ("groups", ("tests/unit/groups", *_COORDINATED)),
     ("node.broker.group_coordinator", _COORDINATED),
-    ("controller.quorum_reassignment", ("tests/unit/controller", *_WISHES)),
-    ("metadata", ("tests/model/simulation/test_wishes.py", "tests/unit/metadata")),
+    ("controller.quorum_reassignment", ("tests/unit/controller", *_TARGETS)),
+    ("metadata", ("tests/model/simulation/test_target_voters.py", "tests/unit/metadata")),
     ("raft", _RAFT),
     ("wire", (*_RAFT, "tests/unit/storage")),
     ("node.raft.translation", ("tests/node/raft/test_admission.py", *_NODE_RAFT)),

@@ -110,9 +110,9 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        id="reassignment clears another wish",
+        id="reassignment clears other target voters",
         cause="the end of one reassignment cleared the next one, which had replaced it meanwhile",
-        breaks="the last wish counts",
+        breaks="the last target voters count",
         kind=Kind.LIVENESS,
         edits=(
             Edit(
@@ -183,7 +183,7 @@ MUTANTS = (
     Mutant(
         id="reassignment counts a disk that was given up",
         cause="a target whose node had joined with another disk stayed unclear for five minutes",
-        breaks="a wish that is reached is cleared",
+        breaks="target voters that are reached are cleared",
         kind=Kind.LIVENESS,
         edits=(
             Edit(
@@ -234,7 +234,7 @@ MUTANTS = (
     ),
     Mutant(
         id="reassignment ends early",
-        cause="the wish was cleared as soon as all new voters were there, and the old ones stayed",
+        cause="the targets were cleared as soon as all new voters had come, and old ones stayed",
         breaks="P31",
         kind=Kind.LIVENESS,
         edits=(
@@ -246,8 +246,8 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        id="reassignment keeps to the first wish",
-        cause="a leader went on towards the wish that it had begun with, which was replaced",
+        id="reassignment keeps to the first target voters",
+        cause="a leader went on towards the targets that it had begun with, which were replaced",
         breaks="P31",
         kind=Kind.SAFETY,
         edits=(
@@ -286,7 +286,7 @@ MUTANTS = (
     ),
     Mutant(
         id="reassignment is forgotten by snapshots",
-        cause="a snapshot left out the configuration of the cluster, and with it the wish",
+        cause="a snapshot left out the configuration of the cluster, and with it the target voters",
         breaks="P30",
         kind=Kind.LIVENESS,
         edits=(
@@ -300,7 +300,7 @@ MUTANTS = (
     ),
     Mutant(
         id="reassignment is not cancelled",
-        cause="the record that ends a wish was read as nothing, so the quorum went on changing",
+        cause="the record that ends targets was read as nothing, so the quorum went on changing",
         breaks="P30",
         kind=Kind.SAFETY,
         edits=(

@@ -1,4 +1,4 @@
-"""Mistakes in a reassignment of the quorum under a leader that does not act on the wish."""
+"""Mistakes in a reassignment of the quorum under a leader that does not act on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.model.mutation.mutant import Edit, Kind, Mutant
 MUTANTS = (
     Mutant(
         id="proxy decides on an image that is behind",
-        cause="a step was taken towards a wish that the leader knew to be replaced",
+        cause="a step was taken towards target voters that the leader knew to be replaced",
         breaks="P31",
         kind=Kind.SAFETY,
         edits=(
@@ -283,8 +283,8 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        id="proxy does not see that the wish stays",
-        cause="the leader refused to clear the wish, and nothing said so",
+        id="proxy does not see that the target voters stay",
+        cause="the leader refused to clear the target voters, and nothing said so",
         breaks="what is waited for is told",
         kind=Kind.LIVENESS,
         edits=(
@@ -309,8 +309,8 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        id="proxy clears the wish before the last commit",
-        cause="the wish was cleared while the last change was not committed, and was undone later",
+        id="proxy clears the targets before the last commit",
+        cause="targets were cleared while the last change was not committed, and was undone later",
         breaks="P31",
         kind=Kind.SAFETY,
         edits=(

@@ -1,7 +1,7 @@
-"""The wish for other voters in a scenario: the real decisions, taken over the cores of its nodes.
+"""The target voters in a scenario: the real decisions, taken over the cores of its nodes.
 
-The wish is a record of the log, so every node knows it from what is committed. Whoever leads takes
-the steps, one at a time, by the requests that a real node puts to itself.
+The target voters are a record of the log, so every node knows them from what is committed. The
+leader takes the steps, one at a time, by the requests that a real node puts to itself.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kvorum.controller.quorum_reassignment.next_step import (
     Step,
 )
 from kvorum.controller.quorum_reassignment.pursuit import Pursuit
+from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_targets
 from kvorum.controller.quorum_reassignment.step_requests import (
     VoterChange,
     VoterResponse,
     refusal_of,
     request_of,
 )
-from kvorum.controller.quorum_reassignment.wish import clear_reached_targets
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.target_voters import TARGET_VOTERS
@@ -40,7 +40,7 @@ from kvorum.wire.messages.register_controller_record import (
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import uuid_from_text
 
-WISH, NO_WISH = "wish ", "no wish"
+TARGETS, NO_TARGETS = "target voters ", "no target voters"
 CLUSTER_ID = "scenario"
 _KEY = re.compile(r"(\d+):([\w-]{22})")
 
@@ -51,18 +51,18 @@ def image_of(texts: Iterable[str], controllers: Iterable[int]) -> MetadataImage:
     for node_id in controllers:
         image = image.apply(_registration(node_id), 0, -1)
     for text in texts:
-        if text == NO_WISH or text.startswith(WISH):
-            image = image.apply(_wish(text), 0, -1)
+        if text == NO_TARGETS or text.startswith(TARGETS):
+            image = image.apply(_targets(text), 0, -1)
     return image
 
 
-def _wish(text: str) -> ConfigRecord:
+def _targets(text: str) -> ConfigRecord:
     resource_type, resource_name = CLUSTER_RESOURCE
     return ConfigRecord(
         resource_type=resource_type,
         resource_name=resource_name,
         name=TARGET_VOTERS,
-        value=None if text == NO_WISH else text.removeprefix(WISH),
+        value=None if text == NO_TARGETS else text.removeprefix(TARGETS),
     )
 
 
@@ -91,7 +91,7 @@ class Reassigning:
     def decide(
         self, image: MetadataImage, quorum: QuorumDescription, now: float
     ) -> tuple[str, Step] | None:
-        """Return the wish and the next step, None where there is nothing new to say or do."""
+        """Return the targets and the next step, None where there is nothing new to say or do."""
         decision = None if self.is_busy else self._pursuit.decide(image, quorum, now)
         if decision is None:
             return None
@@ -121,8 +121,8 @@ def _written(response: msg.Response) -> VoterResponse:
     return remove_raft_voter.write_answer(response)
 
 
-def ends_wish(image: MetadataImage, text: str) -> bool:
-    """Tell whether a wish that is reached is still the one in the log."""
+def ends_targets(image: MetadataImage, text: str) -> bool:
+    """Tell whether target voters that are reached are still those in the log."""
     return bool(clear_reached_targets(image, text))
 
 

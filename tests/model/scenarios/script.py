@@ -23,7 +23,7 @@ Lines before a command that begin with ``#`` say what it is about. Commands:
     upgrade 1 1           ask a node for a kraft.version
     joins                 from now on, controllers that start ask by themselves to become voters
     ask 2 vote ...        put a request to a node from outside (see `asking`)
-    wish 1 4 5 6          propose to a node that the voters be others; without any: cancel that
+want 1 4 5 6          propose to a node that the voters be others; without any: cancel that
     step                  let milliseconds pass until a leader takes a step towards such voters;
                           what it sends and writes is then still under way (``run`` takes steps too)
     snapshot 1            let a node take a snapshot of what is committed and drop the log before
@@ -150,7 +150,7 @@ QUORUM_VERBS: Mapping[str, Callable[[Command], None]] = {
     "deliver": deliver,
     "drop": drop,
     "propose": propose,
-    "wish": lambda command: command.simulation.wish(command.node, ",".join(command.words[1:])),
+    "want": lambda command: command.simulation.want(command.node, ",".join(command.words[1:])),
     "step": lambda command: take_step(command.simulation),
     "wipe": lambda command: command.simulation.wipe(command.node, int(command.words[1])),
     "upgrade": lambda command: command.simulation.upgrade(command.node, int(command.words[1])),
@@ -185,7 +185,7 @@ def run_for(simulation: Simulation, duration_ms: int) -> None:
 
 
 def take_step(simulation: Simulation) -> None:
-    """Let time pass in small steps, until a leader takes one towards the wished voters."""
+    """Let time pass in small steps, until a leader takes one towards the target voters."""
     for _ in range(STEP_WAIT_MS // STEP_MS):
         simulation.settle()
         if simulation.take_steps():

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from tests.model.scenarios.disk import NO_SNAPSHOT, Disk, Entry, Snapshot
 from tests.model.scenarios.reassigning import (
-    NO_WISH,
-    WISH,
+    NO_TARGETS,
+    TARGETS,
     Reassigning,
-    ends_wish,
+    ends_targets,
     image_of,
     request_for,
     told,
@@ -60,7 +60,7 @@ OUTSIDE = 0
 """The sender of requests that no node sends: the reader of a scenario."""
 
 STEP = -1
-"""The sender of a step towards the wished voters: the leader itself."""
+"""The sender of a step towards the target voters: the leader itself."""
 
 
 class Message(NamedTuple):
@@ -346,7 +346,7 @@ class Simulation:
             case HandOver():
                 self.resign(node.id)
             case Reached():
-                self._end_wish(node, text)
+                self._end_targets(node, text)
             case Blocked():
                 return False
         return True
@@ -363,16 +363,16 @@ class Simulation:
         node.steps[token] = step
         self._do(node, node.core.receive(self.now, token=token, request=request_for(step)))
 
-    def _end_wish(self, node: Node, text: str) -> None:
-        """Propose the end of a wish, unless that or another wish is in the log by now."""
+    def _end_targets(self, node: Node, text: str) -> None:
+        """Propose the end of target voters, unless that or others are in the log by now."""
         known = len(node.committed)
         entries = [*node.committed, *node.disk.read(known)]
-        if ends_wish(self._image(entry.text for entry in entries), text):
-            self.propose(node.id, [NO_WISH])
+        if ends_targets(self._image(entry.text for entry in entries), text):
+            self.propose(node.id, [NO_TARGETS])
 
-    def wish(self, node_id: int, target_text: str) -> None:
-        """Propose to a node that there be other voters; nothing means the end of the wish."""
-        self.propose(node_id, [f"{WISH}{target_text}" if target_text else NO_WISH])
+    def want(self, node_id: int, target_text: str) -> None:
+        """Propose other voters to a node; an empty text means the end of the target voters."""
+        self.propose(node_id, [f"{TARGETS}{target_text}" if target_text else NO_TARGETS])
 
     # --- messages ---
 

@@ -21,8 +21,8 @@ from kvorum.simulation.run import run_seed
 FIXED_SEEDS = range(1, 16)
 FRESH_SEEDS = 15
 DURATION_MS = 120_000
-WITH_WISHES = 101
-"""A world in which voters are removed because of a wish: its removals are what P32 is about."""
+WITH_TARGET_VOTERS = 101
+"""A world in which voters are removed because of target voters: P32 is about such removals."""
 OUT_OF_TIME = (31, 70, 9)
 """Worlds in which a leader is asked for another change right after one has run out of time."""
 
@@ -63,7 +63,7 @@ def test_a_few_worlds_are_enough_to_look_at_every_property() -> None:
     """A property that nothing exercises would hold whatever happens."""
     checks: Counter[str] = Counter()
     faults: Counter[FaultKind] = Counter()
-    for seed in (*range(20, 28), WITH_WISHES):
+    for seed in (*range(20, 28), WITH_TARGET_VOTERS):
         result = run_seed(seed, duration_ms=60_000)
         checks.update(result.checks)
         faults.update(kind for kind, count in result.faults.items() if count)

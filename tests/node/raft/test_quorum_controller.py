@@ -9,7 +9,7 @@ from tests.node.raft.cluster import Lab
 from tests.node.raft.controller_shells import shell_over
 
 from kvorum.controller.periodic_tasks import no_op
-from kvorum.controller.quorum_reassignment.wish import alter_target_voters
+from kvorum.controller.quorum_reassignment.quorum_targets import alter_target_voters
 from kvorum.controller.result import ControllerResult
 from kvorum.node.errors import NotControllerError
 

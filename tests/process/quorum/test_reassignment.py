@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 
 ROUNDS = int(os.environ.get("KVORUM_REASSIGNMENT_ROUNDS", "2"))
-WISHES, WISHES_PER_DEATH = 100, 5
+CHANGES, CHANGES_PER_DEATH = 100, 5
 ONES, OTHERS = (1, 2, 3), (4, 5, 6)
 # Some of the steps shall meet a snapshot being written, or a replica that has to fetch one.
 SETTINGS = {
@@ -81,17 +81,17 @@ def test_a_target_that_is_down_is_waited_for_and_can_be_replaced(tmp_path: Path)
         assert ongoing(quorum.members[reached.leader_id].address) is None
 
 
-def test_the_last_of_a_hundred_wishes_is_reached_while_controllers_die(
+def test_the_last_of_a_hundred_target_voters_are_reached_while_controllers_die(
     tmp_path: Path, report: Report
 ) -> None:
     random = Random(642)
     with ProxiedQuorum(tmp_path, 6, is_dynamic=True, observers=OTHERS, settings=SETTINGS) as quorum:
         register_broker(quorum)
-        wishes = [random.sample(range(1, 7), random.randint(1, 5)) for _ in range(WISHES - 1)]
+        changes = [random.sample(range(1, 7), random.randint(1, 5)) for _ in range(CHANGES - 1)]
         killed = 0
-        for number, wish in enumerate([*wishes, [2, 4, 6]]):
-            want(quorum, wish)
-            if number % WISHES_PER_DEATH == 0:
+        for number, targets in enumerate([*changes, [2, 4, 6]]):
+            want(quorum, targets)
+            if number % CHANGES_PER_DEATH == 0:
                 victim = quorum.members[random.randint(1, 6)]
                 quorum.kill(victim.node_id)
                 quorum.start(victim.node_id)
@@ -100,7 +100,9 @@ def test_the_last_of_a_hundred_wishes_is_reached_while_controllers_die(
         quorum.wait_until_settled()
         for member in quorum.members.values():
             assert_no_bugs(member)
-    report(f"{WISHES} wishes, {killed} controllers killed meanwhile: epoch {reached.leader_epoch}")
+    report(
+        f"{CHANGES} targets, {killed} controllers killed meanwhile: epoch {reached.leader_epoch}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_nothing_can_be_cancelled_while_nothing_is_wanted(three: ProxiedQuorum) 
     assert code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
 
-def test_only_the_active_controller_takes_a_wish(three: ProxiedQuorum) -> None:
+def test_only_the_active_controller_takes_target_voters(three: ProxiedQuorum) -> None:
     leader_id = three.leader().node_id
     other = next(one for one in three.members.values() if one.node_id != leader_id)
     code, _ = alter(other.address, (1, 2))

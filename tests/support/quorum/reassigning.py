@@ -70,18 +70,18 @@ def want(quorum: Quorum, replicas: Sequence[int]) -> None:
             return False
         return code == ErrorCode.NONE
 
-    quorum.until("the wish is written", is_written)
+    quorum.until("the target voters are written", is_written)
 
 
 def wait_until_reached(quorum: Quorum, replicas: Sequence[int]) -> Described:
-    """Return what the leader says once exactly these are voters and the wish is cleared."""
+    """Return what the leader says once exactly these are voters and the targets are cleared."""
 
     def is_so(found: Described) -> bool:
         try:
-            wish = ongoing(quorum.members[found.leader_id].address)
+            targets = ongoing(quorum.members[found.leader_id].address)
         except (OSError, AssertionError):
             return False
-        return voter_ids(found) == {*replicas} and wish is None
+        return voter_ids(found) == {*replicas} and targets is None
 
     return quorum.until(f"the voters are {replicas}, and nothing more is wanted", is_so)
 

@@ -1,4 +1,4 @@
-"""The wish for other voters (KIP-642), through the requests that write, list and cancel it."""
+"""The target voters (KIP-642), through the requests that write, list and cancel them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from tests.support.controller_under_test import ControllerUnderTest, started_cluster
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
-from kvorum.controller.quorum_reassignment.wish import clear_reached_targets
+from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_targets
 from kvorum.metadata.target_voters import TARGET_VOTERS
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.error_codes import ErrorCode
@@ -152,7 +152,7 @@ def record(value: str | None, *, broker: str = "") -> ConfigRecord:
     return ConfigRecord(BROKER, broker, TARGET_VOTERS, value)
 
 
-def wish(controller: ControllerUnderTest) -> str | None:
+def target_voters(controller: ControllerUnderTest) -> str | None:
     return controller.image.configs.of_cluster().get(TARGET_VOTERS)
 
 
@@ -174,7 +174,7 @@ def test_the_same_target_is_acknowledged_and_not_written_again(
     assert set_key(controller, recorded) == OK
     assert alter(controller, [5, 4, 6]) == OK
     assert written(controller) == []
-    assert wish(controller) == recorded
+    assert target_voters(controller) == recorded
 
 
 def test_targets_by_their_ids_replace_targets_with_directories(
@@ -202,7 +202,7 @@ def test_a_target_that_cannot_be_read_can_be_cancelled_and_replaced(
         controller.commit(((record("four"), 0),))
         assert ongoing(controller) is None
         assert alter(controller, way_out) == OK
-        assert wish(controller) in {None, "4,5,6"}
+        assert target_voters(controller) in {None, "4,5,6"}
 
 
 def test_only_the_target_that_was_reached_is_cleared(controller: ControllerUnderTest) -> None:
@@ -234,7 +234,7 @@ def test_targets_that_make_no_quorum_are_refused(
     refusal = expected if -1 in replicas else message
     assert set_key(controller, value) == (ErrorCode.INVALID_CONFIG, refusal)
     assert replace_all(controller, {TARGET_VOTERS: value}) == (ErrorCode.INVALID_CONFIG, refusal)
-    assert wish(controller) is None
+    assert target_voters(controller) is None
 
 
 def test_a_voter_that_has_not_registered_and_a_controller_that_is_down_are_accepted(
@@ -253,7 +253,7 @@ def test_a_node_with_two_directories_has_to_be_named_with_one(
     assert alter(controller, [3, 4]) == (REFUSED, message)
     assert set_key(controller, "3,4") == (ErrorCode.INVALID_CONFIG, message)
     assert set_key(controller, f"3,{directories[1]}") == OK
-    assert wish(controller) == f"3,{directories[1]}"
+    assert target_voters(controller) == f"3,{directories[1]}"
 
 
 def test_a_voter_whose_disk_was_replaced_has_two_directories(
@@ -283,7 +283,7 @@ def test_the_metadata_log_has_one_partition(
     code, message = alter(controller, replicas, partition_index=partition_index)
     assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert message == f"Unable to find partition __cluster_metadata:{partition_index}."
-    assert wish(controller) == "4,5,6"
+    assert target_voters(controller) == "4,5,6"
 
 
 def test_a_reassignment_is_listed_with_the_voters_that_come_and_go(
@@ -316,9 +316,9 @@ def test_the_key_can_be_set_and_cleared_as_a_configuration(
     assert written(controller) == [record("4,5,6")]
     assert set_key(controller, None, operation=DELETE) == OK
     assert written(controller) == [record(None)]
-    assert wish(controller) is None
+    assert target_voters(controller) is None
     assert replace_all(controller, {TARGET_VOTERS: "5"}) == OK
-    assert wish(controller) == "5"
+    assert target_voters(controller) == "5"
 
 
 def test_nothing_can_be_appended_to_the_key(controller: ControllerUnderTest) -> None:
@@ -330,7 +330,7 @@ def test_the_key_is_none_of_a_single_broker(controller: ControllerUnderTest) -> 
     assert set_key(controller, "4", broker="1") == (ErrorCode.INVALID_CONFIG, message)
     refused = replace_all(controller, {TARGET_VOTERS: "4"}, broker="1")
     assert refused == (ErrorCode.INVALID_CONFIG, message)
-    assert wish(controller) is None
+    assert target_voters(controller) is None
 
 
 def test_a_stray_key_of_a_single_broker_can_be_cleared(controller: ControllerUnderTest) -> None:
@@ -355,10 +355,10 @@ def test_replacing_the_configuration_of_the_cluster_cancels_what_it_does_not_nam
     alter(controller, [4, 5, 6])
     assert replace_all(controller, {"log.cleaner.threads": "2"}) == OK
     assert record(None) in written(controller)
-    assert wish(controller) is None
+    assert target_voters(controller) is None
     alter(controller, [4, 5, 6])
     assert replace_all(controller, {"log.cleaner.threads": "2", TARGET_VOTERS: "4,5,6"}) == OK
-    assert wish(controller) == "4,5,6"
+    assert target_voters(controller) == "4,5,6"
 
 
 def test_a_value_of_any_length_is_refused_in_a_message_that_fits(

@@ -73,7 +73,7 @@ REGISTRATION = ControllerRegistration(
 
 @pytest.mark.parametrize("targets", ["1,2,3", "1,2,3,4", "1,2"], ids=["end", "add", "remove"])
 def test_nothing_is_done_before_the_last_change_is_committed(targets: str) -> None:
-    """The end of the wish waits as well: a change that is lost with its leader has to be redone."""
+    """The end of the targets waits as well: a change that is lost with its leader is done again."""
     now = quorum(1, 2, 3)
     circumstances = assumed_circumstances(now, fetch_timeout_ms=FETCH_TIMEOUT_MS)
     wanted = parse_target_voters(targets)
@@ -136,7 +136,7 @@ def test_an_error_is_a_refusal(code: ErrorCode, message: str | None, why: str) -
 
 
 @pytest.mark.parametrize("code", [ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.NOT_CONTROLLER])
-def test_that_the_wish_is_not_cleared_is_a_refusal(code: ErrorCode) -> None:
+def test_target_voters_that_are_not_cleared_are_a_refusal(code: ErrorCode) -> None:
     def cleared(error_code: int) -> IncrementalAlterConfigsResponse:
         return IncrementalAlterConfigsResponse(
             responses=[

@@ -42,7 +42,7 @@ def test_each_waits_longer_than_those_with_lower_ids(node_id: int, wait_ms: int)
         situation(1, 2, 3, epoch=2),
         situation(1, 2, 3, waits_for=BlockReason.TARGET_LAGGING),
     ],
-    ids=["voters", "wish", "leader", "hindrance"],
+    ids=["voters", "target voters", "leader", "hindrance"],
 )
 def test_the_wait_begins_anew_when_something_changes(other: Situation) -> None:
     turn = Turn(1, delay_ms=DELAY_MS)

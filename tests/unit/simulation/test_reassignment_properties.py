@@ -35,7 +35,7 @@ def _broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:
     return pytest.RaisesExc(PropertyViolatedError, match=rf"^{property_id} \(")
 
 
-def _commit_wish(quorum: PretendedQuorum, text: str | None, *, offset: int = 5) -> None:
+def _commit_targets(quorum: PretendedQuorum, text: str | None, *, offset: int = 5) -> None:
     resource_type, resource_name = CLUSTER_RESOURCE
     record = ConfigRecord(
         resource_type=resource_type, resource_name=resource_name, name=TARGET_VOTERS, value=text
@@ -52,11 +52,11 @@ def _commit_wish(quorum: PretendedQuorum, text: str | None, *, offset: int = 5) 
     quorum.properties.reassignments.take_committed([batch])
 
 
-def _quorum(wish: str | None, *, fetching: tuple[int, ...] = (2, 3)) -> PretendedQuorum:
+def _quorum(recorded: str | None, *, fetching: tuple[int, ...] = (2, 3)) -> PretendedQuorum:
     """Return a quorum of 1, 2 and 3 under the leader 1, from which some fetch."""
     quorum = PretendedQuorum()
     quorum.led_by(1)
-    _commit_wish(quorum, wish)
+    _commit_targets(quorum, recorded)
     for node_id in fetching:
         asked = core.FetchRequest(
             replica=ReplicaKey(node_id, directory_id(node_id)),
@@ -88,7 +88,7 @@ def _remove(node_id: int) -> RemoveVoter:
 
 
 @pytest.mark.parametrize(
-    ("wish", "step"),
+    ("recorded", "step"),
     [
         ("1,2,3,4", _add(4)),
         ("1,2", _remove(3)),
@@ -97,72 +97,72 @@ def _remove(node_id: int) -> RemoveVoter:
     ],
     ids=str,
 )
-def test_a_step_that_leads_to_the_wish_breaks_nothing(wish: str, step: Step) -> None:
-    quorum = _quorum(wish)
-    _take(quorum, step, wish)
+def test_a_step_that_leads_to_the_target_voters_breaks_nothing(recorded: str, step: Step) -> None:
+    quorum = _quorum(recorded)
+    _take(quorum, step, recorded)
     assert quorum.count("P31") > 0
 
 
-def test_p30_a_node_that_has_missed_the_wish() -> None:
+def test_p30_a_node_that_has_missed_the_target_voters() -> None:
     quorum = _quorum("1,2")
-    quorum.properties.wish_known(quorum[2], None, 5)
-    quorum.properties.wish_known(quorum[2], "1,2", NEXT_OFFSET)
+    quorum.properties.targets_known(quorum[2], None, 5)
+    quorum.properties.targets_known(quorum[2], "1,2", NEXT_OFFSET)
     with _broken("P30"):
-        quorum.properties.wish_known(quorum[2], None, NEXT_OFFSET)
+        quorum.properties.targets_known(quorum[2], None, NEXT_OFFSET)
 
 
-def test_p31_a_step_towards_another_wish() -> None:
+def test_p31_a_step_towards_other_target_voters() -> None:
     quorum = _quorum("1,2")
     with _broken("P31"):
         _take(quorum, _remove(3), "1,2,5")
 
 
-def test_p31_a_step_after_the_wish_was_cancelled() -> None:
+def test_p31_a_step_after_the_target_voters_were_cancelled() -> None:
     quorum = _quorum("1,2")
     quorum.properties.reassignments.asked_for(None)
-    _commit_wish(quorum, None, offset=NEXT_OFFSET)
+    _commit_targets(quorum, None, offset=NEXT_OFFSET)
     with _broken("P31"):
         quorum.properties.step_taken(quorum[1], "1,2", _remove(3), NEXT_OFFSET + 1)
 
 
-def test_p31_a_wish_that_ends_by_itself() -> None:
+def test_p31_target_voters_that_end_by_themselves() -> None:
     quorum = _quorum("1,2")
     with _broken("P31"):
-        _commit_wish(quorum, None, offset=NEXT_OFFSET)
+        _commit_targets(quorum, None, offset=NEXT_OFFSET)
 
 
-def test_a_wish_that_is_stated_again_while_it_is_found_reached_ends_as_reached() -> None:
+def test_target_voters_stated_again_while_they_are_found_reached_end_as_reached() -> None:
     quorum = _quorum("1,2,3")
     _take(quorum, Reached(), "1,2,3")
-    _commit_wish(quorum, "1,2,3", offset=NEXT_OFFSET)
-    _commit_wish(quorum, None, offset=NEXT_OFFSET + 1)
-    assert quorum.properties.reassignments.counts["wishes reached"] == 1
+    _commit_targets(quorum, "1,2,3", offset=NEXT_OFFSET)
+    _commit_targets(quorum, None, offset=NEXT_OFFSET + 1)
+    assert quorum.properties.reassignments.counts["target voters reached"] == 1
 
 
-def test_a_wish_that_is_stated_again_after_others_before_it_is_cleared_ends_as_reached() -> None:
+def test_target_voters_stated_again_after_others_before_they_are_cleared_end_as_reached() -> None:
     quorum = _quorum("1,2,3")
     _take(quorum, Reached(), "1,2,3")
     for offset, text in enumerate(("1,2", "2,3", "1,2,3", None), start=NEXT_OFFSET):
-        _commit_wish(quorum, text, offset=offset)
-    assert quorum.properties.reassignments.counts["wishes reached"] == 1
+        _commit_targets(quorum, text, offset=offset)
+    assert quorum.properties.reassignments.counts["target voters reached"] == 1
 
 
-def test_p31_a_wish_that_ends_after_the_voters_have_left_it_again() -> None:
+def test_p31_target_voters_that_end_after_the_voters_have_left_them_again() -> None:
     quorum = _quorum("1,2,3")
     _take(quorum, Reached(), "1,2,3")
-    _commit_wish(quorum, "1,2", offset=NEXT_OFFSET)
+    _commit_targets(quorum, "1,2", offset=NEXT_OFFSET)
     quorum.properties.step_taken(quorum[1], "1,2", _remove(3), NEXT_OFFSET + 1)
-    _commit_wish(quorum, "1,2,3", offset=NEXT_OFFSET + 1)
+    _commit_targets(quorum, "1,2,3", offset=NEXT_OFFSET + 1)
     with _broken("P31"):
-        _commit_wish(quorum, None, offset=NEXT_OFFSET + 2)
+        _commit_targets(quorum, None, offset=NEXT_OFFSET + 2)
 
 
-def test_p31_a_wish_that_ends_in_place_of_the_one_that_was_reached() -> None:
+def test_p31_target_voters_that_end_in_place_of_those_that_were_reached() -> None:
     quorum = _quorum("1,2,3")
     _take(quorum, Reached(), "1,2,3")
-    _commit_wish(quorum, "1,2", offset=NEXT_OFFSET)
+    _commit_targets(quorum, "1,2", offset=NEXT_OFFSET)
     with _broken("P31"):
-        _commit_wish(quorum, None, offset=NEXT_OFFSET + 1)
+        _commit_targets(quorum, None, offset=NEXT_OFFSET + 1)
 
 
 def test_p31_a_step_before_the_epoch_is_committed() -> None:
@@ -173,7 +173,7 @@ def test_p31_a_step_before_the_epoch_is_committed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "step"),
+    ("recorded", "step"),
     [
         ("1,2,4", _remove(2)),
         ("1,2,4", _remove(3)),
@@ -184,10 +184,10 @@ def test_p31_a_step_before_the_epoch_is_committed() -> None:
     ],
     ids=str,
 )
-def test_p31_a_step_that_leads_elsewhere(wish: str, step: Step) -> None:
-    quorum = _quorum(wish)
+def test_p31_a_step_that_leads_elsewhere(recorded: str, step: Step) -> None:
+    quorum = _quorum(recorded)
     with _broken("P31"):
-        _take(quorum, step, wish)
+        _take(quorum, step, recorded)
 
 
 def test_p31_a_change_by_hand_that_leads_away() -> None:
@@ -224,7 +224,7 @@ def _look(quorum: PretendedQuorum, now_ms: float) -> None:
     quorum.properties.reassignments.look(now_ms, nodes, quorum[1])
 
 
-def test_l9_nobody_works_on_the_wish() -> None:
+def test_l9_no_node_works_towards_the_target_voters() -> None:
     quorum = _quorum("1,2")
     quorum.properties.reassignments.begin_calm(0.0)
     _look(quorum, 0.0)
@@ -241,11 +241,11 @@ def test_l9_a_target_that_does_not_run_is_waited_for() -> None:
         _look(quorum, now_ms)
 
 
-def test_l9_a_wish_that_is_reached() -> None:
+def test_l9_target_voters_that_are_reached() -> None:
     quorum = _quorum("1,2")
     _look(quorum, 0.0)
     before = quorum.count("L9")
     quorum.properties.reassignments.asked_for(None)
-    _commit_wish(quorum, None, offset=NEXT_OFFSET)
+    _commit_targets(quorum, None, offset=NEXT_OFFSET)
     _look(quorum, IDLE_MS_MAX + 1)
     assert quorum.count("L9") == before + 1

@@ -73,7 +73,7 @@ def _result(
         options="options",
         faults=dict.fromkeys(FaultKind, 1) if faults is None else faults,
         checks={one.id: 1 for one in ALL} if checks is None else checks,
-        wishes={},
+        target_voters={},
         acknowledged_writes=10,
         events=100,
         cpu_seconds=0.5,

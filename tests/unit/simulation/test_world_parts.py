@@ -208,7 +208,7 @@ def test_damaged_controllers_count_as_voters_they_may_become() -> None:
     assert not may_damage(world.quorum, voters[0])
 
 
-def test_a_wish_for_one_voter_is_out_of_reach_while_a_damaged_controller_may_join_it() -> None:
+def test_a_single_target_voter_is_out_of_reach_while_a_damaged_controller_may_join_it() -> None:
     world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
     world.run()
     voters = [node for node in world.nodes.values() if node.part is Part.VOTER]
@@ -224,7 +224,7 @@ def test_a_wish_for_one_voter_is_out_of_reach_while_a_damaged_controller_may_joi
     assert not may_become(world.quorum, only)
 
 
-def test_a_controller_is_not_damaged_that_may_join_the_voters_of_a_wish(
+def test_a_controller_is_not_damaged_that_may_become_a_target_voter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
@@ -233,11 +233,11 @@ def test_a_controller_is_not_damaged_that_may_join_the_voters_of_a_wish(
     assert may_damage(world.quorum, spare)
     targets = parse_target_voters("1")
     reassignments = world.properties.reassignments
-    monkeypatch.setattr(reassignments, "possible_wishes", lambda: iter([targets]))
+    monkeypatch.setattr(reassignments, "possible_targets", lambda: iter([targets]))
     assert not may_damage(world.quorum, spare)
 
 
-def test_a_wish_that_another_one_may_lead_through_is_judged_with_that() -> None:
+def test_target_voters_that_others_may_lead_through_are_judged_with_them() -> None:
     """The other one leads to two voters, one of which is damaged."""
     world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
     world.run()

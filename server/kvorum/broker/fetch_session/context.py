@@ -233,7 +233,7 @@ class IncrementalFetchContext(NamedTuple):
 def asked_topics(partitions: Iterable[CachedPartition]) -> list[FetchRequestFetchTopic]:
     """Return what to read; neighbours of one topic go together."""
     return [
-        FetchRequestFetchTopic(name, topic_id, [one.wish for one in of_topic])
+        FetchRequestFetchTopic(name, topic_id, [one.requested for one in of_topic])
         for (name, topic_id), of_topic in groupby(
             partitions, key=lambda one: (one.name, one.topic_id)
         )

@@ -101,8 +101,8 @@ def _listed(request: FetchRequest, names: TopicNames) -> dict[PartitionKey, Cach
     """Return what a request lists; what is listed last about a partition counts."""
     listed: dict[PartitionKey, CachedPartition] = {}
     for topic in request.topics:
-        for wish in topic.partitions:
-            one = CachedPartition(topic.topic, topic.topic_id, wish)
+        for requested in topic.partitions:
+            one = CachedPartition(topic.topic, topic.topic_id, requested)
             one.resolve(names)
             listed[one.key] = one
     return listed

@@ -39,14 +39,14 @@ class CachedPartition:
     """Empty as long as no topic with the id is known."""
 
     topic_id: bytes
-    wish: FetchRequestFetchPartition
+    requested: FetchRequestFetchPartition
     high_watermark: int = NOTHING_SENT
     log_start_offset: int = NOTHING_SENT
 
     @property
     def key(self) -> PartitionKey:
         """The partition as requests name it."""
-        return key_of(self.name, self.topic_id, self.wish.partition)
+        return key_of(self.name, self.topic_id, self.requested.partition)
 
     def resolve(self, names: TopicNames) -> None:
         """Look for the name of a topic that was unknown when it was asked for."""
@@ -101,7 +101,7 @@ class FetchSession:
             if known is None:
                 self.partitions[key] = asked
             else:
-                known.wish = asked.wish
+                known.requested = asked.requested
         for topic in forgotten:
             for index in topic.partitions:
                 self.partitions.pop(key_of(topic.topic, topic.topic_id, index), None)

@@ -10,7 +10,7 @@ from typing import Final
 from kvorum.cli.admin.call import Call
 from kvorum.cli.admin.errors import refusal
 from kvorum.cli.admin.quorum_calls import check_controller, final
-from kvorum.controller.quorum_reassignment.wish_requests import (
+from kvorum.controller.quorum_reassignment.target_requests import (
     configuration_request,
     reassignment_request,
 )
@@ -42,7 +42,7 @@ _FETCH_TIMEOUT: Final = BROKER_CONFIGS["controller.quorum.fetch.timeout.ms"]
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedWish:
+class RecordedTargets:
     """The recorded target voters; `text` is None where the node that was asked hides it."""
 
     text: str | None
@@ -78,9 +78,9 @@ def reassign_call(
 def set_targets_call(
     targets: TargetVoters | None, *, asks_controllers: bool, is_only_checked: bool = False
 ) -> Call[IncrementalAlterConfigsResponse, None]:
-    """Return the call that wants voters by ids and directories, or only has the wish checked.
+    """Return the call that wants voters by ids and directories, or only has them checked.
 
-    With None it clears the wish.
+    With None it clears the target voters.
     """
 
     def request(_: int) -> IncrementalAlterConfigsRequest:
@@ -122,8 +122,8 @@ def is_wanted_call(*, asks_controllers: bool) -> Call[ListPartitionReassignments
     )
 
 
-def recorded_wish_call() -> Call[DescribeConfigsResponse, RecordedWish | None]:
-    """Return the call that reads the wish where it is kept, None without one.
+def recorded_targets_call() -> Call[DescribeConfigsResponse, RecordedTargets | None]:
+    """Return the call that reads the target voters where they are kept, None without any.
 
     Every node answers it, real Kafka's as well; not to a client that may not see configurations.
     """
@@ -132,7 +132,7 @@ def recorded_wish_call() -> Call[DescribeConfigsResponse, RecordedWish | None]:
         resource = DescribeConfigsRequestDescribeConfigsResource(*CLUSTER_RESOURCE, [TARGET_VOTERS])
         return DescribeConfigsRequest([resource])
 
-    def read(response: DescribeConfigsResponse) -> RecordedWish | None:
+    def read(response: DescribeConfigsResponse) -> RecordedTargets | None:
         for result in response.results:
             if result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                 return None
@@ -140,7 +140,7 @@ def recorded_wish_call() -> Call[DescribeConfigsResponse, RecordedWish | None]:
                 raise final(refusal(result.error_code, result.error_message))
             for config in result.configs:
                 if config.name == TARGET_VOTERS:
-                    return RecordedWish(config.value)
+                    return RecordedTargets(config.value)
         return None
 
     return Call(

@@ -1,4 +1,4 @@
-"""``reassign``: the wish for other voters written, cancelled, shown and planned (KIP-642)."""
+"""``reassign``: the target voters written, cancelled, shown and planned (KIP-642)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from kvorum.wire.error_codes import ErrorCode
 ASSUMED_FETCH_TIMEOUT_MS = 2000
 """Kafka's default of ``controller.quorum.fetch.timeout.ms``, where the leader's is not known."""
 UNCHECKED = (
-    "The leader is not one of kvorum's: the wish is recorded as a configuration, and not checked."
+    "The leader is not one of kvorum's: the target voters are recorded as a configuration, "
+    "and not checked."
 )
 NO_REASSIGNMENT = "No reassignment of the quorum is under way."
 
@@ -34,7 +35,7 @@ NO_REASSIGNMENT = "No reassignment of the quorum is under way."
 async def start_reassignment(
     client: AdminClient, targets: TargetVoters, *, asks_controllers: bool
 ) -> None:
-    """Write the wish for these voters, and print it."""
+    """Make these the target voters, and print them."""
     if any(target.directory_id is not None for target in targets):
         await client.call(set_targets_call(targets, asks_controllers=asks_controllers))
     else:
@@ -49,7 +50,7 @@ async def start_reassignment(
 
 
 async def cancel_reassignment(client: AdminClient, *, asks_controllers: bool) -> None:
-    """Remove the wish, and print the voters that there are."""
+    """Remove the target voters, and print the voters that there are."""
     try:
         await client.call(reassign_call(None, asks_controllers=asks_controllers))
     except CallFailedError as error:
@@ -65,11 +66,10 @@ async def print_reassignment(client: AdminClient, *, asks_controllers: bool) -> 
     seen = await look(client, asks_controllers=asks_controllers)
     info = seen.info
     if info.reassignment is None:
-        print(NO_REASSIGNMENT if seen.wish is None else seen.leader_text)
-        if seen.wish is not None:
-            print(
-                f"TargetVoters:           {seen.wish.text or 'hidden by the node that was asked'}"
-            )
+        print(NO_REASSIGNMENT if seen.recorded is None else seen.leader_text)
+        if seen.recorded is not None:
+            text = seen.recorded.text or "hidden by the node that was asked"
+            print(f"TargetVoters:           {text}")
             print(f"CurrentVoters:          {keys_text(map(key_of, info.voters))}")
         return
     targets, quorum = targets_of(info.reassignment.targets), description_of(info)
@@ -93,8 +93,8 @@ def _check_ignorance(error: CallFailedError) -> None:
 async def print_plan(client: AdminClient, targets: TargetVoters, *, asks_controllers: bool) -> None:
     """Print every step to the targets; AdminError if they would be refused or not be reached.
 
-    The leader checks the wish first, because it knows who is registered. A replica counts as
-    fetching by the leader's fetch timeout, or by the default where that is not known.
+    The leader checks the target voters first, because it knows who is registered. A replica counts
+    as fetching by the leader's fetch timeout, or by the default where that is not known.
     """
     await client.call(
         set_targets_call(targets, asks_controllers=asks_controllers, is_only_checked=True)

@@ -9,9 +9,9 @@ from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.admin.quorum_calls import QuorumInfo, describe_call
 from kvorum.cli.admin.reassignment_calls import (
-    RecordedWish,
+    RecordedTargets,
     is_wanted_call,
-    recorded_wish_call,
+    recorded_targets_call,
 )
 from kvorum.cli.quorum_tool.quorum_view import key_of, keys_text, targets_of
 from kvorum.metadata.target_voters import TargetVoters
@@ -20,28 +20,28 @@ from kvorum.metadata.voter_key import VoterKey
 PAUSE_SECONDS = 0.5
 """Between two looks at the quorum: a client gets no notice of a change."""
 UNDESCRIBED_LOOKS = 2
-"""The wish may have been written between two calls, and a broker may be behind: look again."""
+"""Target voters may be written between two calls, and a broker may be behind: look again."""
 MISSING_LOOKS = 10
-"""A server that is behind shows no wish that was just written: so many looks have to miss it."""
+"""A server that is behind does not show what was just written: so many looks have to miss it."""
 LOOKS_MAX = 60
 """So many times leaders may change between two calls before something else must be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The quorum, and the wish if the leader is none of kvorum's: it does not describe it then."""
+    """The quorum, and the target voters if a leader that is not ours does not describe them."""
 
     info: QuorumInfo
-    wish: RecordedWish | None = None
+    recorded: RecordedTargets | None = None
 
     @property
     def is_wanted(self) -> bool:
         """Whether a reassignment of the quorum is wanted."""
-        return self.info.reassignment is not None or self.wish is not None
+        return self.info.reassignment is not None or self.recorded is not None
 
     @property
     def leader_text(self) -> str:
-        """The facts about a leader that does not describe the wish."""
+        """The facts about a leader that does not describe the target voters."""
         return (
             f"A reassignment of the quorum is wanted, and the leader, node {self.info.leader_id}, "
             "is not one of kvorum's and takes no step by itself. A controller of kvorum, if one "
@@ -56,7 +56,7 @@ async def look(
 
     A leader describes the reassignment once its controller is active. Until then the active
     controller, which the second call waits for, is asked whether there is one. A leader that is
-    none of kvorum's knows of none either way, and only the record of the wish remains.
+    none of kvorum's knows of none either way, and only the record of the target voters remains.
     """
     undescribed_count = 0
     for _ in range(LOOKS_MAX):
@@ -64,13 +64,13 @@ async def look(
         if info.reassignment is not None:
             return Look(info)
         if not await client.call(is_wanted_call(asks_controllers=asks_controllers)):
-            wish = await client.call(recorded_wish_call())
-            if wish is None:
+            recorded = await client.call(recorded_targets_call())
+            if recorded is None:
                 # The reassignment may have ended between the calls.
                 return Look(await client.call(describe_call(asks_controllers=asks_controllers)))
             undescribed_count += 1
             if undescribed_count == UNDESCRIBED_LOOKS:
-                return Look(info, wish)
+                return Look(info, recorded)
         await asyncio.sleep(pause_seconds)
     raise AdminError("The leader lists a reassignment of the quorum and does not describe it.")
 
@@ -84,7 +84,7 @@ async def follow_reassignment(
 ) -> bool:
     """Print each change until the reassignment ends; return whether there was one.
 
-    `targets` are those of the wish, None if the leader has to name them. Raises AdminError if it
+    `targets` are the target voters, None if the leader has to name them. Raises AdminError if it
     ends with other voters.
     """
     told = _Told()
@@ -141,7 +141,7 @@ class _Told:
         if frozenset(voters) != self._voters:
             self._voters = frozenset(voters)
             print(f"Voters: {keys_text(voters)}", flush=True)
-        if seen.wish is not None and info.leader_id != self._leader_id:
+        if seen.recorded is not None and info.leader_id != self._leader_id:
             self._leader_id = info.leader_id
             print(seen.leader_text, flush=True)
         if info.reassignment is None:

@@ -11,7 +11,7 @@ from kvorum.controller.election import Election
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.manual_assignment import check_assignment
 from kvorum.controller.partition_reassignment import plan_reassignment, revert_reassignment
-from kvorum.controller.quorum_reassignment.wish import alter_target_voters
+from kvorum.controller.quorum_reassignment.quorum_targets import alter_target_voters
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
@@ -48,7 +48,7 @@ def alter_partition_reassignments(
     """Start, change or cancel the reassignment of each partition on its own.
 
     The partition of the metadata log is among them: its replicas are the voters of the quorum, and
-    a reassignment of it is the wish for other voters (KIP-642).
+    a reassignment of it states the target voters (KIP-642).
 
     Each decision is made from the state before the request, so a partition is changed only once:
     two changes may contradict each other. Kafka writes both, and its controller fails when it

@@ -119,7 +119,7 @@ def _check_target_voters(
     change: ConfigChange,
     context: ControllerRequestContext,
 ) -> None:
-    """Check the wish for other voters by the rules of AlterPartitionReassignments (KIP-642)."""
+    """Check the target voters by the rules of AlterPartitionReassignments (KIP-642)."""
     if change.value is None:
         # A leader that does not know the key may have let it through for a single broker.
         return

@@ -1,1 +1,1 @@
-"""Reassigning the quorum (KIP-642): the wish, its checks, and the next step towards it."""
+"""Reassigning the quorum (KIP-642): the target voters, their checks and the next step."""

@@ -77,7 +77,7 @@ class HandOver:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The voters are the target voters: clear the wish."""
+    """The voters are the target voters: clear those."""
 
     def __str__(self) -> str:
         return "clear the target voters, which are reached"

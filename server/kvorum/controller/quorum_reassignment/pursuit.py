@@ -1,9 +1,10 @@
 """The decisions about a reassignment, step after step (KIP-642).
 
-The active controller takes the steps; under a leader that does not know of the wish, another
-controller has it take them. Each has a `Pursuit` for as long as that lasts: how far the targets are
-behind, and what was refused, is all that is kept between two decisions. The wish itself is read
-from the metadata each time, so that the last one counts, and the next one goes on from there.
+The active controller takes the steps; under a leader that does not know of the target voters,
+another controller has it take them. Each has a `Pursuit` for as long as that lasts: how far the
+targets are behind, and what was refused, is all that is kept between two decisions. The target
+voters themselves are read from the metadata each time, so that the last one counts, and the next
+one goes on from there.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ LOOKS_PER_ELECTION_TIMEOUT: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The step to take now, and the recorded wish that it is a step towards."""
+    """The step to take now, and the recorded target voters that it is a step towards."""
 
     target_text: str
     step: Step
@@ -54,7 +55,7 @@ class Pursuit:
     def decide(
         self, image: MetadataImage, quorum: QuorumDescription, now_ms: float
     ) -> Decision | None:
-        """Return what to do now, None without a wish; `image` is what is committed."""
+        """Return what to do now, None without target voters; `image` is what is committed."""
         text = recorded_target_voters(image)
         if text is None:
             return None

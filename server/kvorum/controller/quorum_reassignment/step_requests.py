@@ -50,7 +50,7 @@ def refusal_of(step: VoterChange, response: VoterResponse) -> Blocked | None:
 
 
 def refusal_to_clear(step: Reached, response: IncrementalAlterConfigsResponse) -> Blocked | None:
-    """Return why the leader has not cleared the wish, None if it has."""
+    """Return why the leader has not cleared the target voters, None if it has."""
     for one in response.responses:
         if one.error_code != ErrorCode.NONE:
             return _refusal(step, one.error_code, one.error_message)

@@ -1,4 +1,4 @@
-"""Which controller takes the next step in place of a leader that does not act on the wish.
+"""Which controller takes the next step in place of a leader that does not act on the target voters.
 
 Nobody appoints one: every controller of ours watches the same leader, and the lowest id goes first.
 The others let it have so much time that they see the step before they would take it themselves.
@@ -24,7 +24,7 @@ from kvorum.metadata.voter_key import VoterKey
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The wish, and the voters under one leader; `waits_for` is None if a step can be taken."""
+    """The target voters and the voters of a leader; `waits_for` is None if a step is possible."""
 
     target_text: str
     leader_epoch: int

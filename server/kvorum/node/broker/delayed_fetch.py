@@ -25,7 +25,7 @@ ReadablePartition: TypeAlias = "Partition | MetadataTopic"
 
 
 class PartitionFetch(NamedTuple):
-    """The wish of a client for one partition, in the terms of the request."""
+    """A partition that a client requests, in the terms of the request."""
 
     partition: ReadablePartition
     offset: int
@@ -49,7 +49,7 @@ PreferredReadReplica: TypeAlias = Callable[[ReadablePartition, int], int | None]
 
 
 class FetchParams(NamedTuple):
-    """The wish of a client as a whole, in the terms of the request.
+    """The request of a client as a whole, in its own terms.
 
     `replica` is None for a consumer; a former client's consumers may read from the leader alone.
     `now_ms` is the time of the request. `is_throttled` says of a partition that its records are

@@ -2,7 +2,7 @@
 
 The decisions are those of `kvorum.controller.quorum_reassignment`. The steps are what an operator
 could do: AddRaftVoter, RemoveRaftVoter, and a resignation. Nothing of a reassignment is kept here:
-the next active controller reads the wish from the metadata and goes on.
+the next active controller reads the target voters from the metadata and goes on.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from kvorum.controller.quorum_reassignment.next_step import (
     Step,
 )
 from kvorum.controller.quorum_reassignment.pursuit import Pursuit, pause_ms
+from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_targets
 from kvorum.controller.quorum_reassignment.step_requests import (
     VoterRequest,
     VoterResponse,
     refusal_of,
     request_of,
 )
-from kvorum.controller.quorum_reassignment.wish import clear_reached_targets
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
@@ -72,7 +72,7 @@ class QuorumReassignment:
         )
 
     async def take_steps(self) -> None:
-        """Take steps while this is the active controller and there is a wish."""
+        """Take steps while this is the active controller and there are target voters."""
         config = self._raft.settings.raft
         pursuit = Pursuit(
             election_timeout_ms=config.election_timeout_ms, fetch_timeout_ms=config.fetch_timeout_ms
@@ -129,6 +129,6 @@ class QuorumReassignment:
 def _clear(
     image: MetadataImage, context: ControllerRequestContext, text: str
 ) -> ControllerResult[None]:
-    """Return the record that clears the wish, unless it is another one by now."""
+    """Return the record that clears the target voters, unless there are others by now."""
     del context
     return ControllerResult(None, tuple(clear_reached_targets(image, text)))

@@ -1,7 +1,7 @@
-"""Has the quorum reassigned while there is a wish for other voters (KIP-642).
+"""Has the quorum reassigned while there are target voters (KIP-642).
 
-It waits for a wish. While this node is the active controller, a `QuorumReassignment` takes the
-steps; while another node leads, a `QuorumReassignmentProxy` watches whether that one does.
+It waits for target voters. While this node is the active controller, a `QuorumReassignment` takes
+the steps; while another node leads, a `QuorumReassignmentProxy` watches whether that one does.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class QuorumReassignmentManager:
         self._proxy: QuorumReassignmentProxy | None = None
 
     def start(self) -> None:
-        """Begin to look for a wish; the replica must have been opened."""
+        """Begin to look for target voters; the replica must have been opened."""
         self._running = asyncio.create_task(self._run(), name="reassign the quorum")
 
     async def close(self) -> None:
@@ -68,9 +68,10 @@ class QuorumReassignmentManager:
             self._running = None
 
     def describe(self) -> ReassignmentDescription | None:
-        """Return how far the reassignment is; None without a wish, and where no leader is active.
+        """Return how far the reassignment is; None without target voters or an active leader.
 
-        A leader that is not active yet may lack records, so that it could miss or invent a wish.
+        A leader that is not active yet may lack records, so that it could miss or invent target
+        voters.
         """
         text = recorded_target_voters(self._loader.published)
         if text is None or not self._controller.is_active or not self._raft.is_leader:
@@ -82,8 +83,8 @@ class QuorumReassignmentManager:
         text = recorded_target_voters(self._loader.published)
         return None if text is None or self._proxy is None else self._proxy.describe(text)
 
-    # Both are imported with the first wish: most quorums never have one, and every start would be
-    # later.
+    # Both are imported with the first target voters: most quorums never have any, and every start
+    # would be later.
 
     def _begin(self) -> QuorumReassignment:
         from kvorum.node.controller.quorum_reassignment import (  # noqa: PLC0415 - see above
@@ -118,13 +119,13 @@ class QuorumReassignmentManager:
                 pass
             except RequestError:
                 _log.exception("A step of the reassignment of the quorum failed")
-            except Exception:  # noqa: BLE001 - a wish must not take the node down, see below
+            except Exception:  # noqa: BLE001 - target voters must not take the node down, see below
                 await self._after_failure()
             # The replica knows first that it leads no longer, the controller a moment later.
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _take_steps(self) -> None:
-        """Take steps until the leadership changes, or there is no wish any more."""
+        """Take steps until the leadership changes, or there are no target voters any more."""
         if self._raft.is_leader:
             await self._take_steps_as_leader()
             return
@@ -147,9 +148,9 @@ class QuorumReassignmentManager:
     async def _after_failure(self) -> None:
         """Report an unexpected error, and pause before the next try.
 
-        The node goes on, as it does when an operation of its controller fails. The wish outlives
-        the process: a node that ended here would end after every start, and so would each one that
-        leads after it, so that nobody could cancel the wish.
+        The node goes on, as it does when an operation of its controller fails. The target voters
+        outlive the process: a node that ended here would end after every start, and so would each
+        one that leads after it, so that no client could cancel them.
         """
         self._controller.measures.failure_count += 1
         _log.exception(

@@ -1,21 +1,21 @@
-"""The steps of a reassignment in place of a leader that does not act on the wish (KIP-642).
+"""The steps of a reassignment for a leader that does not act on target voters (KIP-642).
 
-Real Kafka's controllers keep the wish and do nothing about it. While one of them leads, a
-controller of ours does what an operator would: it asks for the state of the quorum, decides by the
-same rules as a leader of ours, and sends one change at a time. The leader checks each change as it
-always does, and takes one at a time: nothing here can harm the quorum more than an operator could.
-What has to be prevented is a step that is out of date, or that two controllers take.
+Real Kafka's controllers keep the target voters and do nothing about them. While one of them leads,
+a controller of ours does what an operator would: it asks for the state of the quorum, decides by
+the same rules as a leader of ours, and sends one change at a time. The leader checks each change as
+it always does, and takes one at a time: this cannot harm the quorum more than an operator could. It
+has to prevent a step that is out of date, and a step that two controllers take.
 
-1. The leader describes the quorum. If the response has the wish (the tagged field 642), the leader
-   is one of ours and acts itself: it is left alone for the rest of its epoch.
+1. The leader describes the quorum. If the response has the target voters (the tagged field
+   642), the leader is one of ours and acts itself: it is left alone for the rest of its epoch.
 2. The image has to hold everything that was committed when the leader described the quorum, and
    the voters of this replica's own log have to be the described ones, and committed. So the step is
-   decided from a wish and from voters that were the latest when the leader answered.
+   decided from target voters and from voters that were the latest when the leader answered.
 3. The step is sent on the same connection, once, and only if it is this controller's turn.
 
-What remains is the time from the leader's answer to its receipt of the step. A wish that replaces
-another just then may be followed by one step that belongs to the other; and if the other was
-reached just then, the new one is cleared with it.
+What remains is the time from the leader's answer to its receipt of the step. Target voters that
+replace others just then may be followed by one step towards the others; and if the others were
+reached just then, the new ones are cleared with them.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from kvorum.controller.quorum_reassignment.step_requests import (
     refusal_to_clear,
     request_of,
 )
+from kvorum.controller.quorum_reassignment.target_requests import configuration_request
 from kvorum.controller.quorum_reassignment.turn import Situation, Turn, live_controllers
-from kvorum.controller.quorum_reassignment.wish_requests import configuration_request
 from kvorum.metadata.target_voters import recorded_target_voters
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.metadata.voter_key import VoterKey
@@ -126,7 +126,7 @@ class QuorumReassignmentProxy:
         )
 
     async def take_steps(self) -> None:
-        """Take steps while there is a wish and another node leads."""
+        """Take steps while there are target voters and another node leads."""
         try:
             while not self._raft.is_leader:
                 if recorded_target_voters(self._loader.published) is None:

@@ -25,13 +25,13 @@ async def answer(
     request: IncomingRequest[AlterReplicaLogDirsRequest], broker: BrokerServices
 ) -> Message:
     """Begin each move; a replica that is asked for twice goes to the directory named last."""
-    wishes = {
+    directories = {
         TopicPartition(topic.name, index): directory.path
         for directory in request.body.dirs
         for topic in directory.topics
         for index in topic.partitions
     }
-    codes = await run(broker.replicas.alter_replica_log_dirs(wishes))
+    codes = await run(broker.replicas.alter_replica_log_dirs(directories))
     results: dict[str, AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult] = {}
     for (name, index), code in codes.items():
         result = results.setdefault(

@@ -15,7 +15,7 @@ from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.handlers.merged_topics import last_wishes
+from kvorum.node.handlers.merged_topics import last_requested
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
@@ -70,8 +70,9 @@ async def answer(request: IncomingRequest[DeleteRecordsRequest], broker: BrokerS
 def _merged(
     topics: Iterable[DeleteRecordsRequestDeleteRecordsTopic],
 ) -> list[DeleteRecordsRequestDeleteRecordsTopic]:
-    asked = last_wishes(
-        ((topic.name, topic.partitions) for topic in topics), lambda wish: wish.partition_index
+    asked = last_requested(
+        ((topic.name, topic.partitions) for topic in topics),
+        lambda requested: requested.partition_index,
     )
     return [DeleteRecordsRequestDeleteRecordsTopic(*each) for each in asked.items()]
 
@@ -101,22 +102,22 @@ def _topic(
         choice = TopicChoice(topic.name)
         found = hosting.topic(choice, AclOperation.DELETE, request.access)
     except RequestError as error:
-        return [_refusal(wish.partition_index, error.code) for wish in topic.partitions]
+        return [_refusal(requested.partition_index, error.code) for requested in topic.partitions]
     results: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = []
-    for wish in topic.partitions:
+    for requested in topic.partitions:
         try:
-            partition, offset = _delete(wish, found, hosting, broker)
+            partition, offset = _delete(requested, found, hosting, broker)
         except (RequestError, LeaderRefusesError) as error:
-            results.append(_refusal(wish.partition_index, error.code))
+            results.append(_refusal(requested.partition_index, error.code))
             continue
-        result = DeleteRecordsResponseDeleteRecordsPartitionResult(wish.partition_index)
+        result = DeleteRecordsResponseDeleteRecordsPartitionResult(requested.partition_index)
         deletions.append(_Deletion(partition, offset, result))
         results.append(result)
     return results
 
 
 def _delete(
-    wish: DeleteRecordsRequestDeleteRecordsPartition,
+    requested: DeleteRecordsRequestDeleteRecordsPartition,
     topic: TopicImage,
     hosting: Hosting,
     broker: BrokerServices,
@@ -125,15 +126,17 @@ def _delete(
 
     Returns the partition, and the offset that the starts of all its logs must reach.
     """
-    if topic.partitions.get(wish.partition_index) is None:
+    if topic.partitions.get(requested.partition_index) is None:
         raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic.name in INTERNAL_TOPICS:
         raise RequestError.with_default_message(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    partition = hosting.partition(topic, wish.partition_index)
+    partition = hosting.partition(topic, requested.partition_index)
     partition.demand_leader()
     if not partition.log.config.may_delete_records:
         raise RequestError.with_default_message(ErrorCode.POLICY_VIOLATION)
-    offset = wish.offset if wish.offset != HIGH_WATERMARK else partition.log.high_watermark
+    offset = (
+        requested.offset if requested.offset != HIGH_WATERMARK else partition.log.high_watermark
+    )
     if offset < 0:
         raise RequestError.with_default_message(ErrorCode.OFFSET_OUT_OF_RANGE)
     try:
@@ -159,7 +162,8 @@ def _refuse(
             DeleteRecordsResponseDeleteRecordsTopicResult(
                 name=topic.name,
                 partitions=[
-                    _refusal(wish.partition_index, error.code) for wish in topic.partitions
+                    _refusal(requested.partition_index, error.code)
+                    for requested in topic.partitions
                 ],
             )
             for topic in request.topics

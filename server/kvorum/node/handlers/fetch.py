@@ -210,30 +210,30 @@ async def _sorted_out(
 ) -> tuple[list[PartitionFetch], list[FetchResponsePartitionData]]:
     """Return the partitions of a topic that may be read, and the refusals of the others."""
     # As in Kafka, what is asked last about a partition counts.
-    wishes = {wish.partition: wish for wish in topic.partitions}
+    by_index = {requested.partition: requested for requested in topic.partitions}
     fetches: list[PartitionFetch] = []
     refusals: list[FetchResponsePartitionData] = []
     try:
         find = _finder(topic, request, broker)
     except RequestError as error:
-        return [], [_refused_partition(index, error.code) for index in wishes]
-    for wish in wishes.values():
+        return [], [_refused_partition(index, error.code) for index in by_index]
+    for requested in by_index.values():
         try:
-            partition = find(wish.partition)
+            partition = find(requested.partition)
             if isinstance(partition, MetadataTopic):
-                await partition.wait_to_read(wish.fetch_offset)
+                await partition.wait_to_read(requested.fetch_offset)
         except RequestError as error:
-            refusals.append(_refused_partition(wish.partition, error.code))
+            refusals.append(_refused_partition(requested.partition, error.code))
             continue
         fetches.append(
             PartitionFetch(
                 partition,
-                wish.fetch_offset,
-                wish.partition_max_bytes,
+                requested.fetch_offset,
+                requested.partition_max_bytes,
                 # As in Kafka, every negative epoch stands for none.
-                max(wish.current_leader_epoch, NO_EPOCH),
-                max(wish.last_fetched_epoch, NO_EPOCH),
-                wish.log_start_offset,
+                max(requested.current_leader_epoch, NO_EPOCH),
+                max(requested.last_fetched_epoch, NO_EPOCH),
+                requested.log_start_offset,
                 topic.topic_id,
             )
         )

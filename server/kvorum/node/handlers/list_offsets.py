@@ -51,7 +51,7 @@ from kvorum.node.broker.metadata_offsets import (
 )
 from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.handlers.merged_topics import last_wishes
+from kvorum.node.handlers.merged_topics import last_requested
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
@@ -158,8 +158,9 @@ async def _in_metadata(
 def _merged(
     topics: Iterable[ListOffsetsRequestListOffsetsTopic],
 ) -> list[ListOffsetsRequestListOffsetsTopic]:
-    asked = last_wishes(
-        ((topic.name, topic.partitions) for topic in topics), lambda wish: wish.partition_index
+    asked = last_requested(
+        ((topic.name, topic.partitions) for topic in topics),
+        lambda requested: requested.partition_index,
     )
     return [ListOffsetsRequestListOffsetsTopic(*each) for each in asked.items()]
 

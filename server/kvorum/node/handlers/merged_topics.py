@@ -6,17 +6,19 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
 Topic = TypeVar("Topic", bound=Hashable)
-Wish = TypeVar("Wish")
+Requested = TypeVar("Requested")
 
 
-def last_wishes(
-    topics: Iterable[tuple[Topic, Iterable[Wish]]], index: Callable[[Wish], int]
-) -> dict[Topic, list[Wish]]:
-    """Return the wishes of each topic; as in Kafka, the last one about a partition counts.
+def last_requested(
+    topics: Iterable[tuple[Topic, Iterable[Requested]]], index: Callable[[Requested], int]
+) -> dict[Topic, list[Requested]]:
+    """Return the requested partitions of each topic; as in Kafka, the last of several counts.
 
-    `index` returns the partition of a wish. Topics without a partition are left out.
+    `index` returns the index of a requested partition. Topics without a partition are left out.
     """
-    found: dict[Topic, dict[int, Wish]] = {}
-    for topic, wishes in topics:
-        found.setdefault(topic, {}).update((index(wish), wish) for wish in wishes)
-    return {topic: list(wishes.values()) for topic, wishes in found.items() if wishes}
+    found: dict[Topic, dict[int, Requested]] = {}
+    for topic, partitions in topics:
+        found.setdefault(topic, {}).update(
+            (index(requested), requested) for requested in partitions
+        )
+    return {topic: list(partitions.values()) for topic, partitions in found.items() if partitions}

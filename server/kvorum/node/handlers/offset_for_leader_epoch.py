@@ -49,8 +49,8 @@ def _topic(
     try:
         found = _find(topic.topic, request, hosting)
     except RequestError as error:
-        return [_refusal(wish.partition, error.code) for wish in topic.partitions]
-    return [_partition(wish, found, hosting) for wish in topic.partitions]
+        return [_refusal(requested.partition, error.code) for requested in topic.partitions]
+    return [_partition(requested, found, hosting) for requested in topic.partitions]
 
 
 def _find(
@@ -66,17 +66,19 @@ def _find(
 
 
 def _partition(
-    wish: OffsetForLeaderEpochRequestOffsetForLeaderPartition, topic: TopicImage, hosting: Hosting
+    requested: OffsetForLeaderEpochRequestOffsetForLeaderPartition,
+    topic: TopicImage,
+    hosting: Hosting,
 ) -> OffsetForLeaderEpochResponseEpochEndOffset:
     try:
-        partition = hosting.partition(topic, wish.partition)
-        partition.check_current_leader_epoch(wish.current_leader_epoch)
+        partition = hosting.partition(topic, requested.partition)
+        partition.check_current_leader_epoch(requested.current_leader_epoch)
         partition.demand_leader()
     except (RequestError, LeaderRefusesError) as error:
-        return _refusal(wish.partition, error.code)
-    epoch, end_offset = partition.last_offset_for_epoch(wish.leader_epoch)
+        return _refusal(requested.partition, error.code)
+    epoch, end_offset = partition.last_offset_for_epoch(requested.leader_epoch)
     return OffsetForLeaderEpochResponseEpochEndOffset(
-        partition=wish.partition, leader_epoch=epoch, end_offset=end_offset
+        partition=requested.partition, leader_epoch=epoch, end_offset=end_offset
     )
 
 
@@ -92,7 +94,9 @@ def _refuse(
         topics=[
             OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_refusal(wish.partition, error.code) for wish in topic.partitions],
+                partitions=[
+                    _refusal(requested.partition, error.code) for requested in topic.partitions
+                ],
             )
             for topic in request.topics
         ]

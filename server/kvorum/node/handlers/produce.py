@@ -50,7 +50,7 @@ from kvorum.node.broker.transaction_verification import (
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.handlers.merged_topics import last_wishes
+from kvorum.node.handlers.merged_topics import last_requested
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
@@ -237,7 +237,7 @@ def _name_leaders(
 def _merged(
     topics: Iterable[ProduceRequestTopicProduceData],
 ) -> list[ProduceRequestTopicProduceData]:
-    sent = last_wishes(
+    sent = last_requested(
         (((topic.name, topic.topic_id), topic.partition_data) for topic in topics),
         lambda data: data.index,
     )

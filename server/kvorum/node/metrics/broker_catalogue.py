@@ -81,8 +81,8 @@ REPLICA_MANAGER_RATES: Final = MetricGroup(
     SERVER_DOMAIN,
     "ReplicaManager",
     {
-        "IsrShrinksPerSec": "ISRs that became smaller by this leader's wish",
-        "IsrExpandsPerSec": "ISRs that became larger by this leader's wish",
+        "IsrShrinksPerSec": "ISRs that became smaller by this leader's request",
+        "IsrExpandsPerSec": "ISRs that became larger by this leader's request",
         "FailedIsrUpdatesPerSec": "Changes of an ISR that the controller has refused",
     },
     kind=Kind.METER,

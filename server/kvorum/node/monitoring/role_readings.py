@@ -122,7 +122,8 @@ def _heartbeats(shared: SharedServer, controller: QuorumController) -> Iterator[
 def _reassignment(server: ControllerServer) -> Iterator[Reading]:
     """Yield how far the quorum is from its target voters.
 
-    The active controller knows, and each of ours while the leader does not act on the wish.
+    The active controller knows, and each of ours while the leader does not act on the target
+    voters.
     """
     found, group = server.reassignment.describe(), catalogue.OWN_REASSIGNMENT
     if not server.is_active:

@@ -288,8 +288,10 @@ class BrokerSession:
         """Begin to move a replica to the other directory (AlterReplicaLogDirs)."""
         partitions = [one.topic_partition for one in self.replicas.partitions]
         if partitions:
-            wish = {self._around.random.choice(partitions): str(self._around.random.choice(ROOTS))}
-            Task(self.replicas.alter_replica_log_dirs(wish), lambda _: None)
+            directory = {
+                self._around.random.choice(partitions): str(self._around.random.choice(ROOTS))
+            }
+            Task(self.replicas.alter_replica_log_dirs(directory), lambda _: None)
 
     def _on_shutdown(self, result: Exception | None) -> None:
         if result is None:

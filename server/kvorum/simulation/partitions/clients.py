@@ -249,13 +249,13 @@ class Consumer(Client):
         if self._is_waiting or broker is None:
             return
         self._is_waiting = True
-        wish = FetchRequestFetchPartition(
+        requested = FetchRequestFetchPartition(
             partition=self.index, fetch_offset=self._offset, partition_max_bytes=READ_BYTES
         )
         request = FetchRequest(
             max_bytes=READ_BYTES,
             isolation_level=self.isolation.value,
-            topics=[FetchRequestFetchTopic(topic_id=TOPIC_ID, partitions=[wish])],
+            topics=[FetchRequestFetchTopic(topic_id=TOPIC_ID, partitions=[requested])],
         )
         told = self._offset, broker
 
@@ -291,8 +291,8 @@ class Consumer(Client):
             self._offset = self.around.random.randint(0, 500)
             return
         self._is_waiting = True
-        wish = ListOffsetsRequestListOffsetsPartition(self.index, NO_EPOCH, EARLIEST)
-        topic = ListOffsetsRequestListOffsetsTopic(TOPIC, [wish])
+        requested = ListOffsetsRequestListOffsetsPartition(self.index, NO_EPOCH, EARLIEST)
+        topic = ListOffsetsRequestListOffsetsTopic(TOPIC, [requested])
         request = ListOffsetsRequest(replica_id=-1, topics=[topic])
         self.around.ask(CLIENTS, leader, request, self._on_start, timeout_ms=REQUEST_TIMEOUT_MS)
 
@@ -334,8 +334,8 @@ class Deleter(Client):
         self._offset = wanted
         if self._is_everywhere():
             offset = wanted
-        wish = DeleteRecordsRequestDeleteRecordsPartition(self.index, offset)
-        topic = DeleteRecordsRequestDeleteRecordsTopic("", [wish])
+        requested = DeleteRecordsRequestDeleteRecordsPartition(self.index, offset)
+        topic = DeleteRecordsRequestDeleteRecordsTopic("", [requested])
         request = DeleteRecordsRequest(topics=[topic])
         self.around.ledger.on_delete(self.index, offset)
         self.around.ask(CLIENTS, leader, request, self._on_answer, timeout_ms=REQUEST_TIMEOUT_MS)

@@ -37,7 +37,7 @@ DISK_CALLS_MAX: Final = 60
 CRASH_LOSES_POWER: Final = 0.5
 SYNC_FAILS: Final = 0.5
 """The rate at which a bad disk fails to sync; else it refuses writes."""
-WISH_IS_CANCELLED: Final = 0.5
+REASSIGNMENT_IS_CANCELLED: Final = 0.5
 JOINING_IS_STRUCK: Final = 0.2
 NEW_LEADER_IS_STRUCK: Final = 0.2
 RESTARTS_AT_ONCE: Final = 0.3
@@ -204,14 +204,14 @@ class Faults:
         self._reassign_one(TOPIC, TOPIC_ID, self._around.settings.replicas)
 
     def move_groups(self) -> None:
-        """Wish for other replicas of the partition that coordinates all groups."""
+        """Request other replicas of the partition that coordinates all groups."""
         if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
             self._reassign_one(GROUP_METADATA_TOPIC, OFFSETS_ID, OFFSETS_REPLICAS)
 
     def _reassign_one(self, topic_name: str, topic_id: bytes, replica_count: int) -> None:
-        """Wish for other replicas of a partition, or give up the wish that is under way.
+        """Request other replicas of a partition, or cancel the reassignment under way.
 
-        As in Kafka, a wish that takes back a part of another one would never be reached; and a
+        As in Kafka, a reassignment that takes back a part of another one would never end; and a
         broker that is to have a replica again while it is in the ELR may be elected without the
         records that it has deleted meanwhile.
         """
@@ -224,13 +224,13 @@ class Faults:
             return
         replicas: list[int] | None = drawn
         if partition.is_reassigning:
-            if self._random.random() >= WISH_IS_CANCELLED:
+            if self._random.random() >= REASSIGNMENT_IS_CANCELLED:
                 return
             replicas = None
-        wish = AlterPartitionReassignmentsRequestReassignablePartition(index, replicas)
-        topic = AlterPartitionReassignmentsRequestReassignableTopic(topic_name, [wish])
+        requested = AlterPartitionReassignmentsRequestReassignablePartition(index, replicas)
+        topic = AlterPartitionReassignmentsRequestReassignableTopic(topic_name, [requested])
         self._around.quorum.ask_leader(AlterPartitionReassignmentsRequest(topics=[topic]))
-        self._count("wish")
+        self._count("reassignment")
 
     def on_election(self, leader: int) -> None:
         """Strike a new leader now and then: it ends with records that no follower has fetched."""

@@ -81,10 +81,10 @@ class FetchHandler:
         fetches: list[PartitionFetch] = []
         for topic in request.topics:
             refused = answers.setdefault(topic.topic_id, [])
-            for wish in topic.partitions:
-                fetch = self._fetch_of(topic.topic_id, wish)
+            for requested in topic.partitions:
+                fetch = self._fetch_of(topic.topic_id, requested)
                 if fetch is None:
-                    refused.append(_refused(wish.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+                    refused.append(_refused(requested.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER))
                 else:
                     fetches.append(fetch)
         params = self._params(request, version)
@@ -100,17 +100,19 @@ class FetchHandler:
             ]
         )
 
-    def _fetch_of(self, topic_id: bytes, wish: FetchRequestFetchPartition) -> PartitionFetch | None:
-        partition = self._replicas.partition(topic_id, wish.partition)
+    def _fetch_of(
+        self, topic_id: bytes, requested: FetchRequestFetchPartition
+    ) -> PartitionFetch | None:
+        partition = self._replicas.partition(topic_id, requested.partition)
         if partition is None:
             return None
         return PartitionFetch(
             partition,
-            wish.fetch_offset,
-            wish.partition_max_bytes,
-            wish.current_leader_epoch,
-            wish.last_fetched_epoch,
-            wish.log_start_offset,
+            requested.fetch_offset,
+            requested.partition_max_bytes,
+            requested.current_leader_epoch,
+            requested.last_fetched_epoch,
+            requested.log_start_offset,
             topic_id,
         )
 

@@ -152,7 +152,7 @@ class GroupLedger:
         self._forget_session(request.member_id)
 
     def on_leave(self, member_id: str, instance: str | None, now_ms: float) -> None:
-        """Note that a coordinator handles the wish of a member, or of its operator, that it go."""
+        """Note that a coordinator handles the request of a member, or of its operator, to leave."""
         self._forget_session(member_id)
         if instance is not None:
             self._replaced_ms[instance] = now_ms

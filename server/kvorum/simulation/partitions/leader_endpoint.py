@@ -64,8 +64,8 @@ class SimulatedLeader:
         """Return the wait for the response to a fetch."""
         del version
         for topic in request.topics:
-            for wish in topic.partitions:
-                self._check(topic.topic_id, wish)
+            for requested in topic.partitions:
+                self._check(topic.topic_id, requested)
         return self._ask(request, FetchResponse, partial(self._note_fenced, request))
 
     def list_offsets(self, request: ListOffsetsRequest) -> Wait[ListOffsetsResponse]:
@@ -79,17 +79,20 @@ class SimulatedLeader:
         """Return the wait for the end, which comes at once."""
         return other_work(self._runtime)
 
-    def _check(self, topic_id: bytes, wish: FetchRequestFetchPartition) -> None:
+    def _check(self, topic_id: bytes, requested: FetchRequestFetchPartition) -> None:
         """Check what a follower asks for one partition; raises PropertyViolatedError."""
-        told = f"broker {self._link[0]} of {self._link[1]}: {wish}"
-        if (topic_id, wish.partition, wish.current_leader_epoch) in self._fenced:
+        told = f"broker {self._link[0]} of {self._link[1]}: {requested}"
+        if (topic_id, requested.partition, requested.current_leader_epoch) in self._fenced:
             raise PropertyViolatedError(promises.FENCED_STAY_AWAY, told)
-        replica = self._partition(topic_id, wish.partition)
+        replica = self._partition(topic_id, requested.partition)
         if replica is None:
             return
         log = replica.log.local_log
         last_epoch = NO_EPOCH if log.latest_epoch is None else log.latest_epoch
-        if (wish.fetch_offset, wish.last_fetched_epoch) != (log.log_end_offset, last_epoch):
+        if (requested.fetch_offset, requested.last_fetched_epoch) != (
+            log.log_end_offset,
+            last_epoch,
+        ):
             where = f"; the log ends at {log.log_end_offset} in epoch {last_epoch}"
             raise PropertyViolatedError(promises.FETCHED_FROM_END, told + where)
 
@@ -97,9 +100,9 @@ class SimulatedLeader:
         if not isinstance(answered, FetchResponse):
             return
         epochs = {
-            (topic.topic_id, wish.partition): wish.current_leader_epoch
+            (topic.topic_id, requested.partition): requested.current_leader_epoch
             for topic in request.topics
-            for wish in topic.partitions
+            for requested in topic.partitions
         }
         for topic in answered.responses:
             for data in topic.partitions:

@@ -109,12 +109,12 @@ class RequestHandler:
     ) -> ListOffsetsResponseListOffsetsTopicResponse:
         topic_id = TOPIC_ID if topic.name == TOPIC else OFFSETS_ID
         answers: list[ListOffsetsResponseListOffsetsPartitionResponse] = []
-        for wish in topic.partitions:
-            answer = ListOffsetsResponseListOffsetsPartitionResponse(wish.partition_index)
+        for requested in topic.partitions:
+            answer = ListOffsetsResponseListOffsetsPartitionResponse(requested.partition_index)
             try:
-                partition = self._led(topic_id, wish.partition_index)
-                partition.check_current_leader_epoch(wish.current_leader_epoch)
-                is_start = wish.timestamp == EARLIEST
+                partition = self._led(topic_id, requested.partition_index)
+                partition.check_current_leader_epoch(requested.current_leader_epoch)
+                is_start = requested.timestamp == EARLIEST
                 log = partition.log.local_log
                 answer.offset = log.log_start_offset if is_start else log.log_end_offset
             except LeaderRefusesError as refusal:
@@ -124,15 +124,15 @@ class RequestHandler:
 
     def _delete_records(self, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
         answers: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = []
-        for wish in (wish for topic in request.topics for wish in topic.partitions):
-            answer = DeleteRecordsResponseDeleteRecordsPartitionResult(0, wish.partition_index)
-            partition = self._replicas.partition(TOPIC_ID, wish.partition_index)
+        for requested in (requested for topic in request.topics for requested in topic.partitions):
+            answer = DeleteRecordsResponseDeleteRecordsPartitionResult(0, requested.partition_index)
+            partition = self._replicas.partition(TOPIC_ID, requested.partition_index)
             if partition is None:
                 answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
                 answers.append(answer)
                 continue
             try:
-                partition.delete_records(wish.offset, now_ms=self._around.wall_ms())
+                partition.delete_records(requested.offset, now_ms=self._around.wall_ms())
             except LeaderRefusesError as refusal:
                 answer.error_code = refusal.code
             except OffsetOutOfRangeError:

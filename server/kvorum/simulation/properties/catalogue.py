@@ -41,10 +41,10 @@ P26: Final = Property("P26", "the high watermark does not fall, on a node or fro
 P27: Final = Property("P27", "no log is cut below the high watermark its node knew")
 P28: Final = Property("P28", "asking for a pre-vote changes nothing that is stored for the epoch")
 P29: Final = Property("P29", "a leader has the votes of a majority of voters, by id and directory")
-P30: Final = Property("P30", "every node knows the wish for voters that was committed last")
-P31: Final = Property("P31", "a step leads to the wish, and waits for the one before it")
+P30: Final = Property("P30", "every node knows the target voters that were committed last")
+P31: Final = Property("P31", "a step leads to the target voters, and waits for the one before it")
 P32: Final = Property("P32", "a removal leaves a majority that fetches, and the leader goes last")
-P33: Final = Property("P33", "voters change only as asked for by hand or by the wish")
+P33: Final = Property("P33", "voters change only as asked for by hand or by the target voters")
 SAFETY: Final = (
     *(P1, P2, P3, P4, P5, P6, P7, P8, P9, P10, P11, P12, P13, P14),
     *(P15, P16, P17, P18, P19, P20, P21, P22, P23, P24, P25, P26, P27, P28),
@@ -59,6 +59,6 @@ L5: Final = Property("L5", "a leader that keeps its majority is not replaced")
 L6: Final = Property("L6", "no timer fires again and again without anything to do")
 L7: Final = Property("L7", "a change of voters ends within two request timeouts")
 L8: Final = Property("L8", "nobody stays without a leader while one can be reached")
-L9: Final = Property("L9", "a wish for voters is reached once all of them run")
+L9: Final = Property("L9", "target voters are reached once all of them run")
 LIVENESS: Final = (L1, L2, L3, L4, L5, L6, L7, L8, L9)
 ALL: Final = (*SAFETY, *LIVENESS)

@@ -152,7 +152,7 @@ class Liveness:
     ) -> None:
         self._reassignments.look(now_ms, nodes, leader)
         if self._reassignments.hand_over_count > self._hand_over_count:
-            # The leader is not a wished voter, and has handed over.
+            # The leader is not a target voter, and has handed over.
             self._hand_over_count = self._reassignments.hand_over_count
             self._handed_over_ms = now_ms
         if self._handed_over_ms is not None:

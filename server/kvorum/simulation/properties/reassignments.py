@@ -1,7 +1,7 @@
-"""The wish for other voters and the steps towards it: P30, P31, P32, and L9 once faults stopped.
+"""The target voters and the steps towards them: P30, P31, P32, and L9 once faults stopped.
 
-Nothing here is taken from the code under test but what it did: the wish is read from the committed
-records, and who fetches from the requests that arrived.
+Nothing here is taken from the code under test but what it did: the target voters are read from the
+committed records, and who fetches from the requests that arrived.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from kvorum.wire.primitives import Message
 
 IDLE_MS_MAX = 7_000.0
-"""For how long a wish that can be reached may see no step, once faults have stopped and all have
-caught up: longer than the longest fetch timeout and request that was under way."""
+"""The longest time without a step towards targets that can be reached, once faults have stopped and
+all have caught up: longer than the longest fetch timeout and request that was under way."""
 Step: TypeAlias = AddVoter | RemoveVoter | HandOver | Reached
 
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """The voters and the targets as a plain reading of the wish sorts them."""
+    """The voters and the targets as a plain reading of the target voters sorts them."""
 
     coming_count: int
     leaving: tuple[ReplicaKey, ...]
 
 
 class Reassignments:
-    """The committed wishes of a world, the wishes that may still be committed, and the steps."""
+    """The target voters that are committed in a world or may still be, and the steps."""
 
     def __init__(self, checks: Checks, timeliness: Timeliness) -> None:
         self._checks = checks
@@ -65,47 +65,47 @@ class Reassignments:
         self._texts: list[str | None] = []
         self._read_end = 0
         self._uncommitted = Counter[TargetVoters]()
-        # The wish that a leader last found reached. It stays so until the voters change: others may
-        # be stated, and it again, before the leader clears it.
+        # The target voters that a leader last found reached. It stays so until the voters change:
+        # others may be stated, and it again, before the leader clears it.
         self._reached: str | None = None
         self._is_cancel_asked = False
         self._state: tuple[object, ...] = ()
         self._advanced_ms = 0.0
         self.counts = Counter[str]()
-        """The counts of wishes that were stated, replaced, cancelled and reached, and of steps."""
+        """The counts of target voters stated, replaced, cancelled and reached, and of steps."""
         self.hand_over_count = 0
 
     def count(self, what: str) -> None:
         """Note that something happened."""
         self.counts[what] += 1
 
-    # --- wishes ---
+    # --- target voters ---
 
     def asked_for(self, targets: TargetVoters | None) -> None:
-        """Note a wish that somebody asks for; it may be committed later, or never."""
+        """Note target voters that a client asks for; they may be committed later, or never."""
         if targets is not None:
             self._uncommitted[targets] += 1
         else:
             self._is_cancel_asked = True
 
     def refused(self, targets: TargetVoters | None) -> None:
-        """Note that a wish was refused, so that it will not be committed."""
+        """Note that target voters were refused, so that they will not be committed."""
         if targets is not None:
             self._uncommitted[targets] -= 1
 
-    def possible_wishes(self) -> Iterator[TargetVoters]:
-        """Yield the wish that is in force, and those that may come into force."""
-        if self.wish is not None:
-            yield parse_target_voters(self.wish)
+    def possible_targets(self) -> Iterator[TargetVoters]:
+        """Yield the target voters that are in force, and those that may come into force."""
+        if self.recorded is not None:
+            yield parse_target_voters(self.recorded)
         yield from (targets for targets, count in self._uncommitted.items() if count > 0)
 
     @property
-    def wish(self) -> str | None:
-        """The wish that was committed last."""
+    def recorded(self) -> str | None:
+        """The target voters that were committed last."""
         return self._texts[-1] if self._texts else None
 
     def take_committed(self, batches: Sequence[CommittedBatch]) -> None:
-        """Read the wishes in committed batches that some state machine gets."""
+        """Read the target voters in committed batches that some state machine gets."""
         for batch in batches:
             if batch.base_offset < self._read_end:
                 continue
@@ -119,31 +119,31 @@ class Reassignments:
         if not isinstance(record, ConfigRecord) or record.name != TARGET_VOTERS:
             return
         assert (record.resource_type, record.resource_name) == CLUSTER_RESOURCE
-        before, after = self.wish, record.value
+        before, after = self.recorded, record.value
         is_reached = self._reached == before
         self._offsets.append(offset)
         self._texts.append(after)
         if after is not None:
             self._uncommitted[parse_target_voters(after)] -= 1
-            self.count("wishes stated" if before is None else "wishes replaced")
+            self.count("target voters stated" if before is None else "target voters replaced")
         elif before is not None:
-            text = f"the wish {before} ends at {offset}, and neither is reached nor cancelled"
+            text = f"the target voters {before} end at {offset}, neither reached nor cancelled"
             self._checks.demand(P31, text, holds=is_reached or self._is_cancel_asked)
-            self.count("wishes reached" if is_reached else "wishes cancelled")
+            self.count("target voters reached" if is_reached else "target voters cancelled")
 
-    def wish_before(self, offset: int) -> str | None:
-        """Return the last wish that was committed below an offset."""
+    def targets_before(self, offset: int) -> str | None:
+        """Return the last target voters that were committed below an offset."""
         index = bisect_left(self._offsets, offset)
         return self._texts[index - 1] if index else None
 
     def check_known(self, memory: NodeMemory, text: str | None, next_offset: int) -> None:
-        """Demand that a node which has applied all below an offset knows the wish: P30."""
+        """Demand that a node which has applied all below an offset knows the target voters: P30."""
         if next_offset > self._read_end:
             # A snapshot covers more than any state machine got in batches.
             return
-        wish = self.wish_before(next_offset)
-        told = f"{memory.name} takes {text} for the wish at {next_offset}, it is {wish}"
-        self._checks.demand(P30, told, holds=text == wish)
+        recorded = self.targets_before(next_offset)
+        told = f"{memory.name} takes {text} for the target voters at {next_offset}, not {recorded}"
+        self._checks.demand(P30, told, holds=text == recorded)
 
     # --- steps ---
 
@@ -153,9 +153,11 @@ class Reassignments:
         """Check a step that a leader takes, right before it does: P31, P32."""
         core = memory.node.core
         assert core is not None
-        wish = self.wish_before(next_offset)
-        told = f"{memory.name} works towards {text}, the wish at {next_offset} is {wish}: {step}"
-        self._checks.demand(P31, told, holds=text == wish)
+        recorded = self.targets_before(next_offset)
+        told = (
+            f"{memory.name} works towards {text}, recorded at {next_offset} is {recorded}: {step}"
+        )
+        self._checks.demand(P31, told, holds=text == recorded)
         known, latest = core.high_watermark, core.history.voters_offset
         role = core.role
         is_settled = (
@@ -167,7 +169,9 @@ class Reassignments:
         told = f"{memory.name} would {step} before {latest} is committed, with {known}"
         self._checks.demand(P31, told, holds=is_settled)
         voters, targets = core.history.voters, parse_target_voters(text)
-        told = f"{memory.name} with voters {_named(voters)} and the wish {text} would {step}"
+        told = (
+            f"{memory.name} with voters {_named(voters)} and the target voters {text} would {step}"
+        )
         self._checks.demand(P31, told, holds=_leads_there(step, voters, targets))
         if isinstance(step, RemoveVoter | HandOver):
             self._check_removal(memory, step, voters, told=told, now_ms=now_ms)
@@ -175,18 +179,20 @@ class Reassignments:
             leaving = _split(voters, targets).leaving
             self._checks.demand(P32, told, holds=leaving == (memory.key,))
             self.hand_over_count += 1
-        self._reached = wish if isinstance(step, Reached) else None
+        self._reached = recorded if isinstance(step, Reached) else None
 
     def change_admitted(self, memory: NodeMemory, request: Message, next_offset: int) -> None:
-        """Demand that a change by hand does not lead away from the wish: P31."""
-        wish = self.wish_before(next_offset)
-        if wish is None or not isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
+        """Demand that a change by hand does not lead away from the target voters: P31."""
+        recorded = self.targets_before(next_offset)
+        if recorded is None or not isinstance(
+            request, AddRaftVoterRequest | RemoveRaftVoterRequest
+        ):
             return
         is_addition = isinstance(request, AddRaftVoterRequest)
         key = ReplicaKey(request.voter_id, request.voter_directory_id)
-        targets = parse_target_voters(wish)
+        targets = parse_target_voters(recorded)
         verb = "add" if is_addition else "remove"
-        text = f"{memory.name} lets {verb} {key.id} by hand while the wish is {wish}"
+        text = f"{memory.name} lets {verb} {key.id} by hand while the target voters are {recorded}"
         self._checks.demand(P31, text, holds=_is_wanted(key, targets) == is_addition)
         self._reached = None
 
@@ -216,25 +222,25 @@ class Reassignments:
     # --- once faults have stopped ---
 
     def begin_calm(self, now_ms: float) -> None:
-        """Note that the quorum has recovered: from now on a wish must be worked on."""
+        """Note that the quorum has recovered: from now on target voters must be worked on."""
         self._advanced_ms = now_ms
 
     def look(
         self, now_ms: float, nodes: Sequence[ObservedNode], leader: ObservedNode | None
     ) -> None:
-        """Demand that a wish is worked on, unless a target is missing or unclear: L9."""
+        """Demand that target voters are worked on, unless a target is missing or unclear: L9."""
         core = None if leader is None else leader.core
         voters = VoterSet() if core is None else core.history.voters
-        state = (self.wish, len(self._texts), voters, None if core is None else core.role.epoch)
+        state = (self.recorded, len(self._texts), voters, None if core is None else core.role.epoch)
         if state != self._state:
             self._state, self._advanced_ms = state, now_ms
-            if self.wish is None and self._texts:
+            if self.recorded is None and self._texts:
                 self._checks.held(L9)
-        if self.wish is None or not _can_be_reached(self.wish, voters, nodes):
+        if self.recorded is None or not _can_be_reached(self.recorded, voters, nodes):
             self._advanced_ms = now_ms
             return
         idle_ms = now_ms - self._advanced_ms
-        text = f"no step towards {self.wish} for {idle_ms:.0f} ms, voters {_named(voters)}"
+        text = f"no step towards {self.recorded} for {idle_ms:.0f} ms, voters {_named(voters)}"
         self._checks.demand(L9, text, holds=idle_ms <= IDLE_MS_MAX)
 
 

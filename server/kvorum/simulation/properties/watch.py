@@ -159,19 +159,19 @@ class Properties:
         self.voters.asked_to_add(ReplicaKey(node_id, directory_id))
 
     def change_admitted(self, node: ObservedNode, request: Message, next_offset: int) -> None:
-        """Check a change by hand that a node does not refuse because of the wish."""
+        """Check a change by hand that a node does not refuse because of the target voters."""
         self.reassignments.change_admitted(self.memory_of(node), request, next_offset)
         if isinstance(request, RemoveRaftVoterRequest):
             directory_id = request.voter_directory_id
             known = None if directory_id == ZERO_UUID else directory_id
             self.voters.asked_to_remove(ReplicaKey(request.voter_id, known))
 
-    def wish_known(self, node: ObservedNode, text: str | None, next_offset: int) -> None:
-        """Check the wish that a node's state machine knows."""
+    def targets_known(self, node: ObservedNode, text: str | None, next_offset: int) -> None:
+        """Check the target voters that a node's state machine knows."""
         self.reassignments.check_known(self.memory_of(node), text, next_offset)
 
     def step_taken(self, node: ObservedNode, text: str, step: Step, next_offset: int) -> None:
-        """Check a step towards the wished voters, right before it is taken."""
+        """Check a step towards the target voters, right before it is taken."""
         self.reassignments.step_taken(
             self.memory_of(node), text, step, next_offset=next_offset, now_ms=self._now_ms()
         )

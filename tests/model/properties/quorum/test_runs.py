@@ -153,7 +153,7 @@ def test_a_run_ends_at_the_target_after_as_many_steps_as_have_to_be() -> None:
     assert seen > 80 * 31
 
 
-def test_the_last_wish_counts_wherever_it_comes() -> None:
+def test_the_last_target_voters_count_wherever_they_come() -> None:
     """Another target replaces the first at every point of every run; going back is one of them."""
     four = frozenset(old(node_id) for node_id in range(1, 5))
     starts = list(worlds_of(four))

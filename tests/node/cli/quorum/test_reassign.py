@@ -127,22 +127,22 @@ def listed(*, is_wanted: bool) -> Message:
 
 
 @dataclass(frozen=True)
-class Wish:
-    """The wish in the answer of DescribeConfigs: its value, None if it is hidden."""
+class Targets:
+    """The target voters in the answer of DescribeConfigs: their text, None if it is hidden."""
 
     is_there: bool = True
     value: str | None = None
 
 
-NO_WISH = Wish(is_there=False)
+NO_TARGETS = Targets(is_there=False)
 
 
-def recorded(wish: Wish, code: ErrorCode = ErrorCode.NONE) -> Message:
+def recorded(targets: Targets, code: ErrorCode = ErrorCode.NONE) -> Message:
     config = DescribeConfigsResponseDescribeConfigsResourceResult(
-        "kvorum.quorum.target.voters", wish.value, is_sensitive=wish.value is None
+        "kvorum.quorum.target.voters", targets.value, is_sensitive=targets.value is None
     )
     result = DescribeConfigsResponseDescribeConfigsResult(
-        code, None, 4, "", [config] if wish.is_there else []
+        code, None, 4, "", [config] if targets.is_there else []
     )
     return DescribeConfigsResponse(results=[result])
 
@@ -154,17 +154,17 @@ class Leader(FakeNode):
         self,
         *described: DescribeQuorumResponse,
         wanted: Sequence[bool] = (False,),
-        wishes: Sequence[Wish] = (NO_WISH,),
+        recorded_targets: Sequence[Targets] = (NO_TARGETS,),
     ):
         self.described = list(described)
-        self.wishes = list(wishes)
+        self.recorded_targets = list(recorded_targets)
         self.wanted = list(wanted)
         super().__init__(
             DescribeQuorum=lambda _: self._following(self.described),
             ListPartitionReassignments=lambda _: listed(is_wanted=self._following(self.wanted)),
             AlterPartitionReassignments=lambda _: altered(),
             IncrementalAlterConfigs=lambda _: configured(),
-            DescribeConfigs=lambda _: recorded(self._following(self.wishes)),
+            DescribeConfigs=lambda _: recorded(self._following(self.recorded_targets)),
         )
 
     def _following(self, told: list[Found]) -> Found:
@@ -300,7 +300,7 @@ def fetch_timeout(text: str | None) -> Message:
     return DescribeConfigsResponse(results=[result])
 
 
-REFUSED = recorded(NO_WISH, ErrorCode.INVALID_REQUEST)
+REFUSED = recorded(NO_TARGETS, ErrorCode.INVALID_REQUEST)
 
 
 @asynchronous
@@ -406,13 +406,17 @@ LEADER_TEXT = (
 
 @asynchronous
 @pytest.mark.parametrize(
-    ("wish", "shown"), [(Wish(), "hidden by the node that was asked"), (Wish(value="4,5"), "4,5")]
+    ("targets", "shown"),
+    [(Targets(), "hidden by the node that was asked"), (Targets(value="4,5"), "4,5")],
 )
-async def test_the_status_shows_a_wish_that_the_leader_does_not_know(
-    wish: Wish, shown: str, capsys: pytest.CaptureFixture[str]
+async def test_the_status_shows_target_voters_that_the_leader_does_not_know(
+    targets: Targets, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     voters = quorum([replica(1), replica(2)], [replica(4)])
-    async with Leader(voters, wishes=[wish]) as node, client_of(node.settings()) as client:
+    async with (
+        Leader(voters, recorded_targets=[targets]) as node,
+        client_of(node.settings()) as client,
+    ):
         await print_reassignment(client, asks_controllers=False)
     assert capsys.readouterr().out.splitlines() == [
         LEADER_TEXT,
@@ -422,34 +426,36 @@ async def test_the_status_shows_a_wish_that_the_leader_does_not_know(
 
 
 @asynchronous
-async def test_a_wish_that_is_there_once_and_then_described_is_the_leaders(
+async def test_target_voters_recorded_once_and_then_described_are_the_leaders(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    node = Leader(quorum([replica(1)]), quorum([replica(1)], [], going_to(1)), wishes=[Wish()])
+    node = Leader(
+        quorum([replica(1)]), quorum([replica(1)], [], going_to(1)), recorded_targets=[Targets()]
+    )
     async with node, client_of(node.settings()) as client:
         await print_reassignment(client, asks_controllers=False)
     assert capsys.readouterr().out.startswith("TargetVoters:           1:")
 
 
 @asynchronous
-async def test_who_may_not_see_configurations_sees_no_wish(
+async def test_without_the_right_to_configurations_no_target_voters_show(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
-        refused = recorded(NO_WISH, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        refused = recorded(NO_TARGETS, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         node.answer("DescribeConfigs", lambda _: refused)
         await print_reassignment(client, asks_controllers=False)
     assert capsys.readouterr().out == "No reassignment of the quorum is under way.\n"
 
 
 @asynchronous
-async def test_waiting_goes_on_where_the_server_has_not_read_the_wish_yet(
+async def test_waiting_goes_on_where_the_server_has_not_read_the_target_voters_yet(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     node = Leader(
         *[quorum([replica(1)], [replica(4)])] * 4,
         quorum([replica(4)]),
-        wishes=[NO_WISH, NO_WISH, Wish(), Wish(), NO_WISH],
+        recorded_targets=[NO_TARGETS, NO_TARGETS, Targets(), Targets(), NO_TARGETS],
     )
     async with node, client_of(node.settings()) as client:
         targets = parse_target_voters("4")
@@ -459,14 +465,14 @@ async def test_waiting_goes_on_where_the_server_has_not_read_the_wish_yet(
 
 @asynchronous
 @pytest.mark.parametrize("targets", ["4", None])
-async def test_waiting_lasts_as_long_as_the_wish_is_there(
+async def test_waiting_lasts_as_long_as_target_voters_are_recorded(
     targets: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node = Leader(
         *[quorum([replica(1)], [replica(4)])] * 2,
         *[quorum([replica(1), replica(4)])] * 2,
         quorum([replica(4)]),
-        wishes=[Wish(), Wish(), Wish(), Wish(), NO_WISH],
+        recorded_targets=[Targets(), Targets(), Targets(), Targets(), NO_TARGETS],
     )
     async with node, client_of(node.settings()) as client:
         wanted = None if targets is None else parse_target_voters(targets)

@@ -1,4 +1,4 @@
-"""The wish for other voters as the requests that state, replace and clear it (KIP-642)."""
+"""The target voters as the requests that state, replace and clear them (KIP-642)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kvorum.wire.messages.incremental_alter_configs import (
 
 
 def reassignment_request(replicas: Sequence[int] | None) -> AlterPartitionReassignmentsRequest:
-    """Return the request for voters by their ids; with None it cancels the wish."""
+    """Return the request for voters by their ids; with None it cancels the target voters."""
     partition = AlterPartitionReassignmentsRequestReassignablePartition(
         partition_index=CLUSTER_METADATA_PARTITION,
         replicas=None if replicas is None else list(replicas),
@@ -31,9 +31,9 @@ def reassignment_request(replicas: Sequence[int] | None) -> AlterPartitionReassi
 
 
 def configuration_request(targets: TargetVoters | None) -> IncrementalAlterConfigsRequest:
-    """Return the request for voters by ids and directories; with None it clears the wish.
+    """Return the request for voters by ids and directories; with None it clears the targets.
 
-    What it clears is the wish that there is when the active controller reads it.
+    It clears those that there are when the active controller reads it.
     """
     config = IncrementalAlterConfigsRequestAlterableConfig(
         TARGET_VOTERS,

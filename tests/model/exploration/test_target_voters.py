@@ -1,4 +1,4 @@
-"""A wish for other voters can be reached from every state, and the real rules lead there.
+"""Target voters can be reached from every state, and the real rules lead there.
 
 KVORUM_MODEL_LARGE=1 in the environment looks for ways from the large bounds too, which takes long.
 """
@@ -13,9 +13,9 @@ from unittest.mock import patch
 import pytest
 from tests.model.exploration.explore import Explorer
 from tests.model.exploration.reaching import reaching
+from tests.model.exploration.target_steps import forget_decisions
+from tests.model.exploration.target_topics import DEAD_ENDS, REACHED, REACHED_LARGE
 from tests.model.exploration.topics import QUICK
-from tests.model.exploration.wish_topics import DEAD_ENDS, REACHED, REACHED_LARGE
-from tests.model.exploration.wishes import forget_decisions
 
 from kvorum.controller.quorum_description import QuorumDescription
 from kvorum.controller.quorum_reassignment import next_step
@@ -30,7 +30,7 @@ SPACES = {**REACHED, **REACHED_LARGE} if os.environ.get("KVORUM_MODEL_LARGE") el
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SPACES)
-def test_a_wish_can_be_reached_from_every_state(name: str) -> None:
+def test_target_voters_can_be_reached_from_every_state(name: str) -> None:
     found = reaching(SPACES[name])
     # Not for want of states to look at.
     assert found.demanded > 500
@@ -38,7 +38,7 @@ def test_a_wish_can_be_reached_from_every_state(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DEAD_ENDS)
-def test_a_wish_that_is_never_reached_shows(name: str) -> None:
+def test_target_voters_that_are_never_reached_show(name: str) -> None:
     design, bounds = DEAD_ENDS[name]
     assert reaching(bounds, design=design).stuck is not None
 
@@ -80,7 +80,7 @@ DEFECTS: dict[str, tuple[object, str, object, str]] = {
     ),
     "any voter that is added by hand": (
         *(admission, "_are_wanted", are_all_wanted),
-        "changes_by_hand_follow_the_wish",
+        "changes_by_hand_follow_the_targets",
     ),
 }
 """Defects of the decisions themselves, and the invariants that they break."""
@@ -97,5 +97,5 @@ def other_decisions() -> Generator[None]:
 def test_a_decision_with_a_defect_is_found_out(name: str) -> None:
     owner, attribute, defective, invariant = DEFECTS[name]
     with patch.object(owner, attribute, defective), other_decisions():
-        found = Explorer(QUICK["a wish, and changes by hand"], invariants=[invariant]).run()
+        found = Explorer(QUICK["target voters, and changes by hand"], invariants=[invariant]).run()
         assert found.broken is not None, f"{invariant} holds in {found.states} states"

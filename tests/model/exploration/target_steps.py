@@ -1,9 +1,9 @@
-"""The wish for other voters (KIP-642), and the steps that a leader takes towards it.
+"""The target voters (KIP-642), and the steps that a leader takes towards them.
 
-A wish is a record of the leader's log like any other. What to do about it is not written here
-again: a leader of the model shows itself as a `QuorumDescription` and a `MetadataImage`, and the
-project's own `Pursuit` decides. Whether the wish may be cleared, and whether a change by hand is
-admitted, are the project's own decisions as well.
+Target voters are a record of the leader's log like any other. What to do about them is not written
+here again: a leader of the model shows itself as a `QuorumDescription` and a `MetadataImage`, and
+the project's own `Pursuit` decides. Whether the target voters may be cleared, and whether a change
+by hand is admitted, are the project's own decisions as well.
 
 What a decision depends on besides the logs is left open, so that every possibility is explored:
 
@@ -36,8 +36,8 @@ from tests.model.exploration.state import (
     members,
     node_of,
     replica_of,
+    targets_of,
     voters_of,
-    wish_of,
 )
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
@@ -50,7 +50,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
     Step,
 )
 from kvorum.controller.quorum_reassignment.pursuit import Pursuit
-from kvorum.controller.quorum_reassignment.wish import clear_reached_targets
+from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_targets
 from kvorum.metadata.cluster_image import ClusterImage, ControllerRegistration
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE, ConfigsImage
 from kvorum.metadata.image import MetadataImage
@@ -73,7 +73,7 @@ class View(NamedTuple):
 
     leader: int
     voters: int
-    wish: int
+    targets: int
     ends: tuple[tuple[int, int], ...]
     own_end: int
     first_end: int
@@ -93,36 +93,40 @@ class Decided(NamedTuple):
 
 
 def statements(bounds: Bounds, state: State, own: int) -> Iterator[tuple[tuple[str, int], Entry]]:
-    """Yield the wishes that an operator may state or cancel at a leader, and their records."""
+    """Yield the targets that an operator may state or cancel at a leader, and their records."""
     node = state.nodes[own]
-    if node.role != LEADER or not node.watermark or state.spent.wishes >= bounds.wishes:
+    if (
+        node.role != LEADER
+        or not node.watermark
+        or state.spent.target_changes >= bounds.target_changes
+    ):
         return
-    author, present = replica_of(own, node), wish_of(node.log)
+    author, present = replica_of(own, node), targets_of(node.log)
     replicas = [replica_of(index, one) for index, one in enumerate(state.nodes)]
     for chosen in range(1, 1 << len(replicas)):
-        wish = sum(bit(replicas[index]) for index in members(chosen))
-        if wish != present:
-            yield ("wishes for", wish), Entry(node.epoch, author, wish=wish)
+        targets = sum(bit(replicas[index]) for index in members(chosen))
+        if targets != present:
+            yield ("wants", targets), Entry(node.epoch, author, targets=targets)
     if present:
-        yield ("wishes for", CANCELLED), Entry(node.epoch, author, wish=CANCELLED)
+        yield ("wants", CANCELLED), Entry(node.epoch, author, targets=CANCELLED)
 
 
 def decisions(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[Decided]:
-    """Yield the steps that a leader may take now towards the wish that it knows."""
+    """Yield the steps that a leader may take now towards the target voters that it knows."""
     node = state.nodes[own]
     voters, replica = voters_of(node.log, state.first_voters), replica_of(own, node)
     if node.role != LEADER or not voters & bit(replica):
         return
     for known in _known_logs(design, node):
-        wish = _known_wish(design, node, known)
-        if not wish:
+        targets = _known_targets(design, node, known)
+        if not targets:
             continue
         fetched = _fetched(state, own)
         first_end = _first_end(node, known)
         view = View(
             leader=replica,
             voters=voters,
-            wish=wish,
+            targets=targets,
             ends=tuple((one, progress_of(node, one)) for one in fetched),
             own_end=node.end,
             first_end=0 if design.takes_any_for_caught_up else first_end,
@@ -158,38 +162,39 @@ def _least_fetching(view: View, *, living: int, everybody: int) -> tuple[Decided
 def _known_logs(design: Design, node: Node) -> Iterator[Sequence[Entry]]:
     """Yield the part of its log that a leader acts on: what it knows to be committed."""
     if node.watermark:
-        yield node.log if design.acts_on_uncommitted_wish else node.log[: node.watermark]
+        yield node.log if design.acts_on_uncommitted_targets else node.log[: node.watermark]
     elif design.acts_before_active:
         # It may have known any part of what was before its epoch to be committed.
         for end in range(1, _epoch_start(node) + 1):
             yield node.log[:end]
 
 
-def _known_wish(design: Design, node: Node, known: Sequence[Entry]) -> int:
-    if design.keeps_first_wish:
-        return _chain_of_wishes(known)[1]
-    if design.forgets_wish_of_others:
+def _known_targets(design: Design, node: Node, known: Sequence[Entry]) -> int:
+    if design.keeps_first_targets:
+        return _first_of_a_row(known)[1]
+    if design.forgets_targets_of_others:
         known = [entry for entry in known if entry.epoch == node.epoch]
-    return wish_of(known)
+    return targets_of(known)
 
 
-def _chain_of_wishes(log: Sequence[Entry]) -> tuple[int, int]:
-    """Return the offset and the targets of the first wish since there was none."""
+def _first_of_a_row(log: Sequence[Entry]) -> tuple[int, int]:
+    """Return the offset and the targets of the first target voters after there were none."""
     first = (0, 0)
     for offset, entry in enumerate(log):
-        if entry.wish < 0:
+        if entry.targets < 0:
             first = (0, 0)
-        elif entry.wish and not first[1]:
-            first = (offset, entry.wish)
+        elif entry.targets and not first[1]:
+            first = (offset, entry.targets)
     return first
 
 
 def _first_end(node: Node, known: Sequence[Entry]) -> int:
     """Return the least end of the log at which the leader may have begun to follow targets.
 
-    By then its epoch's first record was committed, and a wish was, which may since be replaced.
+    By then its epoch's first record was committed, and target voters were, which may be replaced by
+    now.
     """
-    return max(_epoch_start(node), _chain_of_wishes(known)[0]) + 1
+    return max(_epoch_start(node), _first_of_a_row(known)[0]) + 1
 
 
 def _epoch_start(node: Node) -> int:
@@ -245,7 +250,7 @@ def _decided(view: View) -> frozenset[tuple[str, int]]:
             case HandOver():
                 found.add(("hands over", view.leader))
             case Reached():
-                found.add(("clears the wish", view.leader))
+                found.add(("clears the targets", view.leader))
             case Blocked():
                 pass
     return frozenset(found)
@@ -260,7 +265,7 @@ def forget_decisions() -> None:
 def _step(view: View, names: Names) -> Step:
     """Return the step that the project decides on, for nodes with these names."""
     pursuit = Pursuit(election_timeout_ms=ELECTION_TIMEOUT_MS, fetch_timeout_ms=FETCH_TIMEOUT_MS)
-    image = _image(view.wish, names, names_directories=view.names_directories)
+    image = _image(view.targets, names, names_directories=view.names_directories)
     quorum = _described(view, names)
     earlier = _described(view._replace(own_end=view.first_end), names)
     pursuit.decide(image, earlier, 0)
@@ -293,11 +298,11 @@ def _described(view: View, names: Names) -> QuorumDescription:
 
 
 @lru_cache(maxsize=1 << 12)
-def _image(wish: int, names: Names, *, names_directories: bool) -> MetadataImage:
-    """Return the metadata with a wish, or without one, in which every node has registered."""
+def _image(targets: int, names: Names, *, names_directories: bool) -> MetadataImage:
+    """Return the metadata with target voters, or without, in which every node has registered."""
     configs = ConfigsImage()
-    if wish:
-        text = _text(wish, names, names_directories=names_directories)
+    if targets:
+        text = _text(targets, names, names_directories=names_directories)
         configs = ConfigsImage(Map({CLUSTER_RESOURCE: Map({TARGET_VOTERS: text})}))
     registrations = (
         ControllerRegistration(name + 1, bytes([name + 1] * 16), False, (), Map()) for name in names
@@ -306,8 +311,8 @@ def _image(wish: int, names: Names, *, names_directories: bool) -> MetadataImage
     return MetadataImage(configs=configs, cluster=cluster)
 
 
-def _text(wish: int, names: Names, *, names_directories: bool) -> str:
-    keys = sorted(_key(replica, names) for replica in members(wish))
+def _text(targets: int, names: Names, *, names_directories: bool) -> str:
+    keys = sorted(_key(replica, names) for replica in members(targets))
     return target_voters_text(key if names_directories else VoterKey(key.id) for key in keys)
 
 
@@ -321,23 +326,23 @@ def _replica(key: VoterKey, names: Names) -> int:
 
 
 def may_clear(design: Design, node: Node, *, reached: int, node_count: int) -> bool:
-    """Return whether a leader writes the end of the wish that it has found reached.
+    """Return whether a leader writes the end of the target voters that it has found reached.
 
     What it looks at is all that it has written, committed or not.
     """
     names = tuple(range(node_count))
-    image = _image(wish_of(node.log), names, names_directories=True)
+    image = _image(targets_of(node.log), names, names_directories=True)
     text = _text(reached, names, names_directories=True)
-    return design.clears_replaced_wish or bool(clear_reached_targets(image, text))
+    return design.clears_replaced_targets or bool(clear_reached_targets(image, text))
 
 
 def is_admitted(design: Design, bounds: Bounds, state: State, own: int, changed: int) -> bool:
     """Return whether a leader admits a change by hand to the voters `changed`."""
     node, names = state.nodes[own], tuple(range(len(state.nodes)))
-    wish = wish_of(node.log[: node.watermark])
-    if not wish or design.admits_any_change:
+    targets = targets_of(node.log[: node.watermark])
+    if not targets or design.admits_any_change:
         return True
-    image = _image(wish, names, names_directories=bounds.names_directories)
+    image = _image(targets, names, names_directories=bounds.names_directories)
     for replica in members(changed ^ voters_of(node.log, state.first_voters)):
         key = _key(replica, names)
         assert key.directory_id is not None

@@ -1,4 +1,4 @@
-"""The operator's wishes for other voters (KIP-642): stated, replaced and cancelled at random."""
+"""Target voters (KIP-642) as an operator changes them: stated, replaced and cancelled at random."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
-from kvorum.controller.quorum_reassignment.wish_requests import (
+from kvorum.controller.quorum_reassignment.target_requests import (
     configuration_request,
     reassignment_request,
 )
@@ -35,16 +35,16 @@ from kvorum.wire.messages.incremental_alter_configs import (
 from kvorum.wire.primitives import Message
 
 Response = TypeVar("Response", bound=Message)
-_WISHER_ID = -101
+_OPERATOR_ID = -101
 _TARGETS_MAX = 7
-_WISHES_IN_A_ROW_MAX = 12
+_CHANGES_IN_A_ROW_MAX = 12
 _RETRY_MS = 700.0
 _TRIES_MAX = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
-    """The target voters, or None for the end of the wish; and how the wish is stated."""
+class _Change:
+    """The target voters, or None for their end; and how they are stated."""
 
     targets: TargetVoters | None
     by_configuration: bool
@@ -54,8 +54,8 @@ class _Wish:
         return "nothing" if self.targets is None else target_voters_text(self.targets)
 
 
-class Wishes:
-    """States wishes as a person would: again where the asked node was not the active controller."""
+class TargetChanges:
+    """States target voters as an operator would: again after NOT_CONTROLLER."""
 
     def __init__(self, quorum: SimulatedQuorum, *, ratios: FaultRatios) -> None:
         self._quorum = quorum
@@ -64,10 +64,10 @@ class Wishes:
         self._number = 0
 
     def change(self, fault: Fault, random: Random) -> None:
-        """State a wish, or several in a row, or cancel the present one."""
+        """State target voters, or several in a row, or cancel the present ones."""
         count = 1
-        if random.random() < self._ratios.wishes_in_a_row:
-            count = random.randint(2, _WISHES_IN_A_ROW_MAX)
+        if random.random() < self._ratios.targets_in_a_row:
+            count = random.randint(2, _CHANGES_IN_A_ROW_MAX)
         for index in range(count):
             at_ms = index * random.choice((1.0, 50.0, 500.0))
             self._around.events.after(at_ms, lambda: self._change_once(fault, random))
@@ -80,26 +80,26 @@ class Wishes:
         if leader.process.client.kraft_version < 1:
             return
         present = recorded_target_voters(leader.process.application.image)
-        by_configuration = random.random() < self._ratios.wish_by_configuration
-        if present is not None and random.random() < self._ratios.wish_is_cancelled:
-            self._state(_Wish(None, by_configuration), fault, random)
+        by_configuration = random.random() < self._ratios.targets_by_configuration
+        if present is not None and random.random() < self._ratios.targets_are_cancelled:
+            self._state(_Change(None, by_configuration), fault, random)
             return
         targets = self._draw_targets(random, names_directories=by_configuration)
         if may_reach(quorum, targets):
-            self._state(_Wish(targets, by_configuration), fault, random)
+            self._state(_Change(targets, by_configuration), fault, random)
 
     def _draw_targets(self, random: Random, *, names_directories: bool) -> TargetVoters:
         """Draw targets among all controllers, whether they run, lag, or have lost their disk."""
         nodes = [one for one in self._quorum.nodes.values() if one.can_vote and not one.is_barred]
         count = random.randint(1, min(len(nodes), _TARGETS_MAX))
         chosen = sorted(random.sample(nodes, count), key=lambda one: one.node_id)
-        share = self._ratios.wish_names_directory if names_directories else 0.0
+        share = self._ratios.target_names_directory if names_directories else 0.0
         return tuple(
             VoterKey(one.node_id, one.directory_id if random.random() < share else None)
             for one in chosen
         )
 
-    def _state(self, wish: _Wish, fault: Fault, random: Random, *, tries: int = 1) -> None:
+    def _state(self, change: _Change, fault: Fault, random: Random, *, tries: int = 1) -> None:
         quorum, around = self._quorum, self._around
         leader = quorum.leader()
         if not quorum.is_safety_phase:
@@ -107,26 +107,26 @@ class Wishes:
         asked = list(quorum.nodes.values())[fault.first % len(quorum.nodes)]
         if leader is not None and random.random() < self._ratios.operator_asks_leader:
             asked = leader
-        if wish.targets is not None and not may_reach(quorum, wish.targets):
+        if change.targets is not None and not may_reach(quorum, change.targets):
             return
-        around.trace.say(f"operator wishes {wish.text}, and asks {asked.node_id}")
-        around.count(FaultKind.CHANGED_WISH)
-        around.properties.reassignments.asked_for(wish.targets)
+        around.trace.say(f"operator wants {change.text}, and asks {asked.node_id}")
+        around.count(FaultKind.CHANGED_TARGET_VOTERS)
+        around.properties.reassignments.asked_for(change.targets)
 
         def take(error: int) -> None:
             around.trace.say(f"operator hears from {asked.node_id}: error {error}")
             if error not in {ErrorCode.NONE, ErrorCode.NOT_CONTROLLER}:
-                around.properties.reassignments.refused(wish.targets)
+                around.properties.reassignments.refused(change.targets)
             if error == ErrorCode.NOT_CONTROLLER and tries < _TRIES_MAX:
                 around.events.after(
-                    _RETRY_MS, lambda: self._state(wish, fault, random, tries=tries + 1)
+                    _RETRY_MS, lambda: self._state(change, fault, random, tries=tries + 1)
                 )
 
-        if wish.by_configuration:
-            request = configuration_request(wish.targets)
+        if change.by_configuration:
+            request = configuration_request(change.targets)
             self._ask(asked, request, IncrementalAlterConfigsResponse, _configuration_error, take)
         else:
-            ids = None if wish.targets is None else [target.id for target in wish.targets]
+            ids = None if change.targets is None else [target.id for target in change.targets]
             kind = AlterPartitionReassignmentsResponse
             self._ask(asked, reassignment_request(ids), kind, _reassignment_error, take)
 
@@ -151,7 +151,7 @@ class Wishes:
                     error_of(decode_response_frame(reply, response_class=kind, version=version)[1])
                 )
 
-        self._quorum.carry_request(_WISHER_ID, asked.host, frame, replied)
+        self._quorum.carry_request(_OPERATOR_ID, asked.host, frame, replied)
 
 
 def _reassignment_error(answer: AlterPartitionReassignmentsResponse) -> int:

@@ -1,4 +1,4 @@
-"""The wish for other voters: written, replaced, cancelled and listed (KIP-642).
+"""The target voters: written, replaced, cancelled and listed (KIP-642).
 
 AlterPartitionReassignments and ListPartitionReassignments handle the partition of the metadata log
 like any other; what they would change in its registration is here the cluster's configuration
@@ -76,7 +76,7 @@ def alter_target_voters(
 
 
 def clear_reached_targets(image: MetadataImage, reached: str) -> list[RecordAndVersion]:
-    """Return the records that clear the wish, unless it is not the one that was `reached`."""
+    """Return the records that clear the target voters if these are still those `reached`."""
     return [_record(None)] if recorded_target_voters(image) == reached else []
 
 

@@ -1,4 +1,4 @@
-"""The invariants of the wish for other voters and of the steps towards it (KIP-642).
+"""The invariants of the target voters and of the steps towards them (KIP-642).
 
 Nothing here asks the decision under test: what a step should be is read from the logs, and who
 fetches from the step's label.
@@ -15,52 +15,52 @@ from tests.model.exploration.state import (
     is_majority,
     node_of,
     replica_of,
+    targets_of,
     voters_of,
-    wish_of,
 )
 
 
-def wish_ends_when_reached(state: State) -> bool:
-    """In every log a wish is cleared only where it is the latest, and the voters are its targets.
+def targets_end_when_reached(state: State) -> bool:
+    """In every log target voters are cleared only where they are the latest, and are the voters.
 
     An operator may cancel any.
     """
     return all(
-        wish_of(log[:offset]) == voters_of(log[:offset], state.first_voters)
+        targets_of(log[:offset]) == voters_of(log[:offset], state.first_voters)
         for log in {node.log for node in state.nodes}
         for offset, entry in enumerate(log)
-        if entry.wish == REACHED
+        if entry.targets == REACHED
     )
 
 
-def steps_follow_the_wish(before: State, label: Label, after: State) -> bool:
-    """A step leads to the wish that was committed last, when everything up to then is known."""
+def steps_follow_the_targets(before: State, label: Label, after: State) -> bool:
+    """A step leads to the targets that were committed last, when everything up to then is known."""
     match label:
         case (str(verb), int(own), int(replica), int()) if verb in STEPS:
-            wish = _latest_wish(before, before.nodes[own])
+            targets = _latest_targets(before, before.nodes[own])
             voters = _voters(before, own)
             replica_bit = bit(replica)
             if verb == "adds voter":
-                return bool(wish & replica_bit & ~voters)
-            if verb == "clears the wish":
-                return wish == voters
+                return bool(targets & replica_bit & ~voters)
+            if verb == "clears the targets":
+                return targets == voters
             # A leader that hands over is named as the one that goes.
-            return bool(wish) and bool(voters & replica_bit & ~wish)
+            return bool(targets) and bool(voters & replica_bit & ~targets)
         case _:
             return True
 
 
-STEPS = {"adds voter", "removes voter", "hands over", "clears the wish"}
+STEPS = {"adds voter", "removes voter", "hands over", "clears the targets"}
 
 
-def _latest_wish(state: State, node: Node) -> int:
-    """Return the wish that a leader has to follow: the one that was committed last.
+def _latest_targets(state: State, node: Node) -> int:
+    """Return the target voters that a leader has to follow: those that were committed last.
 
     A leader that another one has replaced cannot know that; nothing that it writes is committed.
     """
     if _leads_latest_epoch(state, node):
-        return wish_of(state.history.committed)
-    return wish_of(node.log[: node.watermark])
+        return targets_of(state.history.committed)
+    return targets_of(node.log[: node.watermark])
 
 
 def _leads_latest_epoch(state: State, node: Node) -> bool:
@@ -101,14 +101,14 @@ def leader_leaves_last(before: State, label: Label, after: State) -> bool:
         case ("removes voter", int(own), int(replica), int()):
             return node_of(replica) != own
         case ("hands over", int(own), int(replica), int()):
-            wish = _latest_wish(before, before.nodes[own])
-            return _voters(before, own) & ~wish == bit(replica)
+            targets = _latest_targets(before, before.nodes[own])
+            return _voters(before, own) & ~targets == bit(replica)
         case _:
             return True
 
 
 def added_voter_has_caught_up(before: State, label: Label, after: State) -> bool:
-    """A replica is added that has all up to the first wish of a row, and the epoch's first record.
+    """An added replica has all up to the first targets of a row, and the epoch's first record.
 
     A leader that another one has replaced cannot know what became of a replica.
     """
@@ -129,28 +129,28 @@ def _end_of_first_look(leader: Node) -> int:
     stated = [
         offset
         for offset, entry in enumerate(leader.log[: leader.watermark])
-        if entry.wish > 0 and not wish_of(leader.log[:offset])
+        if entry.targets > 0 and not targets_of(leader.log[:offset])
     ]
     return max(starts[0], *stated[-1:]) + 1
 
 
-def changes_by_hand_follow_the_wish(before: State, label: Label, after: State) -> bool:
-    """While a leader knows a wish, nobody changes the voters by hand in another direction."""
+def changes_by_hand_follow_the_targets(before: State, label: Label, after: State) -> bool:
+    """While a leader knows targets, no client changes the voters by hand in another direction."""
     match label:
         case ("changes voters to", int(own), int(changed)):
             node, voters = before.nodes[own], _voters(before, own)
-            wish = wish_of(node.log[: node.watermark])
-            return not wish or not (changed ^ voters) & ~(voters ^ wish)
+            targets = targets_of(node.log[: node.watermark])
+            return not targets or not (changed ^ voters) & ~(voters ^ targets)
         case _:
             return True
 
 
-STATE_INVARIANTS = (wish_ends_when_reached,)
+STATE_INVARIANTS = (targets_end_when_reached,)
 STEP_INVARIANTS = (
-    steps_follow_the_wish,
+    steps_follow_the_targets,
     steps_wait_for_the_one_before,
     majority_fetches_after_step,
     leader_leaves_last,
     added_voter_has_caught_up,
-    changes_by_hand_follow_the_wish,
+    changes_by_hand_follow_the_targets,
 )

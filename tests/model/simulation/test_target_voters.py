@@ -1,4 +1,4 @@
-"""Worlds in which voters are wished for: replaced, cancelled, reached, under leaders that crash.
+"""Worlds with target voters: replaced, cancelled, reached, under leaders that crash.
 
 They are shorter than usual, and were chosen for what happens in them, of which the last test makes
 sure.
@@ -27,7 +27,7 @@ def _run(seed: int) -> SeedResult:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_world_with_wishes_keeps_its_properties(seed: int) -> None:
+def test_a_world_with_target_voters_keeps_its_properties(seed: int) -> None:
     result = _run(seed)
     assert result.failure is None, f"{result.failure}; again: {result.rerun}"
 
@@ -38,9 +38,14 @@ def test_every_kind_of_step_is_in_these_worlds() -> None:
     checks: Counter[str] = Counter()
     for seed in SEEDS:
         result = _run(seed)
-        happened.update(result.wishes)
+        happened.update(result.target_voters)
         checks.update(result.checks)
-    wanted = {"wishes stated", "wishes replaced", "wishes reached", "wishes cancelled"}
+    wanted = {
+        "target voters stated",
+        "target voters replaced",
+        "target voters reached",
+        "target voters cancelled",
+    }
     wanted |= {moment.value for moment in StepMoment}
     assert wanted - set(happened) == set()
     assert all(checks[name] for name in ("P30", "P31", "P32", "P33", "L9"))
