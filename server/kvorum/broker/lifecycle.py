@@ -92,7 +92,7 @@ class BrokerLifecycle:
         self._next_due_at_latest_ms = inf
         self._has_asked_to_stop = False
         self._offline_directories: list[bytes] = []
-        self._told_count = 0
+        self._acknowledged_count = 0
         self._sent_count = 0
 
     def due(self, view: LocalView) -> BrokerRegistrationRequest | BrokerHeartbeatRequest:
@@ -129,7 +129,7 @@ class BrokerLifecycle:
         if response.error_code != ErrorCode.NONE:
             self.on_failure(now_ms)
             return
-        self._told_count = self._sent_count
+        self._acknowledged_count = self._sent_count
         match self.state:
             case BrokerState.STARTING:
                 self._after_starting(response, now_ms)
@@ -158,7 +158,7 @@ class BrokerLifecycle:
 
     def is_failure_known(self, directory_id: bytes) -> bool:
         """Return whether the controller has accepted a heartbeat that names the directory."""
-        return directory_id in self._offline_directories[: self._told_count]
+        return directory_id in self._offline_directories[: self._acknowledged_count]
 
     def hurry(self, now_ms: float) -> None:
         """Send the next heartbeat at once, because what it says has changed."""

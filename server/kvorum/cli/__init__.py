@@ -85,9 +85,9 @@ def _run(arguments: Sequence[str]) -> int:
     except BrokenPipeError as error:
         if silence_output():
             return READER_GONE
-        return _complain(name, _told(error), FAILED, is_debugging=parsed.debug)
+        return _complain(name, _error_text(error), FAILED, is_debugging=parsed.debug)
     except Exception as error:  # noqa: BLE001 - any error becomes one line
-        return _complain(name, _told(error), FAILED, is_debugging=parsed.debug)
+        return _complain(name, _error_text(error), FAILED, is_debugging=parsed.debug)
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
@@ -113,7 +113,7 @@ def _load(name: str) -> Command:
     return cast("Command", importlib.import_module(COMMANDS[name]))
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Return an error as one line; an unexpected one includes its type."""
     text = " ".join(str(error).split())
     if type(error).__module__.startswith("kvorum."):

@@ -116,15 +116,15 @@ def _hear_nothing() -> None:
 def _run_all(report: Report, seeds: range, arguments: argparse.Namespace) -> dict[int, str]:
     """Run all seeds, report failures at once, and return the hash of each trace."""
     digests: dict[int, str] = {}
-    told_at = time.monotonic()
+    reported_at = time.monotonic()
     work = partial(run_seed, duration_ms=arguments.duration * 1000)
     for result in _results(work, seeds, arguments):
         report.add(result)
         digests[result.seed] = result.digest
         if result.failure is not None:
             _tell_failure(result, arguments)
-        if time.monotonic() - told_at > _PROGRESS_SECONDS:
-            told_at = time.monotonic()
+        if time.monotonic() - reported_at > _PROGRESS_SECONDS:
+            reported_at = time.monotonic()
             print(f"... {report.seeds} of {len(seeds)}, {len(report.failures)} failed", flush=True)
     return digests
 
@@ -198,7 +198,7 @@ def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
         digests[result.seed] = result.digest
         if result.broken is not None:
             failed += 1
-            print(f"seed {result.seed} failed: {result.told}", flush=True)
+            print(f"seed {result.seed} failed: {result.message}", flush=True)
     print(f"{len(seeds)} seeds of brokers, {failed} failed")
     for name, count in sorted(counts.items()):
         print(f"  {count:>12,} {name}")

@@ -10,5 +10,5 @@ Tell: TypeAlias = Callable[[Path, int], None]
 """Takes a file that is being read, and the bytes of it that have been."""
 
 
-def tell_nobody(file: Path, position: int) -> None:
+def no_report(file: Path, position: int) -> None:
     """Take in how far a reading has come, and do nothing."""

@@ -53,12 +53,12 @@ def _is_own(replica: Replica, key: ReplicaKey) -> bool:
 
 
 def _resigned(replica: Replica, record: ElectionRecord, *, deadline: float) -> Role:
-    untold = frozenset(voter.key.id for voter in replica.voters.others(replica.own.key))
+    unacked = frozenset(voter.key.id for voter in replica.voters.others(replica.own.key))
     return Resigned(
         record.epoch,
         own_key=replica.own.key,
         preferred=(),
-        untold_ids=untold,
+        unacked_ids=unacked,
         election_deadline=deadline,
         voted=record.voted,
     )

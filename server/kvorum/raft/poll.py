@@ -209,7 +209,7 @@ def _poll_resigned(replica: Replica, now: float, role: Resigned) -> None:
     if role.election_deadline <= now:
         # There is no epoch left to go on in.
         role.election_deadline = NEVER
-    for voter_id in role.untold_ids:
+    for voter_id in role.unacked_ids:
         request = EndQuorumEpochRequest(
             epoch=role.epoch,
             leader_id=replica.own.key.id,

@@ -298,13 +298,13 @@ class Replica:
         leader = self.role
         preferred = leader.successors(self.voters) if isinstance(leader, Leader) else ()
         wait_ms = self.config.shutdown_timeout_ms if is_shutdown else self.random_election_timeout()
-        untold = frozenset(voter.key.id for voter in self.voters.others(self.own.key))
+        unacked = frozenset(voter.key.id for voter in self.voters.others(self.own.key))
         self.move(
             Resigned(
                 leader.epoch,
                 own_key=self.own.key,
                 preferred=preferred,
-                untold_ids=untold,
+                unacked_ids=unacked,
                 election_deadline=now + wait_ms,
             )
         )

@@ -19,7 +19,7 @@ from kvorum.metadata.record_frame import FRAME_VERSION, decode_record, encode_re
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 
-Told: TypeAlias = Callable[[int | None], None]
+OnCommit: TypeAlias = Callable[[int | None], None]
 """Takes the offset of a value that was committed, or None where that cannot be known."""
 _RECORDS_PER_BATCH = 64
 FIRST_IMAGE: Final = MetadataImage().apply(
@@ -34,7 +34,7 @@ FIRST_IMAGE: Final = MetadataImage().apply(
 
 class _Waiting(NamedTuple):
     epoch: int
-    told: Told
+    on_commit: OnCommit
 
 
 class Application:
@@ -64,9 +64,9 @@ class Application:
         self._on_record = on_record
         self._waiting: dict[int, list[_Waiting]] = {}
 
-    def wait_for(self, offset: int, *, epoch: int, told: Told) -> None:
-        """Call `told` once what was proposed at an offset is committed, or cannot be known."""
-        self._waiting.setdefault(offset, []).append(_Waiting(epoch, told))
+    def wait_for(self, offset: int, *, epoch: int, on_commit: OnCommit) -> None:
+        """Call `on_commit` once what was proposed at an offset is committed, or cannot be known."""
+        self._waiting.setdefault(offset, []).append(_Waiting(epoch, on_commit))
 
     def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
         """Begin again with the values of a snapshot."""
@@ -94,7 +94,7 @@ class Application:
             for offset in range(batch.base_offset, batch.last_offset + 1):
                 for waiting in self._waiting.pop(offset, ()):
                     is_mine = batch.epoch == waiting.epoch
-                    waiting.told(offset if is_mine else None)
+                    waiting.on_commit(offset if is_mine else None)
         self._on_applied()
 
     def on_leadership_gained(self, epoch: int) -> None:
@@ -109,7 +109,7 @@ class Application:
         waiting, self._waiting = self._waiting, {}
         for several in waiting.values():
             for one in several:
-                one.told(None)
+                one.on_commit(None)
 
     def on_leader_change(self, leader_id: int | None, epoch: int) -> None:
         """Do nothing: clients read the leader from the core."""

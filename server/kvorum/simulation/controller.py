@@ -95,16 +95,18 @@ class Controller:
             result = handle(image, request, context)
             return ControllerResult(result.response, result.records, result.is_atomic)
 
-        def told(response: Message | None) -> None:
+        def on_answer(response: Message | None) -> None:
             respond(_not_controller(request, version) if response is None else response)
 
-        if not self.run(decide, told, version=version):
-            told(None)
+        if not self.run(decide, on_answer, version=version):
+            on_answer(None)
 
-    def run(self, task: Task, told: Callable[[Message | None], None], *, version: int = 0) -> bool:
+    def run(
+        self, task: Task, on_answer: Callable[[Message | None], None], *, version: int = 0
+    ) -> bool:
         """Propose the records of a task; return whether this controller is active.
 
-        `told` gets the response once what the decision rests on is committed, None if the
+        `on_answer` gets the response once what the decision rests on is committed, None if the
         leadership is lost before that.
         """
         claim = self._active_claim()
@@ -116,12 +118,12 @@ class Controller:
         last_offset = claim.pending.last_offset
         application = self._owner.application
         if last_offset <= application.image.last_offset:
-            told(result.response)
+            on_answer(result.response)
         else:
             application.wait_for(
                 last_offset,
                 epoch=claim.epoch,
-                told=lambda at: told(None if at is None else result.response),
+                on_commit=lambda at: on_answer(None if at is None else result.response),
             )
         return True
 

@@ -76,7 +76,7 @@ class Fault:
     amount: float
     seed: int
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Return the fault as one line of text."""
         return f"{self.kind.value} at {self.at_ms / 1000:.3f} s"
 

@@ -21,7 +21,7 @@ from kvorum.simulation.options import QuorumKind
 from kvorum.simulation.process import Neighbours, Process
 from kvorum.simulation.properties.checks import PropertyViolatedError
 from kvorum.simulation.surroundings import Surroundings
-from kvorum.simulation.telling import told_role
+from kvorum.simulation.trace_text import role_text
 from kvorum.simulation.transport import Reply
 from kvorum.simulation.versions import Release
 from kvorum.storage.errors import StorageError
@@ -97,8 +97,8 @@ class SimulatedNode:
         self.crash_is_power_cut = False
         self.restart_after_ms = FAILURE_RESTART_MS
         self.last_voters = VoterSet()
-        self._told_role: Role | None = None
-        self._told_log_start = 0
+        self._traced_role: Role | None = None
+        self._traced_log_start = 0
 
     @property
     def key(self) -> ReplicaKey:
@@ -187,8 +187,8 @@ class SimulatedNode:
             self._refuse(error)
             return
         self.process = process
-        self._told_role = None
-        self._told_log_start = process.client.log.local_log.log_start_offset
+        self._traced_role = None
+        self._traced_log_start = process.client.log.local_log.log_start_offset
         around.trace.say(
             f"{self.node_id} starts ({process.client.log.local_log.log_end_offset} records)"
         )
@@ -311,17 +311,17 @@ class SimulatedNode:
         if not process.has_been_voter and core.is_voter and _are_voters_committed(core):
             process.has_been_voter = True
         role = core.role
-        if role is not self._told_role:
-            self._told_role = role
-            self._around.trace.say(f"{self.node_id} is {told_role(role)}")
+        if role is not self._traced_role:
+            self._traced_role = role
+            self._around.trace.say(f"{self.node_id} is {role_text(role)}")
         self._tell_log_start(process.client.log.local_log.log_start_offset)
         if process.client.failure is not None:
             self._fail(process.client.failure)
 
     def _tell_log_start(self, start_offset: int) -> None:
         """Write a new log start to the trace: the log was cleaned, or replaced by a snapshot."""
-        if start_offset != self._told_log_start:
-            self._told_log_start = start_offset
+        if start_offset != self._traced_log_start:
+            self._traced_log_start = start_offset
             self._around.trace.say(f"{self.node_id} keeps its log from {start_offset}")
 
     def _fail(self, failure: Exception) -> None:

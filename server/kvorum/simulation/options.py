@@ -72,7 +72,7 @@ class Options:
         """The number of all nodes."""
         return self.voter_count + self.spare_count + self.observer_count + self.broker_count
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Return the options as one line of text."""
         releases = " ".join(release.value for release in self.releases)
         return (

@@ -19,7 +19,7 @@ from kvorum.node.raft.translation import add_raft_voter, remove_raft_voter
 from kvorum.raft import NotLeaderError, OffsetAndEpoch
 from kvorum.raft.effects import Send
 from kvorum.raft.messages import AddRaftVoterRequest
-from kvorum.simulation.application import Application, Told
+from kvorum.simulation.application import Application, OnCommit
 from kvorum.simulation.clock import NodeClock
 from kvorum.simulation.controller import Controller, is_handled
 from kvorum.simulation.disk_faults import CrashedError
@@ -31,7 +31,7 @@ from kvorum.simulation.registration import Registration
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.simulation.step_crashes import StepMoment
 from kvorum.simulation.surroundings import Surroundings
-from kvorum.simulation.telling import told_request, told_response
+from kvorum.simulation.trace_text import request_text, response_text
 from kvorum.simulation.transport import Reply, SimulatedLinks
 from kvorum.simulation.versions import Release, offered_versions
 from kvorum.storage.errors import StorageError
@@ -219,14 +219,14 @@ class Process:
         trace = self._around.trace
         if trace.is_kept:
             to = self._neighbours.id_of(send.destination.host)
-            trace.add(f"{self.node.node_id} asks {to} {told_request(send.request)}")
+            trace.add(f"{self.node.node_id} asks {to} {request_text(send.request)}")
 
     def tell_result(self, send: Send, result: PeerResult) -> None:
         """Write the result of a request to the trace."""
         trace = self._around.trace
         if trace.is_kept:
             to = self._neighbours.id_of(send.destination.host)
-            trace.add(f"{self.node.node_id} hears from {to}: {told_response(result.response)}")
+            trace.add(f"{self.node.node_id} hears from {to}: {response_text(result.response)}")
 
     # --- requests of others ---
 
@@ -306,8 +306,8 @@ class Process:
         except RaftStoppedError as error:
             respond(error)
 
-    def propose(self, value: bytes, told: Told) -> bool:
-        """Append a value if this process leads; `told` gets the outcome. Call in a turn."""
+    def propose(self, value: bytes, on_commit: OnCommit) -> bool:
+        """Append a value if this process leads; `on_commit` gets the outcome. Call in a turn."""
         epoch = self.application.leading_epoch
         if epoch is None:
             return False
@@ -316,7 +316,7 @@ class Process:
         except (NotLeaderError, RaftStoppedError):
             return False
         # This is in time: the commit needs a sync, whose completion comes in a later turn.
-        self.application.wait_for(offset, epoch=epoch, told=told)
+        self.application.wait_for(offset, epoch=epoch, on_commit=on_commit)
         return True
 
     def resign(self) -> None:

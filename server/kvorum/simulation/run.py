@@ -42,7 +42,7 @@ def run_seed(
         seed=seed,
         duration_ms=duration_ms,
         digest=world.trace.digest,
-        options=world.options.told(),
+        options=world.options.describe(),
         faults=dict(world.fired),
         checks=dict(world.properties.checks.counts),
         target_voters=dict(world.properties.reassignments.counts),
@@ -53,7 +53,7 @@ def run_seed(
         failure=failure,
         failed_at_ms=world.now_ms,
         trace=tuple(world.trace.lines),
-        plan=tuple(fault.told() for fault in world.plan),
+        plan=tuple(fault.describe() for fault in world.plan),
     )
 
 

@@ -92,7 +92,7 @@ class World:
     def run(self) -> None:
         """Run both phases; raise PropertyViolatedError."""
         options = self.options
-        self.trace.say(f"seed {self._around.seed}: {options.told()}")
+        self.trace.say(f"seed {self._around.seed}: {options.describe()}")
         self._begin()
         self.run_until(options.safety_ms)
         self._injector.heal()

@@ -265,7 +265,7 @@ def test_worlds_known_for_long_have_every_fault_and_lose_nothing() -> None:
     counts: Counter[str] = Counter()
     for seed in FIXED_SEEDS:
         result = run_partitions_seed(seed)
-        assert result.broken is None, f"seed {seed}: {result.told}"
+        assert result.broken is None, f"seed {seed}: {result.message}"
         assert result.counts["committed records"] > 100
         counts.update(result.counts)
     faults = ("kill", "power", "stop", "cut", "controller", "struck while joining")
@@ -281,7 +281,7 @@ def test_worlds_known_for_long_have_every_fault_and_lose_nothing() -> None:
 def test_a_world_that_nobody_has_seen_loses_nothing(number: int) -> None:
     seed = secrets.randbelow(2**40)
     result = run_partitions_seed(seed)
-    assert result.broken is None, f"seed {seed}: {result.told}"
+    assert result.broken is None, f"seed {seed}: {result.message}"
 
 
 @pytest.mark.process

@@ -11,7 +11,7 @@ from tests.support.golden_data import METADATA_NODES
 from kvorum.cli.log_tool.progress import FIRST_S, PAUSE_S, Progress, progress
 from kvorum.inspection.log_check.check import check_paths
 from kvorum.inspection.metadata_log.moment import Moment, fold_until
-from kvorum.inspection.telling import tell_nobody
+from kvorum.inspection.telling import no_report
 
 MIB = 1 << 20
 
@@ -43,10 +43,10 @@ def test_a_line_is_written_from_time_to_time_and_taken_away() -> None:
 def test_where_nobody_looks_nothing_is_written() -> None:
     console = io.StringIO()
     with progress(console) as tell:
-        assert tell is tell_nobody
+        assert tell is no_report
     assert console.getvalue() == ""
     with progress(Terminal()) as tell:
-        assert tell is not tell_nobody
+        assert tell is not no_report
 
 
 def test_readings_tell_how_far_they_are(golden_sets: Path) -> None:

@@ -76,7 +76,7 @@ def make(
             )
         case RoleName.RESIGNED:
             return Resigned(
-                epoch, own_key=OWN, preferred=(), untold_ids=frozenset(), election_deadline=0
+                epoch, own_key=OWN, preferred=(), unacked_ids=frozenset(), election_deadline=0
             )
 
 

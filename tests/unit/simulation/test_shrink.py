@@ -125,7 +125,7 @@ def test_the_plan_can_be_replaced() -> None:
     whole = World(3, duration_ms=60_000).plan
     assert len(whole) > 3
     result = run_seed(3, duration_ms=60_000, plan=whole[:2])
-    assert result.plan == tuple(fault.told() for fault in whole[:2])
+    assert result.plan == tuple(fault.describe() for fault in whole[:2])
 
 
 @pytest.mark.process

@@ -136,7 +136,7 @@ def _described(response: DescribeClusterResponse) -> ClusterInfo:
     return ClusterInfo(response.cluster_id, _in_javas_order(endpoints))
 
 
-def _told_by_metadata(response: MetadataResponse) -> ClusterInfo:
+def _described_by_metadata(response: MetadataResponse) -> ClusterInfo:
     endpoints = (
         NodeEndpoint(node_id=one.node_id, host=one.host, port=one.port, rack=one.rack)
         for one in response.brokers
@@ -153,5 +153,5 @@ _METADATA_CALL = Call(
     name=_NAME,
     request=lambda _: MetadataRequest(topics=[]),
     response_class=MetadataResponse,
-    read=_told_by_metadata,
+    read=_described_by_metadata,
 )

@@ -204,8 +204,8 @@ def _quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:
 def _reassignment_info(
     partition: DescribeQuorumResponsePartitionData,
 ) -> ReassignmentInfo | None:
-    told = reassignment_in(partition)
-    if told is None:
+    reassignment = reassignment_in(partition)
+    if reassignment is None:
         return None
     targets = tuple(
         ReplicaState(
@@ -215,10 +215,10 @@ def _reassignment_info(
             last_fetch_ms=_known(target.last_fetch_timestamp),
             last_caught_up_ms=None,
         )
-        for target in told.targets
+        for target in reassignment.targets
     )
     return ReassignmentInfo(
-        targets=targets, block_reason=told.block_reason, block_text=told.block_text
+        targets=targets, block_reason=reassignment.block_reason, block_text=reassignment.block_text
     )
 
 

@@ -59,13 +59,13 @@ def reassign_call(
         return asked
 
     def read(response: AlterPartitionReassignmentsResponse) -> None:
-        told = [(response.error_code, response.error_message)]
-        told += [
+        errors = [(response.error_code, response.error_message)]
+        errors += [
             (one.error_code, one.error_message)
             for topic in response.responses
             for one in topic.partitions
         ]
-        _check(told, asks_controllers=asks_controllers)
+        _check(errors, asks_controllers=asks_controllers)
 
     return Call(
         name="alterPartitionReassignments",
@@ -89,8 +89,8 @@ def set_targets_call(
         return asked
 
     def read(response: IncrementalAlterConfigsResponse) -> None:
-        told = [(one.error_code, one.error_message) for one in response.responses]
-        _check(told, asks_controllers=asks_controllers)
+        errors = [(one.error_code, one.error_message) for one in response.responses]
+        _check(errors, asks_controllers=asks_controllers)
 
     return Call(
         name="incrementalAlterConfigs",
@@ -110,8 +110,8 @@ def is_wanted_call(*, asks_controllers: bool) -> Call[ListPartitionReassignments
         return ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=[topic])
 
     def read(response: ListPartitionReassignmentsResponse) -> bool:
-        told = [(response.error_code, response.error_message)]
-        _check(told, asks_controllers=asks_controllers)
+        errors = [(response.error_code, response.error_message)]
+        _check(errors, asks_controllers=asks_controllers)
         return bool(response.topics)
 
     return Call(
@@ -180,9 +180,9 @@ def _milliseconds(text: str | None) -> int | None:
     return None
 
 
-def _check(told: Sequence[tuple[int, str | None]], *, asks_controllers: bool) -> None:
+def _check(errors: Sequence[tuple[int, str | None]], *, asks_controllers: bool) -> None:
     """Raise the first error of a response."""
-    check_controller({code for code, _ in told}, asks_controllers=asks_controllers)
-    for code, message in told:
+    check_controller({code for code, _ in errors}, asks_controllers=asks_controllers)
+    for code, message in errors:
         if code != ErrorCode.NONE:
             raise final(refusal(code, message))

@@ -11,7 +11,7 @@ from kvorum.cli import FAILED, OK, UsageError
 from kvorum.cli.log_tool.progress import progress
 from kvorum.inspection.decoding.errors import UnknownFileError
 from kvorum.inspection.decoding.files import file_objects, files_below
-from kvorum.inspection.telling import Tell, tell_nobody
+from kvorum.inspection.telling import Tell, no_report
 
 NAME = "decode"
 HELP = "print everything that is in files of a log directory as JSON, an object a line"
@@ -38,13 +38,13 @@ def run(arguments: argparse.Namespace) -> int:
     is_sound = True
     with progress() as tell:
         # On a terminal the output itself shows how far the command is.
-        told = tell_nobody if sys.stdout.isatty() else tell
+        report = no_report if sys.stdout.isatty() else tell
         for path in arguments.paths:
             files = files_below(path)
             if not files:
                 raise UsageError(f"{path}: no file of a log is below it")
             for file in files:
-                is_sound = _print_objects(file, arguments.topic, told) and is_sound
+                is_sound = _print_objects(file, arguments.topic, report) and is_sound
     return OK if is_sound else FAILED
 
 

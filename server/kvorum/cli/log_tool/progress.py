@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
-from kvorum.inspection.telling import Tell, tell_nobody
+from kvorum.inspection.telling import Tell, no_report
 
 FIRST_S: Final = 1.0
 """Commands that are done by then print no line."""
@@ -76,7 +76,7 @@ def progress(console: Console | None = None) -> Generator[Tell]:
     """
     chosen: Console = sys.stderr if console is None else console
     if not chosen.isatty():
-        yield tell_nobody
+        yield no_report
         return
     shown = Progress(chosen, time.monotonic)
     try:

@@ -87,7 +87,7 @@ async def follow_reassignment(
     `targets` are the target voters, None if the leader has to name them. Raises AdminError if it
     ends with other voters.
     """
-    told = _Told()
+    printed = _Printed()
     was_wanted = False
     missing_count = 0
     while True:
@@ -103,11 +103,11 @@ async def follow_reassignment(
         was_wanted = True
         if seen.info.reassignment is not None:
             targets = targets_of(seen.info.reassignment.targets)
-        told.tell(seen)
+        printed.tell(seen)
         await asyncio.sleep(pause_seconds)
     if targets is None and not was_wanted:
         return False
-    told.tell(seen)
+    printed.tell(seen)
     if targets is None:
         print(f"The reassignment has ended with voters {keys_text(voters)}.")
         return True
@@ -127,7 +127,7 @@ def _are_reached(targets: TargetVoters, voters: list[VoterKey]) -> bool:
     )
 
 
-class _Told:
+class _Printed:
     """The last line that was printed: only changes are."""
 
     def __init__(self) -> None:

@@ -112,8 +112,8 @@ def _refuse(
     request: ElectLeadersRequest, error: RequestError, api_version: int
 ) -> ElectLeadersResponse:
     """Refuse ElectLeaders; version 0 has error codes for partitions only."""
-    is_told = api_version > 0
-    response = ElectLeadersResponse(error_code=error.code if is_told else ErrorCode.NONE)
+    is_shown = api_version > 0
+    response = ElectLeadersResponse(error_code=error.code if is_shown else ErrorCode.NONE)
     for topic in request.topic_partitions or ():
         results = [
             ElectLeadersResponsePartitionResult(

@@ -40,12 +40,12 @@ def quorum_described_by(
     )
 
 
-def _state(told: DescribeQuorumResponseReplicaState, now_ms: int | None) -> ReplicaState:
+def _state(described: DescribeQuorumResponseReplicaState, now_ms: int | None) -> ReplicaState:
     age_ms = None
-    if now_ms is not None and told.last_fetch_timestamp >= 0:
-        age_ms = float(max(now_ms - told.last_fetch_timestamp, 0))
+    if now_ms is not None and described.last_fetch_timestamp >= 0:
+        age_ms = float(max(now_ms - described.last_fetch_timestamp, 0))
     return ReplicaState(
-        key=voter_key(told.replica_id, told.replica_directory_id),
-        log_end_offset=told.log_end_offset if told.log_end_offset >= 0 else None,
+        key=voter_key(described.replica_id, described.replica_directory_id),
+        log_end_offset=described.log_end_offset if described.log_end_offset >= 0 else None,
         last_fetch_age_ms=age_ms,
     )

@@ -10,7 +10,7 @@ from kvorum.inspection.decoding.log_entries import log_objects
 from kvorum.inspection.decoding.small_files import reader_of
 from kvorum.inspection.log_check.listing import directories_below
 from kvorum.inspection.passing_files import lasting_name
-from kvorum.inspection.telling import Tell, tell_nobody
+from kvorum.inspection.telling import Tell, no_report
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.storage.directory.partition_directory import current_name
 from kvorum.storage.errors import StorageError
@@ -31,7 +31,7 @@ def files_below(path: Path) -> list[Path]:
 
 
 def file_objects(
-    path: Path, topic: str | None = None, *, tell: Tell = tell_nobody
+    path: Path, topic: str | None = None, *, tell: Tell = no_report
 ) -> Iterator[dict[str, Json]]:
     """Yield what is in a file, an object for each part; what is damaged is an object too.
 

@@ -13,7 +13,7 @@ from kvorum.inspection.log_check.listing import directories_below, is_partition_
 from kvorum.inspection.log_check.log_dir_check import LOG_DIR_FILES, LogDirFacts, check_log_dir
 from kvorum.inspection.log_check.partition_check import LogFacts, check_partition
 from kvorum.inspection.log_check.replica_check import Replica, check_replicas
-from kvorum.inspection.telling import Tell, tell_nobody
+from kvorum.inspection.telling import Tell, no_report
 from kvorum.metadata.image import MetadataImage
 from kvorum.storage.directory.partition_directory import DELETE_SUFFIX, suffix_of
 from kvorum.storage.names import (
@@ -50,7 +50,7 @@ class Report:
         return _verdict_of(self.findings)
 
 
-def check_paths(paths: Iterable[Path], *, tell: Tell = tell_nobody) -> Report:
+def check_paths(paths: Iterable[Path], *, tell: Tell = no_report) -> Report:
     """Check files and directories, and what belongs to them; nothing is written.
 
     A directory may be a partition's, a node's log directory, or one with many of them below it.

@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from kvorum.inspection.telling import Tell, tell_nobody
+from kvorum.inspection.telling import Tell, no_report
 
 _RESTORE: Final = (
     "Restore the file from a copy; or, where another replica has the records, empty the directory "
@@ -172,7 +172,7 @@ class Finding:
 class Findings:
     """The findings of a check so far, and the files that it has looked at."""
 
-    def __init__(self, tell: Tell = tell_nobody) -> None:
+    def __init__(self, tell: Tell = no_report) -> None:
         self._tell = tell
         self._found: list[Finding] = []
         self._files: dict[Path, None] = {}

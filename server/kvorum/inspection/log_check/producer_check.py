@@ -146,7 +146,7 @@ class ProducerCheck:
             return None if not is_missing or has_gone else f"the log has no batch of it at {last}"
         known = _as_stored(known)
         is_equal = known == stored if self._is_whole else self._may_be(known, stored)
-        return None if is_equal else f"{_told(stored)}, and the log says {_told(known)}"
+        return None if is_equal else f"{_text(stored)}, and the log says {_text(known)}"
 
     def _may_be(self, known: ProducerEntry, stored: ProducerEntry) -> bool:
         """Return whether an entry agrees with what a part of the log says of the producer."""
@@ -237,7 +237,7 @@ def _as_stored(entry: ProducerEntry) -> ProducerEntry:
     return entry._replace(batches=last)
 
 
-def _told(entry: ProducerEntry) -> str:
+def _text(entry: ProducerEntry) -> str:
     last = entry.batches[-1] if entry.batches else None
     return (
         f"epoch {entry.epoch}, coordinator epoch {entry.coordinator_epoch}, last batch {last}, "

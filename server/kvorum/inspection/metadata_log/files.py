@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from kvorum.inspection.mapped_file import MappedFile
 from kvorum.inspection.metadata_log.errors import MetadataSourceError
-from kvorum.inspection.telling import Tell, tell_nobody
+from kvorum.inspection.telling import Tell, no_report
 from kvorum.storage.names import (
     LOG_SUFFIX,
     METADATA_LOG_DIRECTORY,
@@ -68,7 +68,7 @@ def batches_of_file(
     file: Path,
     *,
     warn: Warn | None,
-    tell: Tell = tell_nobody,
+    tell: Tell = no_report,
     is_sound_part_enough: bool = False,
 ) -> Iterator[RecordBatch]:
     """Yield the batches of a file; only where a warning can be given it may end within one.
@@ -95,7 +95,7 @@ def batches_of_file(
 
 
 def batches_of_segments(
-    files: MetadataFiles, start: int, *, warn: Warn, tell: Tell = tell_nobody
+    files: MetadataFiles, start: int, *, warn: Warn, tell: Tell = no_report
 ) -> Iterator[tuple[Path, RecordBatch]]:
     """Yield the batches behind offset `start`, without a gap between them.
 

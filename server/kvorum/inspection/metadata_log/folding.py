@@ -19,7 +19,7 @@ from kvorum.inspection.metadata_log.folded_log import (
     FoldedLog,
     Provenance,
 )
-from kvorum.inspection.telling import Tell, tell_nobody
+from kvorum.inspection.telling import Tell, no_report
 from kvorum.metadata.errors import MetadataError
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
 from kvorum.wire.errors import WireError
@@ -29,7 +29,7 @@ from kvorum.wire.records import RecordBatch, decode_control_record
 
 
 def fold_file(
-    file: Path, *, warn: Warn, tell: Tell = tell_nobody, end_offset: int = ENDLESS
+    file: Path, *, warn: Warn, tell: Tell = no_report, end_offset: int = ENDLESS
 ) -> FoldedLog:
     """Return what a snapshot or a segment says, from its first batch to its last whole one.
 
@@ -68,7 +68,7 @@ def fold_snapshot(file: Path, snapshot: OffsetAndEpoch) -> FoldedLog:
 
 
 def fold_directory(
-    directory: Path, *, warn: Warn, tell: Tell = tell_nobody, end_offset: int = ENDLESS
+    directory: Path, *, warn: Warn, tell: Tell = no_report, end_offset: int = ENDLESS
 ) -> FoldedLog:
     """Return what a metadata log directory says: its latest snapshot, and the log after that.
 

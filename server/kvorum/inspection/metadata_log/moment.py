@@ -19,7 +19,7 @@ from kvorum.inspection.metadata_log.folding import (
     fold_file,
     last_contained_time_ms,
 )
-from kvorum.inspection.telling import Tell, tell_nobody
+from kvorum.inspection.telling import Tell, no_report
 from kvorum.inspection.times import utc_text
 
 
@@ -33,7 +33,7 @@ class Moment(NamedTuple):
     time_ms: int | None = None
 
 
-def fold_until(path: Path, moment: Moment, *, warn: Warn, tell: Tell = tell_nobody) -> FoldedLog:
+def fold_until(path: Path, moment: Moment, *, warn: Warn, tell: Tell = no_report) -> FoldedLog:
     """Return what a file or a directory says as of a moment.
 
     Raises OSError for what cannot be read, and `MetadataSourceError`.
@@ -45,7 +45,7 @@ def fold_until(path: Path, moment: Moment, *, warn: Warn, tell: Tell = tell_nobo
     return folded
 
 
-def end_offset_of(path: Path, moment: Moment, *, warn: Warn, tell: Tell = tell_nobody) -> int:
+def end_offset_of(path: Path, moment: Moment, *, warn: Warn, tell: Tell = no_report) -> int:
     """Return the first offset after a moment of the log in a file or a directory.
 
     Raises OSError and `MetadataSourceError`.

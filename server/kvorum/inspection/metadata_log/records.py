@@ -15,7 +15,7 @@ from kvorum.inspection.metadata_log.files import (
     list_metadata_files,
 )
 from kvorum.inspection.metadata_log.folded_log import decoded
-from kvorum.inspection.telling import Tell, tell_nobody
+from kvorum.inspection.telling import Tell, no_report
 from kvorum.metadata.errors import MetadataError
 from kvorum.spark.history import LogRecord, MetadataHistory
 from kvorum.storage.names import parse_snapshot_name
@@ -31,7 +31,7 @@ class HistorySource(NamedTuple):
     records: Iterator[LogRecord]
 
 
-def history_source(path: Path, *, warn: Warn, tell: Tell = tell_nobody) -> HistorySource:
+def history_source(path: Path, *, warn: Warn, tell: Tell = no_report) -> HistorySource:
     """Return the longest history that a directory has, or the one in a single file.
 
     Raises OSError for what cannot be read, and `MetadataSourceError`; the records do too.

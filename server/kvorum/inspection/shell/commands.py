@@ -97,8 +97,8 @@ def read_step(words: Sequence[str], around: Surroundings) -> Step:
     except GrammarError as error:
         return Step(iter((str(error),)))
     if command.name != given[0]:
-        told = f"invalid choice: '{given[0]}': did you mean '{command.name}'?"
-        return Step(iter((told,)))
+        message = f"invalid choice: '{given[0]}': did you mean '{command.name}'?"
+        return Step(iter((message,)))
     return command.run(around, parsed.words)
 
 
@@ -247,8 +247,8 @@ def _man(around: Surroundings, words: Sequence[str]) -> Step:
     name = words[0]
     command = COMMANDS.get(name)
     if command is None:
-        told = f"man: unknown command {name}. Type help to get a list of commands."
-        return Step(iter((told,)))
+        message = f"man: unknown command {name}. Type help to get a list of commands."
+        return Step(iter((message,)))
 
     def lines() -> Iterator[str]:
         grammar = Grammar(command.positional, options=())

@@ -173,11 +173,11 @@ class QuorumReassignmentProxy:
         response = await self._leader.request(
             DescribeQuorumRequest([topic]), DescribeQuorumResponse
         )
-        told = [one for topic in response.topics for one in topic.partitions]
-        if response.error_code != ErrorCode.NONE or not told:
+        described = [one for topic in response.topics for one in topic.partitions]
+        if response.error_code != ErrorCode.NONE or not described:
             self._note_silence(response.error_code)
             return None
-        answer = told[0]
+        answer = described[0]
         if answer.error_code != ErrorCode.NONE or answer.leader_epoch != epoch:
             # It leads no longer, or not yet.
             return None

@@ -23,14 +23,14 @@ class Resigned(Role):
         *,
         own_key: ReplicaKey,
         preferred: tuple[ReplicaKey, ...],
-        untold_ids: frozenset[int],
+        unacked_ids: frozenset[int],
         election_deadline: float,
         voted: ReplicaKey | None = None,
     ) -> None:
         super().__init__(epoch, leader_id=own_key.id, voted=voted)
         self.preferred = preferred
         self.election_deadline = election_deadline
-        self._untold_ids = untold_ids
+        self._unacked_ids = unacked_ids
 
     @property
     def deadline(self) -> float:
@@ -38,13 +38,13 @@ class Resigned(Role):
         return self.election_deadline
 
     @property
-    def untold_ids(self) -> tuple[int, ...]:
+    def unacked_ids(self) -> tuple[int, ...]:
         """The voters that have not acknowledged the resignation, ascending."""
-        return tuple(sorted(self._untold_ids))
+        return tuple(sorted(self._unacked_ids))
 
     def acknowledged(self, voter_id: int) -> None:
         """Note that a voter has acknowledged the resignation."""
-        self._untold_ids -= {voter_id}
+        self._unacked_ids -= {voter_id}
 
     def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
         """Grant pre-votes only: this epoch has had its leader."""

@@ -121,7 +121,7 @@ class Producer(Client):
         """Whether everything that has to be acknowledged has been."""
         return self._acks != ALL_IN_SYNC or self._batch is None
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Return where it stands, in words."""
         return (
             f"producer {self.producer_id} of partition {self.index}, sequence {self._sequence}, "
@@ -179,11 +179,11 @@ class Producer(Client):
             topic_data=[ProduceRequestTopicProduceData(topic_id=TOPIC_ID, partition_data=[data])],
         )
 
-        def told(answer: Message | None) -> None:
+        def on_answer(answer: Message | None) -> None:
             if attempt == self._attempt and self._acks:
                 self._on_answer(batch, answer)
 
-        self.around.ask(CLIENTS, leader, request, told, timeout_ms=REQUEST_TIMEOUT_MS)
+        self.around.ask(CLIENTS, leader, request, on_answer, timeout_ms=REQUEST_TIMEOUT_MS)
         if not self._acks:
             self._batch = None
 
@@ -257,16 +257,16 @@ class Consumer(Client):
             isolation_level=self.isolation.value,
             topics=[FetchRequestFetchTopic(topic_id=TOPIC_ID, partitions=[requested])],
         )
-        told = self._offset, broker
+        offset = self._offset
 
         def read(answer: Message | None) -> None:
-            self._on_answer(answer, f"from {told[0]} of broker {told[1]}")
+            self._on_answer(answer, f"from {offset} of broker {broker}")
 
         self.around.ask(
             *(CLIENTS, broker, request, read), timeout_ms=REQUEST_TIMEOUT_MS, version=self._version
         )
 
-    def _on_answer(self, answer: Message | None, told: str) -> None:
+    def _on_answer(self, answer: Message | None, message: str) -> None:
         self._is_waiting = False
         if not isinstance(answer, FetchResponse):
             self.forget_leader()
@@ -279,8 +279,8 @@ class Consumer(Client):
             self.forget_leader()
             return
         read = list(read_batches(memoryview(data.records or b""), is_cut_allowed=True))
-        self.around.ledger.on_read(self.index, read, told=told)
-        self.on_batches(data, read, told)
+        self.around.ledger.on_read(self.index, read, message=message)
+        self.on_batches(data, read, message)
         if read:
             self._offset = read[-1].next_offset
 
@@ -304,7 +304,7 @@ class Consumer(Client):
                 self._offset = found.offset
 
     def on_batches(
-        self, data: FetchResponsePartitionData, batches: Sequence[RecordBatch], told: str
+        self, data: FetchResponsePartitionData, batches: Sequence[RecordBatch], message: str
     ) -> None:
         """Take what was read."""
 

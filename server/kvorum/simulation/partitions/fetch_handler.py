@@ -119,15 +119,15 @@ class FetchHandler:
     def _check_served(self, fetch: PartitionFetch, params: FetchParams) -> None:
         """Check that who was served had to be; raises PropertyViolatedError."""
         replica, partition = params.replica, fetch.partition
-        told = f"broker {self._replicas.broker_id} served {replica or 'a client'}: {fetch[1:]}"
+        message = f"broker {self._replicas.broker_id} served {replica or 'a client'}: {fetch[1:]}"
         if params.is_leader_needed and not partition.is_leader:
-            raise PropertyViolatedError(promises.FORMER_CLIENTS_ASK_LEADERS, told)
+            raise PropertyViolatedError(promises.FORMER_CLIENTS_ASK_LEADERS, message)
         brokers = self._around.servers[self._replicas.broker_id].image.cluster.brokers
         known = None if replica is None else brokers.get(replica.broker_id)
         if replica is None or known is None or known.is_fenced:
             return
         if NO_EPOCH < replica.broker_epoch < known.epoch:
-            raise PropertyViolatedError(promises.ENDED_PROCESS_IS_REFUSED, told)
+            raise PropertyViolatedError(promises.ENDED_PROCESS_IS_REFUSED, message)
 
     def _params(self, request: FetchRequest, version: int) -> FetchParams:
         replica = _replica(request)

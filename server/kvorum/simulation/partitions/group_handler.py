@@ -174,12 +174,12 @@ class GroupHandler:
         group = self._group(answer.group_id)
         for partition in (one for topic in answer.topics for one in topic.partitions):
             index, offset = partition.partition_index, partition.committed_offset
-            told = f"group {answer.group_id}, partition {index}: {offset} "
-            told += f"at broker {self._replicas.broker_id}"
+            message = f"group {answer.group_id}, partition {index}: {offset} "
+            message += f"at broker {self._replicas.broker_id}"
             if partition.error_code == ErrorCode.NONE:
                 if index in unstable:
-                    raise PropertyViolatedError(promises.STABLE_OFFSETS, told)
-                group.on_read(index, offset, told, self._around.now_ms)
+                    raise PropertyViolatedError(promises.STABLE_OFFSETS, message)
+                group.on_read(index, offset, message, self._around.now_ms)
                 self._around.ledger.counts["read offsets"] += 1
 
     def _in_time(
@@ -204,8 +204,8 @@ class GroupHandler:
                 begun_ms = self._process.stalled_until_ms
                 self._around.events.at(begun_ms + longest_ms, self._process.guard(demand))
                 return
-            told = f"{what} of group {group_id} at broker {place[0]}: {longest_ms} ms"
-            raise PropertyViolatedError(promises.ANSWERED_IN_TIME, told)
+            message = f"{what} of group {group_id} at broker {place[0]}: {longest_ms} ms"
+            raise PropertyViolatedError(promises.ANSWERED_IN_TIME, message)
 
         def answered(answer: Any) -> None:
             nonlocal is_over
@@ -228,8 +228,8 @@ class GroupHandler:
     def _check(self, request: Message, answer: Message, asked_ms: float) -> None:
         code, now_ms = code_of(answer), self._around.now_ms
         if code not in _KNOWN_CODES:
-            told = f"{type(request).__name__}: {ErrorCode(code).name}"
-            raise PropertyViolatedError(promises.ANSWERS_KNOWN, told)
+            message = f"{type(request).__name__}: {ErrorCode(code).name}"
+            raise PropertyViolatedError(promises.ANSWERS_KNOWN, message)
         if isinstance(answer, JoinGroupResponse) and isinstance(request, JoinGroupRequest):
             self._group(request.group_id).on_generation(answer.generation_id)
         if not self._is_present_coordinator():

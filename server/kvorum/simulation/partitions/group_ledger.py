@@ -70,12 +70,12 @@ class OffsetLedger:
         if self._acknowledged_ms <= oldest_ms:
             self.acknowledged = NOTHING
 
-    def on_read(self, offset: int, told: str) -> None:
+    def on_read(self, offset: int, message: str) -> None:
         """Check what the present coordinator has answered."""
         if offset < self.acknowledged:
-            raise PropertyViolatedError(promises.OFFSETS_KEPT, told)
+            raise PropertyViolatedError(promises.OFFSETS_KEPT, message)
         if offset > self.sent or offset in self._refused:
-            raise PropertyViolatedError(promises.OFFSETS_KNOWN, told)
+            raise PropertyViolatedError(promises.OFFSETS_KNOWN, message)
 
 
 @dataclass(slots=True)
@@ -110,12 +110,12 @@ class GroupLedger:
         """Return the offsets of a partition."""
         return self._offsets.setdefault(partition, OffsetLedger())
 
-    def on_read(self, partition: int, offset: int, told: str, now_ms: float) -> None:
+    def on_read(self, partition: int, offset: int, message: str, now_ms: float) -> None:
         """Check what the present coordinator has answered."""
         oldest_ms, offsets = self._oldest_ms(now_ms), self.offsets(partition)
         if self._alive_ms <= oldest_ms:
             offsets.expire(oldest_ms)
-        offsets.on_read(offset, told)
+        offsets.on_read(offset, message)
 
     def open_partitions(self) -> frozenset[int]:
         """Return the partitions with an offset of a transaction that is open."""
@@ -188,15 +188,15 @@ class GroupLedger:
         self, request: JoinGroupRequest, answer: JoinGroupResponse, asked_ms: float
     ) -> None:
         """Check what a member was answered by the present coordinator."""
-        told = f"generation {answer.generation_id}, {len(answer.members)} members to "
-        told += f"{answer.member_id}, leader {answer.leader}"
+        message = f"generation {answer.generation_id}, {len(answer.members)} members to "
+        message += f"{answer.member_id}, leader {answer.leader}"
         if bool(answer.members) is not (answer.leader == answer.member_id):
-            raise PropertyViolatedError(promises.LEADER_KNOWS, told)
+            raise PropertyViolatedError(promises.LEADER_KNOWS, message)
         # Static members keep their places while they sleep, and may be too many then, as in Kafka.
         dynamic = sum(one.group_instance_id is None for one in answer.members)
         # A static leader that is back in its generation hears of those that have come since, too.
         if dynamic > self.settings.size_max and not answer.skip_assignment:
-            raise PropertyViolatedError(promises.SIZE_KEPT, told)
+            raise PropertyViolatedError(promises.SIZE_KEPT, message)
         known = self._members.get(answer.member_id)
         self._members[answer.member_id] = _MemberBook(
             asked_ms,
@@ -212,8 +212,8 @@ class GroupLedger:
         for partition in answer.assignment:
             owner = self._owners.setdefault((generation, partition), member)
             if owner != member:
-                told = f"generation {generation}, partition {partition}: {owner} and {member}"
-                raise PropertyViolatedError(promises.ONE_OWNER, told)
+                message = f"generation {generation}, partition {partition}: {owner} and {member}"
+                raise PropertyViolatedError(promises.ONE_OWNER, message)
         book = self._members.get(request.member_id)
         if book is not None:
             book.generation = generation
@@ -237,15 +237,15 @@ class GroupLedger:
             return
         if instance is not None and self._is_replaced(instance, book):
             return
-        told = f"{member_id} at {now_ms:.0f}: {book}"
+        message = f"{member_id} at {now_ms:.0f}: {book}"
         if code == ErrorCode.FENCED_INSTANCE_ID:
-            raise PropertyViolatedError(promises.FENCED_BY_ANOTHER, told)
+            raise PropertyViolatedError(promises.FENCED_BY_ANOTHER, message)
         # A join phase, and for a static member a sync phase as well, may end without it.
         phases = 1 if instance is None else 2
         rebalance_ms = phases * min(*self.settings.rebalance_timeouts_ms, SESSION_TIMEOUT_MS)
         session_ms = SESSION_TIMEOUT_MS if instance is None else STATIC_SESSION_TIMEOUT_MS
         if now_ms < book.seen_ms + min(session_ms, rebalance_ms) - _ROUNDING_MS:
-            raise PropertyViolatedError(promises.SESSION_KEPT, told)
+            raise PropertyViolatedError(promises.SESSION_KEPT, message)
 
 
 def _is_of(waiting: str, member_id: str, instance: str | None) -> bool:

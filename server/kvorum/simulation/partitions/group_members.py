@@ -101,7 +101,7 @@ class Member(GroupClient):
         """Whether it has an instance id (KIP-345)."""
         return self._instance_id is not None
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Return where it stands, in words."""
         return (
             f"member {self._member_id} of {self.group_id}, generation {self._generation}, "
@@ -185,12 +185,12 @@ class Member(GroupClient):
         request.generation_id_or_member_epoch = self._generation
         request.member_id, request.group_instance_id = self._member_id, self._instance_id
 
-        def told(answer: Message | None) -> None:
+        def on_answer(answer: Message | None) -> None:
             if isinstance(answer, OffsetCommitResponse) and self._is_fine(code_of(answer)):
                 offsets.acknowledge(offset, sent_ms)
                 self.around.ledger.counts["offsets committed by members"] += 1
 
-        self.send(coordinator, request, told)
+        self.send(coordinator, request, on_answer)
 
     def _leave(self) -> Message:
         """Return its farewell; a static member is removed by an operator, who knows no id of it."""

@@ -74,7 +74,7 @@ class GroupClient(Client):
         self._asked = coordinator
         is_handled = False
 
-        def told(answer: Message | None) -> None:
+        def on_answer(answer: Message | None) -> None:
             if attempt == self._attempt:
                 self.give_up()
                 on_answer(answer)
@@ -85,7 +85,7 @@ class GroupClient(Client):
                 is_handled = True
                 self.around.servers[coordinator].receive(request, reply, version)
 
-        self.around.network.ask((CLIENTS, coordinator), serve, told, timeout_ms=timeout_ms)
+        self.around.network.ask((CLIENTS, coordinator), serve, on_answer, timeout_ms=timeout_ms)
 
     def read(self, coordinator: int, partition: int, *, is_stable: bool = False) -> None:
         """Ask for the offset of a partition, or for all; the broker's answer is checked there."""
@@ -120,7 +120,7 @@ class Committer(GroupClient):
         """Whether everything that has to be acknowledged has been."""
         return self._offset is None
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Return where it stands, in words."""
         return f"group {self.group_id}, offset {self._offset}, last answer {self.last_code}"
 
@@ -141,7 +141,7 @@ class Committer(GroupClient):
         request = self.commit(0, offset)
         request.group_instance_id = self._instance_id
 
-        def told(answer: Message | None) -> None:
+        def on_answer(answer: Message | None) -> None:
             if not isinstance(answer, OffsetCommitResponse):
                 return
             self.last_code = code_of(answer)
@@ -150,7 +150,7 @@ class Committer(GroupClient):
                 self._offset = None
                 self.around.ledger.counts["committed offsets"] += 1
 
-        self.send(coordinator, request, told)
+        self.send(coordinator, request, on_answer)
 
 
 def code_of(answer: Message) -> int:

@@ -81,9 +81,9 @@ class SimulatedLeader:
 
     def _check(self, topic_id: bytes, requested: FetchRequestFetchPartition) -> None:
         """Check what a follower asks for one partition; raises PropertyViolatedError."""
-        told = f"broker {self._link[0]} of {self._link[1]}: {requested}"
+        message = f"broker {self._link[0]} of {self._link[1]}: {requested}"
         if (topic_id, requested.partition, requested.current_leader_epoch) in self._fenced:
-            raise PropertyViolatedError(promises.FENCED_STAY_AWAY, told)
+            raise PropertyViolatedError(promises.FENCED_STAY_AWAY, message)
         replica = self._partition(topic_id, requested.partition)
         if replica is None:
             return
@@ -94,7 +94,7 @@ class SimulatedLeader:
             last_epoch,
         ):
             where = f"; the log ends at {log.log_end_offset} in epoch {last_epoch}"
-            raise PropertyViolatedError(promises.FETCHED_FROM_END, told + where)
+            raise PropertyViolatedError(promises.FETCHED_FROM_END, message + where)
 
     def _note_fenced(self, request: FetchRequest, answered: Message | None) -> None:
         if not isinstance(answered, FetchResponse):
@@ -117,11 +117,11 @@ class SimulatedLeader:
         on_answer: Reply = lambda _: None,
     ) -> Wait[Response]:
         def ask(reply: Reply) -> None:
-            def told(answered: Message | None) -> None:
+            def pass_on(answered: Message | None) -> None:
                 on_answer(answered)
                 reply(answered)
 
-            guarded = self._process.guard_reply(told)
+            guarded = self._process.guard_reply(pass_on)
             self._around.ask(*self._link, request, guarded, timeout_ms=TIMEOUT_MS)
 
         return answer(kind, ask, ConnectionLostError("the connection broke"))

@@ -262,7 +262,7 @@ class Ledger:
                 elif offset >= len(committed) or committed[offset] != batch:
                     self._fail(promises.ONE_RECORD, replica)
 
-    def on_read(self, index: int, read: Sequence[RecordBatch], *, told: str) -> None:
+    def on_read(self, index: int, read: Sequence[RecordBatch], *, message: str) -> None:
         """Check what a consumer has read."""
         known = self._known[index]
         if known.unclean_epoch > NONE_YET:
@@ -272,7 +272,7 @@ class Ledger:
             if batch.last_offset < known.deleted:
                 continue
             if known.committed[batch.last_offset : batch.last_offset + 1] != [batch]:
-                raise PropertyViolatedError(promises.READ_IS_COMMITTED, f"{batch}, {told}")
+                raise PropertyViolatedError(promises.READ_IS_COMMITTED, f"{batch}, {message}")
 
     def acknowledge(self, index: int, offset: int, crc: int) -> None:
         """Note that a batch was acknowledged to its writer, with all replicas in sync."""
@@ -286,8 +286,8 @@ class Ledger:
             return
         known.acknowledged[offset] = crc
         if not is_committed:
-            told = f"partition {index}, offset {offset}"
-            raise PropertyViolatedError(promises.ACKNOWLEDGED, told)
+            message = f"partition {index}, offset {offset}"
+            raise PropertyViolatedError(promises.ACKNOWLEDGED, message)
 
     def batch_start(self, index: int, offset: int) -> int | None:
         """Return where the batch begins that holds a committed offset; None beyond them."""
@@ -322,27 +322,27 @@ class Ledger:
         their batches, but for a coordinator that writes for them.
         """
         known = self._known[index]
-        told = "; ".join(map(str, replicas))
+        message = "; ".join(map(str, replicas))
         start = max(
             known.deleted, *(replica.log.local_log.log_start_offset for replica in replicas)
         )
         for replica in replicas:
             self._check_start(known, replica)
             if replica.log.high_watermark != replica.log.local_log.log_end_offset:
-                raise PropertyViolatedError(promises.ALL_COMMITTED, told)
+                raise PropertyViolatedError(promises.ALL_COMMITTED, message)
         if self._is_compacted:
             self._check_compacted(known, replicas, wall_ms, has_sequences=has_sequences)
             return
         first = self._stored(replicas[0].log, start, replicas[0].log.local_log.log_end_offset)
         for replica in replicas[1:]:
             if self._stored(replica.log, start, replica.log.local_log.log_end_offset) != first:
-                raise PropertyViolatedError(promises.ALL_THE_SAME, told)
+                raise PropertyViolatedError(promises.ALL_THE_SAME, message)
         crcs = {batch.base_offset: batch.crc for batch in first}
         for offset, crc in known.acknowledged.items():
             if offset >= start and crcs.get(offset) != crc:
-                raise PropertyViolatedError(promises.NOTHING_LOST, f"{offset}; {told}")
+                raise PropertyViolatedError(promises.NOTHING_LOST, f"{offset}; {message}")
         if has_sequences:
-            self._check_sequences(first, told)
+            self._check_sequences(first, message)
 
     def _check_compacted(
         self, known: _Known, replicas: Sequence[Replica], wall_ms: int, *, has_sequences: bool
@@ -366,7 +366,7 @@ class Ledger:
             if len(set(keys)) < len(keys):
                 self._fail(promises.COMPACTED, replica)
 
-    def _check_sequences(self, batches: Sequence[StoredBatch], told: str) -> None:
+    def _check_sequences(self, batches: Sequence[StoredBatch], message: str) -> None:
         following: dict[tuple[int, int], int] = {}
         for batch in batches:
             producer = batch.producer_id, batch.producer_epoch
@@ -377,11 +377,11 @@ class Ledger:
             if ahead > (_GAP_MAX if self._is_compacted else 0):
                 raise PropertyViolatedError(
                     promises.ONCE_IN_ORDER,
-                    f"{batch} where {following[producer]} is next; {told}",
+                    f"{batch} where {following[producer]} is next; {message}",
                 )
             count = batch.last_offset - batch.base_offset + 1
             following[producer] = (batch.base_sequence + count) & INT32_MAX
 
-    def _fail(self, broken: Property, replica: Replica, told: str = "") -> None:
+    def _fail(self, broken: Property, replica: Replica, message: str = "") -> None:
         committed = len(self._known[replica.index].committed)
-        raise PropertyViolatedError(broken, f"{replica}; committed {committed}{told}")
+        raise PropertyViolatedError(broken, f"{replica}; committed {committed}{message}")

@@ -60,12 +60,12 @@ class Network:
         That is None once the time is over. The request may arrive twice.
         """
         source, target = link
-        is_told = False
+        is_answered = False
 
         def tell(answer: Message | None) -> None:
-            nonlocal is_told
-            if not is_told:
-                is_told = True
+            nonlocal is_answered
+            if not is_answered:
+                is_answered = True
                 on_answer(answer)
 
         def reply(answer: Message | None) -> None:

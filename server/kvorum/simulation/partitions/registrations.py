@@ -9,15 +9,15 @@ from kvorum.simulation.properties.checks import PropertyViolatedError
 
 def check_change(before: PartitionRegistration, after: PartitionRegistration) -> None:
     """Check what every committed change keeps; raises PropertyViolatedError."""
-    told = f"{before} became {after}"
+    message = f"{before} became {after}"
     if after.has_leader and after.leader not in after.isr:
-        raise PropertyViolatedError(promises.LEADER_IN_ISR, told)
+        raise PropertyViolatedError(promises.LEADER_IN_ISR, message)
     if not set(after.isr) <= set(after.replicas) or set(after.isr) & set(after.elr):
-        raise PropertyViolatedError(promises.ISR_OF_REPLICAS, told)
+        raise PropertyViolatedError(promises.ISR_OF_REPLICAS, message)
     if after.partition_epoch != before.partition_epoch + 1:
-        raise PropertyViolatedError(promises.EPOCH_RISES, told)
+        raise PropertyViolatedError(promises.EPOCH_RISES, message)
     if after.leader != before.leader and after.leader_epoch != before.leader_epoch + 1:
-        raise PropertyViolatedError(promises.NEW_LEADER_EPOCH, told)
+        raise PropertyViolatedError(promises.NEW_LEADER_EPOCH, message)
 
 
 def is_unclean(before: PartitionRegistration, after: PartitionRegistration) -> bool:

@@ -86,8 +86,8 @@ class RequestHandler:
 
         def done(code: ErrorCode) -> None:
             result = WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(index, code)
-            told = WriteTxnMarkersResponseWritableTxnMarkerTopicResult(topic.name, [result])
-            one = WriteTxnMarkersResponseWritableTxnMarkerResult(wanted.producer_id, [told])
+            topic_result = WriteTxnMarkersResponseWritableTxnMarkerTopicResult(topic.name, [result])
+            one = WriteTxnMarkersResponseWritableTxnMarkerResult(wanted.producer_id, [topic_result])
             reply(WriteTxnMarkersResponse([one]))
 
         handler = self._groups if topic.name == GROUP_METADATA_TOPIC else self._writes

@@ -58,7 +58,7 @@ class TransactionalCommitter(GroupClient):
         """Whether its last transaction has ended."""
         return self._offset is None
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Return where it stands, in words."""
         return f"transaction {self._epoch}, outcome {self._outcome}, last answer {self.last_code}"
 

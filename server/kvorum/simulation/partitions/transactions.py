@@ -63,7 +63,7 @@ class TransactionLedger:
         self._is_commit[producer_id, epoch] = is_commit
 
     def check(
-        self, batches: Iterable[RecordBatch], aborted: Sequence[Aborted], *, told: str
+        self, batches: Iterable[RecordBatch], aborted: Sequence[Aborted], *, message: str
     ) -> None:
         """Check that a reader who leaves out what is aborted keeps what was committed, and no more.
 
@@ -86,7 +86,7 @@ class TransactionLedger:
                     continue
                 if is_read is not is_commit:
                     what = f"producer {batch.producer_id} at {batch.base_offset}"
-                    text = f"{what}: committed {is_commit}, read {is_read}; {aborted}; {told}"
+                    text = f"{what}: committed {is_commit}, read {is_read}; {aborted}; {message}"
                     raise PropertyViolatedError(promises.READS_COMMITTED, text)
 
     def check_end(self, replica: Replica) -> None:
@@ -99,7 +99,7 @@ class TransactionLedger:
         self.check(
             batches_of(log, start, end),
             [Aborted(one.producer_id, one.first_offset) for one in found],
-            told=str(replica),
+            message=str(replica),
         )
 
 
@@ -186,7 +186,7 @@ class CommittedConsumer(Consumer):
         self._transactions = transactions
 
     def on_batches(
-        self, data: FetchResponsePartitionData, batches: Sequence[RecordBatch], told: str
+        self, data: FetchResponsePartitionData, batches: Sequence[RecordBatch], message: str
     ) -> None:
         """Check the transactions that were read."""
         if self.around.ledger.is_exempt(self.index):
@@ -194,7 +194,7 @@ class CommittedConsumer(Consumer):
         aborted = [
             Aborted(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()
         ]
-        self._transactions.check(batches, aborted, told=told)
+        self._transactions.check(batches, aborted, message=message)
         self.around.ledger.counts["read transactions' batches"] += sum(
             batch.is_transactional for batch in batches
         )

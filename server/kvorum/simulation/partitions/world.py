@@ -72,7 +72,7 @@ class PartitionsResult:
 
     seed: int
     broken: str | None
-    told: str
+    message: str
     counts: Counter[str]
     digest: str
     trace: tuple[str, ...]
@@ -237,7 +237,7 @@ class PartitionsWorld:
         self.ledger.counts["waits for an operator"] += len(waiting)
         for producer in self._producers:
             if not producer.is_idle and producer.index not in waiting:
-                raise PropertyViolatedError(promises.WRITES_END, producer.told())
+                raise PropertyViolatedError(promises.WRITES_END, producer.describe())
         if self.settings.place(OFFSETS_ID, 0) not in waiting:
             self._check_groups()
         for index, partition in self._registrations.items():
@@ -259,10 +259,10 @@ class PartitionsWorld:
     def _check_groups(self) -> None:
         for committer in self._committers:
             if not committer.is_idle:
-                raise PropertyViolatedError(promises.COMMITS_END, committer.told())
+                raise PropertyViolatedError(promises.COMMITS_END, committer.describe())
         for member in self._application.members:
             if not (member.is_stable or member.is_over):
-                raise PropertyViolatedError(promises.MEMBERS_SETTLE, member.told())
+                raise PropertyViolatedError(promises.MEMBERS_SETTLE, member.describe())
         listed = Counter(
             group_id for broker in self.brokers.values() for group_id in broker.listed_groups()
         )
@@ -273,14 +273,14 @@ class PartitionsWorld:
 def run_partitions_seed(seed: int, *, is_traced: bool = False) -> PartitionsResult:
     """Run one world and return its result; `trace` is empty unless it is asked for."""
     world = PartitionsWorld(seed, is_trace_kept=is_traced)
-    broken, told = None, ""
+    broken, message = None, ""
     try:
         world.run()
     except PropertyViolatedError as error:
-        broken, told = error.broken.meaning, str(error)
+        broken, message = error.broken.meaning, str(error)
     except Exception as error:  # noqa: BLE001 - every end of a seed is reported with its number
-        broken, told = "defect", f"{type(error).__name__}: {error}"
+        broken, message = "defect", f"{type(error).__name__}: {error}"
     counts, trace = world.ledger.counts, world.quorum.trace
-    trace.say(repr((told, sorted(counts.items()))))
+    trace.say(repr((message, sorted(counts.items()))))
     counts.update({f"controllers: {kind.value}": n for kind, n in world.quorum.faults.items()})
-    return PartitionsResult(seed, broken, told, counts, trace.digest, tuple(trace.lines))
+    return PartitionsResult(seed, broken, message, counts, trace.digest, tuple(trace.lines))

@@ -43,7 +43,7 @@ class Answers:
             return
         asked = read_request(request, cluster_id=memory.node.settings.cluster_id)
         if isinstance(asked, core.VoteRequest):
-            self._elections.check_epoch_told(memory, asked.epoch)
+            self._elections.check_known_epoch(memory, asked.epoch)
             self._elections.check_candidacy(memory, asked)
         elif isinstance(
             asked,
@@ -52,7 +52,7 @@ class Answers:
             | core.FetchRequest
             | core.FetchSnapshotRequest,
         ):
-            self._elections.check_epoch_told(memory, asked.epoch)
+            self._elections.check_known_epoch(memory, asked.epoch)
         if isinstance(asked, core.FetchRequest) and not memory.is_log_damaged:
             durable = memory.scan.durable_end_offset
             start = 0 if memory.node.log is None else memory.node.log.local_log.log_start_offset
@@ -68,7 +68,7 @@ class Answers:
             self._checks.demand(P20, text, holds=error in fitting)
         epoch = epoch_of(response)
         if epoch is not None:
-            self._elections.check_epoch_told(memory, epoch)
+            self._elections.check_known_epoch(memory, epoch)
         own = memory.node.settings.cluster_id
         asked = read_request(request, cluster_id=own) if _is_quorums(request) else None
         if isinstance(asked, Message):

@@ -29,7 +29,7 @@ class AppliedRecords:
         self._ledger.applied(name, batch)
 
 
-def _nothing_told(_memory: NodeMemory, _offset: int) -> None:
+def _ignore(_memory: NodeMemory, _offset: int) -> None:
     """Do nothing."""
 
 
@@ -47,11 +47,11 @@ class MonitoredListener:
         *,
         checks: Checks,
         applied: AppliedRecords,
-        on_told: Callable[[NodeMemory, int], None] = _nothing_told,
+        on_learned: Callable[[NodeMemory, int], None] = _ignore,
         on_batches: Callable[[Sequence[CommittedBatch]], None] = _nothing_read,
     ) -> None:
         self._on_batches = on_batches
-        self._on_told = on_told
+        self._on_learned = on_learned
         self._memory = memory
         self._inner = inner
         self._checks = checks
@@ -60,7 +60,7 @@ class MonitoredListener:
         self._has_heard = False
         self._leading_epoch: int | None = None
         self._last_epoch_led = -1
-        self._last_epoch_told = -1
+        self._last_epoch_heard = -1
 
     def _demand(self, text: str, *, holds: bool) -> None:
         self._checks.demand(P17, f"{self._memory.name}: {text}", holds=holds)
@@ -84,7 +84,7 @@ class MonitoredListener:
             self._next_offset, self._has_heard = batch.last_offset + 1, True
             self._applied.apply(self._memory.name, batch)
         self._on_batches(batches)
-        self._on_told(self._memory, self._next_offset)
+        self._on_learned(self._memory, self._next_offset)
         return self._inner.on_commit(batches)
 
     def on_leadership_gained(self, epoch: int) -> None:
@@ -117,10 +117,10 @@ class MonitoredListener:
     def on_leader_change(self, leader_id: int | None, epoch: int) -> None:
         """Check that epochs do not go back."""
         self._demand(
-            f"hears of epoch {epoch} after {self._last_epoch_told}",
-            holds=epoch >= self._last_epoch_told,
+            f"hears of epoch {epoch} after {self._last_epoch_heard}",
+            holds=epoch >= self._last_epoch_heard,
         )
-        self._last_epoch_told = epoch
+        self._last_epoch_heard = epoch
         self._inner.on_leader_change(leader_id, epoch)
 
     def on_failure(self, error: Exception) -> None:

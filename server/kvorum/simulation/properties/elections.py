@@ -138,7 +138,7 @@ class Elections:
         text = f"{memory.name} stored a vote for {stored.voted} after {before.voted}"
         self._checks.demand(P2, text, holds=is_kept)
 
-    def check_epoch_told(self, memory: NodeMemory, epoch: int) -> None:
+    def check_known_epoch(self, memory: NodeMemory, epoch: int) -> None:
         """Demand that an epoch named in a message is stored: P3."""
         stored = memory.read_election().epoch
         text = f"{memory.name} names epoch {epoch} and has stored {stored}"

@@ -97,7 +97,7 @@ class Liveness:
                 # which may take long.
                 self._check_epochs(max(map(_epoch, claiming)))
                 waited_ms = min(self._progress.idle_ms(node, now_ms) for node in nodes)
-            text = f"no leader for {waited_ms:.0f} ms after the last fault: {_told(nodes)}"
+            text = f"no leader for {waited_ms:.0f} ms after the last fault: {_states(nodes)}"
             self._checks.demand(L1, text, holds=waited_ms <= limit_ms)
             return
         self._check_epochs(_epoch(leader))
@@ -138,13 +138,13 @@ class Liveness:
         progress = self._progress
         lost = [node for node in late if progress.leaderless_ms(node, now_ms) > IDLE_MS_MAX]
         self._checks.demand(
-            L8, f"no leader for {IDLE_MS_MAX:.0f} ms: {_told(lost)}", holds=not lost
+            L8, f"no leader for {IDLE_MS_MAX:.0f} ms: {_states(lost)}", holds=not lost
         )
         stuck = [node for node in late if progress.idle_ms(node, now_ms) > IDLE_MS_MAX]
-        text = f"no further for {IDLE_MS_MAX:.0f} ms: {_told(stuck)}, end {end}"
+        text = f"no further for {IDLE_MS_MAX:.0f} ms: {_states(stuck)}, end {end}"
         self._checks.demand(L2, text, holds=not stuck)
         circling = [node for node in late if progress.is_circling(node)]
-        text = f"{'; '.join(map(progress.told, circling))}, end {end}"
+        text = f"{'; '.join(map(progress.describe, circling))}, end {end}"
         self._checks.demand(L2, text, holds=not circling)
 
     def _check_calm(
@@ -157,7 +157,7 @@ class Liveness:
             self._handed_over_ms = now_ms
         if self._handed_over_ms is not None:
             if leader is None or _epoch(leader) == self._calm_epoch:
-                text = f"nobody leads since the leader handed over: {_told(nodes)}"
+                text = f"nobody leads since the leader handed over: {_states(nodes)}"
                 waited_ms = now_ms - self._handed_over_ms
                 self._checks.demand(L1, text, holds=waited_ms <= _election_ms(nodes))
                 return
@@ -172,7 +172,9 @@ class Liveness:
         """Demand that there was calm, and that writes went on in it."""
         nodes = _without_strays(nodes, _leader(nodes))
         if self._calm_ms is None:
-            self._checks.demand(L1, f"nobody leads: {_told(nodes)}", holds=self._led_ms is not None)
+            self._checks.demand(
+                L1, f"nobody leads: {_states(nodes)}", holds=self._led_ms is not None
+            )
             # Each replica that is late still advances, which every look has demanded.
             return
         if now_ms - self._calm_ms >= CALM_MS_MIN:
@@ -185,7 +187,7 @@ class Liveness:
         if late:
             self._check_late(now_ms, late, end=self._calm_end)
         self._checks.demand(
-            L8, f"without a leader: {_told(nodes)}", holds=all(map(_has_leader, nodes))
+            L8, f"without a leader: {_states(nodes)}", holds=all(map(_has_leader, nodes))
         )
 
 
@@ -256,12 +258,12 @@ def _strays(node: ObservedNode, leader: ObservedNode) -> bool:
     return voted is not None and voted.id == node.node_id
 
 
-def _told(nodes: Sequence[ObservedNode]) -> str:
-    told = [
+def _states(nodes: Sequence[ObservedNode]) -> str:
+    states = [
         f"{node.node_id}: stopped"
         if node.core is None
         else f"{node.node_id}: {node.core.role.name.value} in {node.core.role.epoch}, "
         f"leader {node.core.role.leader_id}, high watermark {node.core.high_watermark}"
         for node in nodes
     ]
-    return "; ".join(told)
+    return "; ".join(states)

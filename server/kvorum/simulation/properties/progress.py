@@ -71,7 +71,7 @@ class Progress:
         """Return whether a node begins download after download while its log does not advance."""
         return self._of(node, 0.0).download_count > DOWNLOADS_MAX
 
-    def told(self, node: ObservedNode) -> str:
+    def describe(self, node: ObservedNode) -> str:
         """Return a short text of a node's progress."""
         reached = self._of(node, 0.0)
         return (

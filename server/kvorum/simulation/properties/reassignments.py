@@ -142,8 +142,10 @@ class Reassignments:
             # A snapshot covers more than any state machine got in batches.
             return
         recorded = self.targets_before(next_offset)
-        told = f"{memory.name} takes {text} for the target voters at {next_offset}, not {recorded}"
-        self._checks.demand(P30, told, holds=text == recorded)
+        message = (
+            f"{memory.name} takes {text} for the target voters at {next_offset}, not {recorded}"
+        )
+        self._checks.demand(P30, message, holds=text == recorded)
 
     # --- steps ---
 
@@ -154,10 +156,10 @@ class Reassignments:
         core = memory.node.core
         assert core is not None
         recorded = self.targets_before(next_offset)
-        told = (
+        message = (
             f"{memory.name} works towards {text}, recorded at {next_offset} is {recorded}: {step}"
         )
-        self._checks.demand(P31, told, holds=text == recorded)
+        self._checks.demand(P31, message, holds=text == recorded)
         known, latest = core.high_watermark, core.history.voters_offset
         role = core.role
         is_settled = (
@@ -166,18 +168,18 @@ class Reassignments:
             and role.epoch_start_offset < known
             and (latest is None or latest < known)
         )
-        told = f"{memory.name} would {step} before {latest} is committed, with {known}"
-        self._checks.demand(P31, told, holds=is_settled)
+        message = f"{memory.name} would {step} before {latest} is committed, with {known}"
+        self._checks.demand(P31, message, holds=is_settled)
         voters, targets = core.history.voters, parse_target_voters(text)
-        told = (
+        message = (
             f"{memory.name} with voters {_named(voters)} and the target voters {text} would {step}"
         )
-        self._checks.demand(P31, told, holds=_leads_there(step, voters, targets))
+        self._checks.demand(P31, message, holds=_leads_there(step, voters, targets))
         if isinstance(step, RemoveVoter | HandOver):
-            self._check_removal(memory, step, voters, told=told, now_ms=now_ms)
+            self._check_removal(memory, step, voters, message=message, now_ms=now_ms)
         if isinstance(step, HandOver):
             leaving = _split(voters, targets).leaving
-            self._checks.demand(P32, told, holds=leaving == (memory.key,))
+            self._checks.demand(P32, message, holds=leaving == (memory.key,))
             self.hand_over_count += 1
         self._reached = recorded if isinstance(step, Reached) else None
 
@@ -202,13 +204,13 @@ class Reassignments:
         step: RemoveVoter | HandOver,
         voters: VoterSet,
         *,
-        told: str,
+        message: str,
         now_ms: float,
     ) -> None:
         """Demand that a majority of the rest fetches, and the leader does not remove itself."""
         gone = memory.node.node_id
         if isinstance(step, RemoveVoter):
-            self._checks.demand(P32, told, holds=step.key.id != memory.node.node_id)
+            self._checks.demand(P32, message, holds=step.key.id != memory.node.node_id)
             gone = step.key.id
         rest = [voter.key for voter in voters.voters if voter.key.id != gone]
         fetching = [
@@ -216,8 +218,10 @@ class Reassignments:
             for key in rest
             if key == memory.key or self._timeliness.has_fetched(memory, key, now_ms)
         ]
-        told = f"{told}: of {[key.id for key in rest]} only {[key.id for key in fetching]} fetch"
-        self._checks.demand(P32, told, holds=2 * len(fetching) > len(rest))
+        message = (
+            f"{message}: of {[key.id for key in rest]} only {[key.id for key in fetching]} fetch"
+        )
+        self._checks.demand(P32, message, holds=2 * len(fetching) > len(rest))
 
     # --- once faults have stopped ---
 

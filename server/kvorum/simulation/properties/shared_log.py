@@ -83,7 +83,7 @@ class SharedLog:
             return
         is_next = batch.base_offset == before.last_offset + 1 and batch.epoch >= before.epoch
         if not is_next:
-            text = f"{memory.name} has {_told(batch)} behind {_told(before)}"
+            text = f"{memory.name} has {_text(batch)} behind {_text(before)}"
             self._checks.demand(P13, text, holds=False)
 
     def _compare(
@@ -96,7 +96,7 @@ class SharedLog:
         if known is None or (known.before is None and known[:2] == mine[:2]):
             self._known[key] = mine
         elif known[:2] != mine[:2] or (place is not None and known.before != place):
-            text = f"{memory.name} has {_told(batch)} as {mine}, another node as {known}"
+            text = f"{memory.name} has {_text(batch)} as {mine}, another node as {known}"
             self._checks.demand(P4, text, holds=False)
         if before is not None and before.epoch < batch.epoch:
             base = self._epoch_bases.setdefault(batch.epoch, batch.base_offset)
@@ -132,7 +132,7 @@ class SharedLog:
                 continue
             if index >= len(self.committed) or self.committed[index] != batch[:4]:
                 expected = self.committed[index] if index < len(self.committed) else None
-                text = f"{memory.name} has {_told(batch)} where {expected} is committed"
+                text = f"{memory.name} has {_text(batch)} where {expected} is committed"
                 self._checks.demand(P24, text, holds=False)
             index += 1
             memory.verified_offset = batch.last_offset + 1
@@ -168,5 +168,5 @@ class SharedLog:
         return self.committed[index].epoch if index >= 0 else None
 
 
-def _told(batch: ScannedBatch) -> str:
+def _text(batch: ScannedBatch) -> str:
     return f"offsets {batch.base_offset} to {batch.last_offset} of epoch {batch.epoch}"

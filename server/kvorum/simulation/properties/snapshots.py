@@ -88,7 +88,7 @@ class SnapshotFacts:
             self._bootstraps[id(memory)] = self._read(memory, snapshot_id)
             return
         committed = self._shared.committed_end
-        told = f"{memory.name}'s snapshot {offset}-{epoch}"
+        message = f"{memory.name}'s snapshot {offset}-{epoch}"
         if memory.is_log_damaged:
             # The committed records of such a node cannot be checked from outside.
             self._unwitnessed.add(snapshot_id)
@@ -96,19 +96,19 @@ class SnapshotFacts:
         if offset > committed and snapshot_id in self._unwitnessed:
             return
         self._checks.demand(
-            P9, f"{told} is above {committed}, what is committed", holds=offset <= committed
+            P9, f"{message} is above {committed}, what is committed", holds=offset <= committed
         )
         self._checks.demand(
-            P9, f"{told} ends within a batch", holds=self._shared.is_boundary(offset)
+            P9, f"{message} ends within a batch", holds=self._shared.is_boundary(offset)
         )
         before = self._shared.epoch_before(offset)
-        self._checks.demand(P9, f"{told} ends in epoch {before}", holds=before == epoch)
+        self._checks.demand(P9, f"{message} ends in epoch {before}", holds=before == epoch)
         content = self._read(memory, snapshot_id)
         if content is None:
             return
         first = self._contents.setdefault(snapshot_id, content)
         self._checks.demand(
-            P9, f"{told} holds {content}, another node's {first}", holds=content == first
+            P9, f"{message} holds {content}, another node's {first}", holds=content == first
         )
 
     def _read(self, memory: NodeMemory, snapshot_id: OffsetAndEpoch) -> SnapshotContent | None:

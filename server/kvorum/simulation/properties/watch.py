@@ -77,17 +77,17 @@ class Properties:
             inner,
             checks=self.checks,
             applied=self._applied,
-            on_told=self._state_machine_told,
+            on_learned=self._state_machine_learned,
             on_batches=self.reassignments.take_committed,
         )
 
-    def _state_machine_told(self, memory: NodeMemory, offset: int) -> None:
+    def _state_machine_learned(self, memory: NodeMemory, offset: int) -> None:
         """Demand that a state machine gets committed records only: P7.
 
         The node may have had that high watermark for a part of one event only.
         """
         self._look_at_log(memory)
-        self.watermarks.check_told(memory, offset, self._memories.values())
+        self.watermarks.check_learned(memory, offset, self._memories.values())
         if not memory.is_log_damaged:
             self.shared.commit(memory, offset)
             self.voters.commit(memory, self.shared.committed_end)

@@ -87,7 +87,9 @@ class Watermarks:
         text = f"{memory.name} commits {high_watermark} for {voters.ids}, durable on {who}"
         self._checks.demand(P6, text, holds=len(who) >= voters.majority)
 
-    def check_told(self, memory: NodeMemory, offset: int, everyone: Iterable[NodeMemory]) -> None:
+    def check_learned(
+        self, memory: NodeMemory, offset: int, everyone: Iterable[NodeMemory]
+    ) -> None:
         """Demand that a state machine gets committed records only: P7."""
         core = memory.node.core
         if core is None:

@@ -8,7 +8,7 @@ from kvorum.raft.roles import Role
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
-def told_request(request: core.Request) -> str:
+def request_text(request: core.Request) -> str:
     """Return the text of a request."""
     match request:
         case core.VoteRequest():
@@ -27,10 +27,10 @@ def told_request(request: core.Request) -> str:
         case core.FetchSnapshotRequest():
             return f"for snapshot {_end(request.snapshot_id)} from byte {request.position}"
         case _:
-            return _told_voter_request(request)
+            return _voter_request_text(request)
 
 
-def _told_voter_request(request: core.Request) -> str:
+def _voter_request_text(request: core.Request) -> str:
     match request:
         case core.AddRaftVoterRequest():
             return f"to add voter {_id(request.voter)}"
@@ -44,7 +44,7 @@ def _told_voter_request(request: core.Request) -> str:
             return "how everyone is doing"
 
 
-def told_response(response: core.Response | core.RequestFailed) -> str:
+def response_text(response: core.Response | core.RequestFailed) -> str:
     """Return the text of a response or a failure."""
     match response:
         case core.RequestFailed():
@@ -65,7 +65,7 @@ def told_response(response: core.Response | core.RequestFailed) -> str:
             return _leader(response.error, response.leader)
 
 
-def told_role(role: Role) -> str:
+def role_text(role: Role) -> str:
     """Return the text of a replica's role."""
     leader = "" if role.leader_id is None else f", {role.leader_id} leads"
     return f"{role.name.value} in {role.epoch}{leader}"
