@@ -66,7 +66,7 @@ class ControllerServer:
             request_metrics=shared.request_metrics,
             raft=shared.raft,
             loader=shared.loader,
-            shell=self._controller,
+            quorum_controller=self._controller,
             reassignment=self._reassignment,
             served=MappingProxyType(
                 {key: (api.min_listed, api.max_version) for key, api in apis.items()}

@@ -80,7 +80,7 @@ class Replication:
             self._logs,
             configs,
             fetchers=self._fetchers(broker),
-            moves=ReplicaAlterLogDirsManager(
+            log_dir_moves=ReplicaAlterLogDirsManager(
                 broker, _move_settings(config), self._logs, assignments, self.quotas.alter_log_dirs
             ),
             assignments=assignments,

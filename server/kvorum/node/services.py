@@ -97,7 +97,7 @@ class ControllerServices:
     request_metrics: RequestChannelMetrics
     raft: RaftNode
     loader: MetadataLoader
-    shell: QuorumController
+    quorum_controller: QuorumController
     reassignment: QuorumReassignmentManager
     served: VersionRanges
     give_access: GiveAccess

@@ -1,6 +1,6 @@
 """The consensus core: one replica of one log as a few synchronous verbs that return effects.
 
-The shell that drives it keeps to this:
+The driver keeps to this:
 
 1. It calls one verb at a time, each with `now`, milliseconds of a clock that never goes back.
 2. It does the effects in order (see `effects`), and all of one verb before those of the next.
@@ -252,7 +252,7 @@ class RaftCore:
             role.download = None
 
     def snapshot_created(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Note a snapshot that the shell has written from its own state."""
+        """Note a snapshot that the driver has written from its own state."""
         self._replica.log.add_snapshot(snapshot_id)
 
     def log_start_moved(self, start_offset: int, snapshots: Iterable[OffsetAndEpoch]) -> None:

@@ -1,4 +1,4 @@
-"""The effects that the core asks its shell for, as plain data.
+"""The effects that the core asks its driver for, as plain data.
 
 Every verb of the core returns one `Effects`. Its `write`, if there is one, must be durable before
 anything in `after_write` is done; the effects in `at_once` need not wait for it. Both are done in
@@ -103,7 +103,7 @@ class DropDownload(NamedTuple):
 class InstallDownload(NamedTuple):
     """Check and keep the fetched snapshot and begin the log again after it.
 
-    The shell then reports the outcome with `snapshot_installed` or `snapshot_refused`.
+    The driver then reports the outcome with `snapshot_installed` or `snapshot_refused`.
     """
 
     snapshot_id: OffsetAndEpoch

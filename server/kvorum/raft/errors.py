@@ -7,7 +7,7 @@
     ├── KRaftVersionUpgradeError     kraft.version cannot be changed to the requested level
     └── IllegalMoveError             an invariant is broken: the replica must stop
 
-The first two answer the shell's own calls, which then have changed nothing. Nothing that a peer
+The first two answer the driver's own calls, which then have changed nothing. Nothing that a peer
 sends raises any of them: a bad request is answered with an `Error`, and a bad response is reported
 as a `PeerRefused`.
 """

@@ -160,7 +160,7 @@ def _fetch_failure(replica: Replica, error: Error) -> FetchResponse:
 def handle_fetch_snapshot_request(
     replica: Replica, now: float, request: FetchSnapshotRequest
 ) -> FetchSnapshotResponse:
-    """Return the response for a part of a snapshot; the shell reads the bytes into it."""
+    """Return the response for a part of a snapshot; the driver reads the bytes into it."""
     error = leader_error(replica, request.epoch)
     known = request.snapshot_id in replica.log.snapshots
     if error is Error.NONE and (not known or request.snapshot_id == BOOTSTRAP_SNAPSHOT_ID):

@@ -17,7 +17,7 @@ from kvorum.wire.valid_offset_and_epoch import (
 
 @dataclass(slots=True)
 class LogView:
-    """A mirror of the shell's log; every change of the one is made to the other.
+    """A mirror of the driver's log; every change of the one is made to the other.
 
     The log below `durable_end_offset` survives a power cut.
     """

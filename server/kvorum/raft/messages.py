@@ -1,6 +1,6 @@
 """The requests and responses of the quorum, free of versions and encodings.
 
-The shell translates these from and to Kafka's requests; it has checked cluster id and shape before.
+The driver translates these from and to Kafka's requests; it checks cluster id and shape before.
 Every response contains the leader and epoch that the responder knows, except where the request was
 refused before. Fields are given by name. (These are named tuples because so many dataclasses would
 delay every start.)
@@ -119,7 +119,7 @@ class FetchRequest(NamedTuple):
 
 
 class BatchSummary(NamedTuple):
-    """The facts of one fetched batch that the core needs; the bytes stay with the shell.
+    """The facts of one fetched batch that the core needs; the bytes stay with the driver.
 
     `voters` and `kraft_versions` are the control records of those kinds, with their offsets.
     """
@@ -134,8 +134,8 @@ class BatchSummary(NamedTuple):
 class FetchResponse(NamedTuple):
     """Records, or where the fetcher's log diverges, or the snapshot to fetch instead.
 
-    In a response that this replica sends, the shell reads the records from `read_from` on (at most
-    `bytes_max`) into it. In a response from a leader, `batches` describes what the shell found.
+    In a response that this replica sends, the driver reads the records from `read_from` on (at most
+    `bytes_max`) into it. In a response from a leader, `batches` describes what the driver found.
     """
 
     error: Error
@@ -160,9 +160,9 @@ class FetchSnapshotRequest(NamedTuple):
 
 
 class FetchSnapshotResponse(NamedTuple):
-    """A part of a snapshot of `size` bytes: `part_size` bytes, which stay with the shell.
+    """A part of a snapshot of `size` bytes: `part_size` bytes, which stay with the driver.
 
-    Into a response without error that this replica sends, the shell reads `bytes_max` bytes at
+    Into a response without error that this replica sends, the driver reads `bytes_max` bytes at
     `position`; without any, it makes the response an error.
     """
 

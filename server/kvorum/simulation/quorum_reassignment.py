@@ -1,4 +1,4 @@
-"""The reassignment of the quorum by the leader of a simulated world: its own shell, real decisions.
+"""The reassignment of the quorum by the leader of a simulated world: real decisions.
 
 What is taken are the steps of `Pursuit`, as the requests that a real node puts to itself. Only the
 waiting is written again: by callbacks, where a real node has a task of the event loop.

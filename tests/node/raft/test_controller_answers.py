@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from tests.node.raft.cluster import Lab
-from tests.node.raft.controller_shells import TURNS, leading
+from tests.node.raft.played_controllers import TURNS, leading
 
 from kvorum.controller.periodic_tasks import no_op
 from kvorum.controller.result import ControllerResult
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.asyncio
 
 
 async def test_an_answer_waits_for_the_commit(lab: Lab) -> None:
-    _, shell = await leading(lab)
-    answer = asyncio.create_task(shell.run_task(lambda _image, _context: no_op()))
+    _, controller = await leading(lab)
+    answer = asyncio.create_task(controller.run_task(lambda _image, _context: no_op()))
     for _ in range(TURNS):
         await asyncio.sleep(0)
-    # The loader of this shell is told of no commit.
+    # The loader of this controller is told of no commit.
     assert not answer.done()
-    shell.renounce()
+    controller.renounce()
     with pytest.raises(NotControllerError):
         await answer
 
@@ -37,12 +37,12 @@ def _fail(image: MetadataImage, context: ControllerRequestContext) -> Controller
 
 
 async def test_a_controller_that_fails_gives_up_its_leadership(lab: Lab) -> None:
-    replica, shell = await leading(lab)
+    replica, controller = await leading(lab)
     led = replica.node.epoch
     with pytest.raises(RequestError) as raised:
-        await shell.run_task(_fail)
+        await controller.run_task(_fail)
     assert raised.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert not shell.is_active
+    assert not controller.is_active
     await replica.listener.until(lambda: led in replica.listener.epochs_lost)
 
 
@@ -52,10 +52,10 @@ def _too_much(image: MetadataImage, context: ControllerRequestContext) -> Contro
 
 
 async def test_an_operation_that_is_too_large_is_refused_and_nothing_else(lab: Lab) -> None:
-    replica, shell = await leading(lab)
+    replica, controller = await leading(lab)
     led = replica.node.epoch
     with pytest.raises(RequestError) as raised:
-        await shell.run_task(_too_much)
+        await controller.run_task(_too_much)
     assert raised.value.code is ErrorCode.RECORD_LIST_TOO_LARGE
-    assert shell.is_active
+    assert controller.is_active
     assert replica.node.epoch == led

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from tests.node.raft.cluster import Lab
-from tests.node.raft.controller_shells import TURNS, leading
+from tests.node.raft.played_controllers import TURNS, leading
 
 from kvorum.controller.result import ControllerResult, Pieces
 from kvorum.controller.settings import ControllerRequestContext
@@ -54,9 +54,9 @@ def written(values: list[bytes]) -> list[int]:
 
 
 async def test_others_have_their_turn_but_no_write_comes_in_between(lab: Lab) -> None:
-    replica, shell = await leading(lab)
+    replica, controller = await leading(lab)
     slow = Slow()
-    tasks = [asyncio.create_task(shell.run_task(task)) for task in (slow, quick)]
+    tasks = [asyncio.create_task(controller.run_task(task)) for task in (slow, quick)]
     seen: list[int] = []
     while slow.pieces < 3:
         await asyncio.sleep(0)
@@ -65,7 +65,7 @@ async def test_others_have_their_turn_but_no_write_comes_in_between(lab: Lab) ->
     assert seen == [1, 2, 3]
     await replica.listener.until(lambda: len(written(replica.listener.values)) == 2)
     assert written(replica.listener.values) == [100, 200]
-    shell.renounce()
+    controller.renounce()
     for task in tasks:
         with pytest.raises(NotControllerError):
             await task
@@ -74,30 +74,30 @@ async def test_others_have_their_turn_but_no_write_comes_in_between(lab: Lab) ->
 async def test_a_lost_leadership_ends_what_is_half_done_and_what_waits_for_its_turn(
     lab: Lab,
 ) -> None:
-    replica, shell = await leading(lab)
+    replica, controller = await leading(lab)
     slow = Slow()
-    tasks = [asyncio.create_task(shell.run_task(task)) for task in (slow, quick)]
+    tasks = [asyncio.create_task(controller.run_task(task)) for task in (slow, quick)]
     for _ in range(2):
         await asyncio.sleep(0)
     assert slow.pieces == 2
     end_offset = replica.node.log_end_offset
-    shell.renounce()
+    controller.renounce()
     for task in tasks:
         with pytest.raises(NotControllerError):
             await task
     assert slow.pieces == 2
     assert replica.node.log_end_offset == end_offset
-    shell.lead(replica.node.epoch)
+    controller.lead(replica.node.epoch)
     await asyncio.sleep(0)
-    after = asyncio.create_task(shell.run_task(quick))
+    after = asyncio.create_task(controller.run_task(quick))
     await replica.listener.until(lambda: written(replica.listener.values) == [200])
-    shell.renounce()
+    controller.renounce()
     with pytest.raises(NotControllerError):
         await after
 
 
 async def test_many_records_are_appended_in_kafkas_batches_and_piece_by_piece(lab: Lab) -> None:
-    replica, shell = await leading(lab)
+    replica, controller = await leading(lab)
     count = RECORDS_PER_BATCH_MAX + 1
 
     def many(image: MetadataImage, context: ControllerRequestContext) -> ControllerResult[None]:
@@ -105,15 +105,15 @@ async def test_many_records_are_appended_in_kafkas_batches_and_piece_by_piece(la
         return ControllerResult(None, ids(0, count), is_atomic=False)
 
     before = replica.node.log_end_offset
-    task = asyncio.create_task(shell.run_task(many))
+    task = asyncio.create_task(controller.run_task(many))
     ends: list[int] = []
     while replica.node.log_end_offset < before + count:
         await asyncio.sleep(0)
         ends.append(replica.node.log_end_offset - before)
     assert ends.count(0) == RECORDS_PER_BATCH_MAX // APPENDED_PER_PIECE - 1
     assert sorted(set(ends)) == [0, RECORDS_PER_BATCH_MAX, count]
-    assert shell.applied_offset == before + count - 1
-    shell.renounce()
+    assert controller.applied_offset == before + count - 1
+    controller.renounce()
     with pytest.raises(NotControllerError):
         await task
     await replica.listener.until(lambda: replica.listener.next_offset >= before + count)
@@ -121,7 +121,7 @@ async def test_many_records_are_appended_in_kafkas_batches_and_piece_by_piece(la
 
 
 async def test_an_append_between_pieces_does_not_put_records_at_wrong_offsets(lab: Lab) -> None:
-    replica, shell = await leading(lab)
+    replica, controller = await leading(lab)
     count = 2 * APPENDED_PER_PIECE
 
     def many(image: MetadataImage, context: ControllerRequestContext) -> ControllerResult[None]:
@@ -129,15 +129,15 @@ async def test_an_append_between_pieces_does_not_put_records_at_wrong_offsets(la
         return ControllerResult(None, ids(0, count))
 
     before = replica.node.log_end_offset
-    task = asyncio.create_task(shell.run_task(many))
+    task = asyncio.create_task(controller.run_task(many))
     await asyncio.sleep(0)
     assert replica.node.log_end_offset == before
     replica.node.propose([b"of the quorum"], epoch=replica.node.epoch)
     for _ in range(TURNS):
         await asyncio.sleep(0)
     assert replica.node.log_end_offset == before + 1 + count
-    assert shell.applied_offset == before + count
-    assert shell.is_active
-    shell.renounce()
+    assert controller.applied_offset == before + count
+    assert controller.is_active
+    controller.renounce()
     with pytest.raises(NotControllerError):
         await task

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 from tests.node.raft.cluster import Lab
-from tests.node.raft.controller_shells import shell_over
+from tests.node.raft.played_controllers import controller_over
 
 from kvorum.controller.periodic_tasks import no_op
 from kvorum.controller.quorum_reassignment.quorum_targets import alter_target_voters
@@ -22,12 +22,12 @@ async def test_a_write_to_a_stopped_replica_finds_no_controller(
     replica = await lab.voter()
     await replica.start()
     await replica.until_leading()
-    shell = shell_over(replica.node)
-    shell.lead(replica.node.epoch)
+    controller = controller_over(replica.node)
+    controller.lead(replica.node.epoch)
     await replica.stop()
     with caplog.at_level(logging.ERROR), pytest.raises(NotControllerError):
-        await shell.run_task(lambda _image, _context: no_op())
-    assert not shell.is_active
+        await controller.run_task(lambda _image, _context: no_op())
+    assert not controller.is_active
     assert caplog.records == []
 
 
@@ -35,10 +35,10 @@ async def test_a_leadership_over_a_stopped_replica_is_none(lab: Lab) -> None:
     replica = await lab.voter()
     await replica.start()
     await replica.until_leading()
-    shell = shell_over(replica.node)
+    controller = controller_over(replica.node)
     await replica.stop()
-    shell.lead(1)
-    assert not shell.is_active
+    controller.lead(1)
+    assert not controller.is_active
 
 
 async def test_target_voters_are_not_judged_by_a_replica_that_leads_no_longer(lab: Lab) -> None:
@@ -46,11 +46,11 @@ async def test_target_voters_are_not_judged_by_a_replica_that_leads_no_longer(la
     replica = await lab.voter()
     await replica.start()
     await replica.until_leading()
-    shell = shell_over(replica.node)
-    shell.lead(replica.node.epoch)
+    controller = controller_over(replica.node)
+    controller.lead(replica.node.epoch)
     replica.node.resign(replica.node.epoch)
     with pytest.raises(NotControllerError):
-        await shell.run_task(
+        await controller.run_task(
             lambda image, context: ControllerResult(
                 None, tuple(alter_target_voters(image, 0, [1], context))
             )

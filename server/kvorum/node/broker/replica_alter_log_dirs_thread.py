@@ -76,7 +76,7 @@ class ReplicaAlterLogDirsThread:
         self._backoff_ms = backoff_ms
         self._replace = replace
         self._quota = quota
-        self._moves: dict[PartitionKey, Move] = {}
+        self._log_dir_moves: dict[PartitionKey, Move] = {}
         self._in_progress: Move | None = None
         self._woken = Signal(broker.runtime)
         self._watchers: dict[PartitionKey, Callable[[], None]] = {}
@@ -84,11 +84,11 @@ class ReplicaAlterLogDirsThread:
 
     def is_moving(self, move: Move) -> bool:
         """Return whether a move is neither finished nor cancelled."""
-        return self._moves.get(move.key) is move
+        return self._log_dir_moves.get(move.key) is move
 
     def has_reported(self, key: PartitionKey) -> bool:
         """Return whether a move has reported its next directory, accepted or not."""
-        move = self._moves.get(key)
+        move = self._log_dir_moves.get(key)
         return move is not None and move.state.may_be_inconsistent
 
     def add(self, partition: Partition, current_id: bytes, next_id: bytes) -> None:
@@ -98,14 +98,14 @@ class ReplicaAlterLogDirsThread:
             current_directory_id=current_id,
             next_directory_id=next_id,
         )
-        if move.key in self._moves:
+        if move.key in self._log_dir_moves:
             return
 
         def wake() -> None:
             move.wake()
             self._woken.set()
 
-        self._moves[move.key] = move
+        self._log_dir_moves[move.key] = move
         self._watchers[move.key] = wake
         partition.watch(wake)
         self._woken.set()
@@ -126,7 +126,7 @@ class ReplicaAlterLogDirsThread:
         self._task.close()
 
     def _forget(self, key: PartitionKey) -> Move | None:
-        move = self._moves.pop(key, None)
+        move = self._log_dir_moves.pop(key, None)
         if move is not None:
             move.replica.partition.unwatch(self._watchers.pop(key))
         return move
@@ -146,7 +146,9 @@ class ReplicaAlterLogDirsThread:
         now_ms = self._runtime.monotonic_ms()
         if self._quota.is_quota_exceeded(now_ms):
             return None
-        ready = [one for one in self._moves.values() if not one.is_idle and one.due_ms <= now_ms]
+        ready = [
+            one for one in self._log_dir_moves.values() if not one.is_idle and one.due_ms <= now_ms
+        ]
         if self._in_progress not in ready:
             self._in_progress = min(ready, key=lambda one: one.topic_partition, default=None)
         return self._in_progress
@@ -154,7 +156,7 @@ class ReplicaAlterLogDirsThread:
     async def _wait(self) -> None:
         """Wait until a replica is to be copied, or a delay is over."""
         now_ms = self._runtime.monotonic_ms()
-        due = [one.due_ms for one in self._moves.values() if not one.is_idle]
+        due = [one.due_ms for one in self._log_dir_moves.values() if not one.is_idle]
         # The quota holds back the replicas that are due already.
         later = (due_ms for due_ms in due if due_ms > now_ms)
         until_ms = min((now_ms + self._backoff_ms, *later))

@@ -47,7 +47,7 @@ class ReplicaManager:
         configs: TopicConfigs,
         *,
         fetchers: ReplicaFetcherManager,
-        moves: ReplicaAlterLogDirsManager,
+        log_dir_moves: ReplicaAlterLogDirsManager,
         assignments: AssignmentsManager,
         alter_partition_channel: ControllerChannel,
         lag_ms_max: int,
@@ -62,7 +62,7 @@ class ReplicaManager:
         self._broker = broker
         self._logs = logs
         self._configs = configs
-        self._moves = moves
+        self._log_dir_moves = log_dir_moves
         self._assignments = assignments
         self._lag_ms_max = lag_ms_max
         self._alter_partition = DefaultAlterPartitionManager(
@@ -117,7 +117,7 @@ class ReplicaManager:
         async with self._replica_state_change_lock:
             if self._isr_expiration is not None:
                 self._isr_expiration.close()
-        self._moves.shutdown()
+        self._log_dir_moves.shutdown()
         await self.fetchers.shutdown()
         self._alter_partition.close()
         self._assignments.close()
@@ -139,7 +139,9 @@ class ReplicaManager:
                 partition = (
                     None if topic is None else self.partition(topic.id, topic_partition.partition)
                 )
-                codes[topic_partition] = await self._moves.alter(topic_partition, path, partition)
+                codes[topic_partition] = await self._log_dir_moves.alter(
+                    topic_partition, path, partition
+                )
         return codes
 
     async def apply_delta(self, before: MetadataImage, image: MetadataImage) -> bool:
@@ -222,7 +224,7 @@ class ReplicaManager:
                 min_insync_replicas=min_insync_replicas(values),
                 now_ms=self._broker.runtime.monotonic_ms(),
             )
-            self._moves.resume(partition)
+            self._log_dir_moves.resume(partition)
 
     def _follow(self, info: PartitionInfo, image: MetadataImage) -> None:
         partition = self._hosted(info, image)
@@ -233,7 +235,7 @@ class ReplicaManager:
             self.fetchers.remove_fetcher_for_partition(info.key)
             if info.registration.leader in image.cluster.brokers:
                 self.fetchers.add_fetcher_for_partition(partition, info.registration.leader)
-        self._moves.resume(partition)
+        self._log_dir_moves.resume(partition)
 
     def _hosted(self, info: PartitionInfo, image: MetadataImage) -> Partition | None:
         """Return a partition whose log is there; None for any other."""
@@ -242,13 +244,13 @@ class ReplicaManager:
             return None
         directory = self._logs.directory_to_report(info, image)
         # Behind the report of a move this one would take its place, and the move wait for ever.
-        if directory is not None and not self._moves.has_reported(info.key):
+        if directory is not None and not self._log_dir_moves.has_reported(info.key):
             self._assignments.on_assignment(info.key, directory.id)
         return known
 
     async def _delete(self, info: PartitionInfo) -> None:
         self.fetchers.remove_fetcher_for_partition(info.key)
-        self._moves.stop(info.key)
+        self._log_dir_moves.stop(info.key)
         partition = self._partitions.pop(info.key, None)
         if partition is not None:
             partition.close()
@@ -282,7 +284,7 @@ class ReplicaManager:
             elif not is_moving_here:
                 continue
             partition.future_log = None
-            self._moves.stop(key)
+            self._log_dir_moves.stop(key)
 
     def _on_altered(self, proposal: IsrProposal, answer: Answer) -> None:
         partition = self._partitions.get(proposal.key)

@@ -27,8 +27,8 @@ def decided(api: ControllerApi[Message, Message]) -> ControllerListenerApi[Messa
             if refusal is not None:
                 return refusal
         if api.is_for_any_controller:
-            return controller.shell.read(request)
-        return await controller.shell.write(request, api)
+            return controller.quorum_controller.read(request)
+        return await controller.quorum_controller.write(request, api)
 
     quota = api.mutation_quota
     return ControllerListenerApi(

@@ -1,4 +1,4 @@
-"""The shell of the consensus core: one replica of the metadata log in an event loop."""
+"""The driver of the consensus core: one replica of the metadata log in an event loop."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ class BrokerSession:
                 quotas.follower,
                 fetcher_count=1,
             ),
-            moves=ReplicaAlterLogDirsManager(
+            log_dir_moves=ReplicaAlterLogDirsManager(
                 broker, moves, self._logs, assignments, quotas.alter_log_dirs
             ),
             assignments=assignments,

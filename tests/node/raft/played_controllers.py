@@ -1,4 +1,4 @@
-"""A controller's shell over a played replica, and one that leads."""
+"""A controller over a played replica, and one that leads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
 
 
-def shell_over(raft: RaftNode) -> QuorumController:
+def controller_over(raft: RaftNode) -> QuorumController:
     version = MetadataVersion.V4_3_IV0
     return QuorumController(
         SETTINGS,
@@ -34,6 +34,6 @@ async def leading(lab: Lab) -> tuple[Replica, QuorumController]:
     replica = await lab.voter()
     await replica.start()
     await replica.until_leading()
-    shell = shell_over(replica.node)
-    shell.lead(replica.node.epoch)
-    return replica, shell
+    controller = controller_over(replica.node)
+    controller.lead(replica.node.epoch)
+    return replica, controller
