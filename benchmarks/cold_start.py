@@ -53,7 +53,7 @@ class Contender:
 
 
 def _started(ports: dict[int, int], leader_id: int, count: int, round_number: int) -> list[int]:
-    """Return who is started, in which order; where one is left out, every other time the leader."""
+    """Return the nodes to start, in order; where one is left out, every other time the leader."""
     rest = [node_id for node_id in ports if node_id != leader_id]
     if round_number % 2:
         return [*rest, leader_id][:count]

@@ -1,4 +1,4 @@
-"""Reads what kafka-dump-log prints of a metadata log; a program of its own, behind a pipe.
+"""Reads what kafka-dump-log prints of a metadata log; a program of its own, at the end of a pipe.
 
 Parses the payload of each record, as a script that works with the records must, and prints how
 many there were.

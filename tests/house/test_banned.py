@@ -52,7 +52,7 @@ def banned_calls(file: SourceFile, banned: dict[str, str]) -> Iterator[str]:
             yield f"{file.name}:{line}: {name}(): {banned[name]}"
 
 
-def test_the_core_asks_nobody_for_time_chance_or_files() -> None:
+def test_the_core_uses_no_time_chance_or_files() -> None:
     found = [
         problem
         for file in python_files(*PURE_FOLDERS)

@@ -53,7 +53,7 @@ def test_the_second_way_is_taken_when_the_first_is_blocked(
     assert [entry.name for entry in tmp_path.iterdir()] == ["4.4.0"]
 
 
-def test_the_reasons_are_told_and_nothing_is_left_behind(
+def test_the_reasons_are_shown_and_nothing_is_left_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def blocked(_wanted: Wanted, _target: Path) -> None:

@@ -244,7 +244,7 @@ def test_a_run_that_is_interrupted_writes_that_and_ends(
     assert (part, figures, result) == ("first", "has begun", "interrupted")
 
 
-def test_a_part_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_part_is_refused() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tools.soak", "quorum", "quorom"],
         cwd=ROOT,

@@ -91,7 +91,7 @@ def test_every_name_in_the_table_of_modules_exists() -> None:
 
 
 def wire_modules() -> list[str]:
-    """Every module of the protocol but the generated ones, of which one stands for all."""
+    """Every module of the protocol but the generated ones, of which one is enough."""
     found: list[str] = []
     for folder in map(Path, kvorum.wire.__path__):
         for path in folder.rglob("*.py"):

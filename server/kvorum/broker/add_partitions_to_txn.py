@@ -46,7 +46,7 @@ Complete: TypeAlias = Callable[[PartitionErrors], None]
 
 
 def is_verification_enabled(layers: BrokerConfigLayers) -> bool:
-    """Return whether a first batch has to be verified; a value that is none means that it has."""
+    """Return whether a first batch has to be verified; it has to with a value that is not valid."""
     definition = BROKER_CONFIGS[VERIFICATION_KEY]
     for values in (layers.node, layers.cluster, layers.static):
         if VERIFICATION_KEY in values:

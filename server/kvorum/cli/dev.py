@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
             cluster = EmbeddedCluster(folder, size=size, broker_port=port)
 
             async def report() -> None:
-                # The cluster serves its clients, also where nobody reads where it is found.
+                # The cluster serves its clients, also where no reader takes its addresses.
                 with suppress(BrokenPipeError):
                     await _report(cluster, as_json=args.json, is_kept=is_kept)
 

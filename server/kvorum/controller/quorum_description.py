@@ -54,8 +54,8 @@ class QuorumDescription:
         """Return the description without the observers that their nodes have given up.
 
         A node whose disk was replaced is known with both directories for some minutes. The former
-        one does not fetch any more, and nobody can mean it while the other one, or the leader with
-        that id, does. A voter stays, because it counts for majorities.
+        one does not fetch any more, and no request can mean it while the other one, or the leader
+        with that id, does. A voter stays, because it counts for majorities.
         """
         live = {
             one.key.id

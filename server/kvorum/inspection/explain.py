@@ -25,7 +25,7 @@ _UNKNOWN_BYTES: Final = 4096
 
 
 class UnknownLayoutError(Exception):
-    """A file whose name stands for no layout, or a position outside of it; one line of text."""
+    """A file whose name is not known, or a position outside of it; one line of text."""
 
 
 @dataclass(frozen=True, slots=True)

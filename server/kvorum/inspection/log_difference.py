@@ -66,7 +66,7 @@ def log_differences(first: Path, second: Path) -> Iterator[str]:
 
 
 class Change(NamedTuple):
-    """A path whose text differs; None where there is no such path."""
+    """A path whose text differs; None where it is missing."""
 
     path: str
     before: str | None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 RELEASED_AT_ONCE: Final = 8 * 1024 * 1024
-"""The number of bytes that the reader goes on until those behind it are given back."""
+"""The number of bytes that the reader goes on before it gives those before it back."""
 
 
 class MappedFile:

@@ -126,7 +126,7 @@ SUPPORTED_OPERATIONS: Final[Mapping[AclResourceType, tuple[AclOperation, ...]]] 
 def problem_with_codes(codes: Collection[int]) -> str | None:
     """Return why a request with these codes counts as one that cannot be read, None if it can.
 
-    UNKNOWN may not be sent. Codes that nobody knows are another matter: they are refused by what
-    answers the request.
+    UNKNOWN may not be sent. Codes outside of the enumeration are another matter: they are refused
+    by what answers the request.
     """
     return "it has an element that is UNKNOWN" if UNKNOWN_CODE in codes else None

@@ -29,7 +29,7 @@ class ResourceType(IntEnum):
 
 
 ConfigResource = tuple[int, str]
-"""Resource type and name; the empty broker name stands for all brokers of the cluster."""
+"""Resource type and name; the empty broker name means all brokers of the cluster."""
 
 _NO_VALUES: Final = Map[str, str]()
 

@@ -119,7 +119,7 @@ def static_min_insync_replicas(static: Mapping[str, str]) -> int:
 
 
 def whole_number(config: EffectiveConfig) -> int:
-    """Return a value as a number; one that is none, which brokers' keys may have, is the default.
+    """Return a value as a number, or the default where it is not one, as brokers' keys may be.
 
     Controllers take any value of a broker's key.
     """

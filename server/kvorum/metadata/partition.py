@@ -56,7 +56,7 @@ class PartitionRegistration(NamedTuple):
         return bool(self.removing_replicas or self.adding_replicas)
 
     def directory(self, replica: int) -> bytes:
-        """Return the log directory of `replica`; `ValueError` where there is no such replica."""
+        """Return the log directory of `replica`; `ValueError` without such a replica."""
         return self.directories[self.replicas.index(replica)]
 
 

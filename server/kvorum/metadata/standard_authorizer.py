@@ -45,7 +45,7 @@ class AuthorizerRules(NamedTuple):
 class Access(NamedTuple):
     """The permissions of one principal at one host, by one version of the entries.
 
-    If `rules` is None, there is no authorizer and everything is allowed. `acls` is None until the
+    Without an authorizer `rules` is None, and everything is allowed. `acls` is None until the
     node has loaded the entries; until then only super users are authorized.
     """
 

@@ -142,7 +142,7 @@ class TopicsEditor:
         self._put(partitions, record.partition_id, merge_partition_change(partition, record))
 
     def clear_elr(self, record: ClearElrRecord) -> None:
-        """Fold a ClearElrRecord; an empty topic name stands for all topics."""
+        """Fold a ClearElrRecord; an empty topic name means all topics."""
         image = self.finish()
         if not record.topic_name:
             for topic in image.by_id.values():

@@ -11,7 +11,7 @@ async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
     """Cancel tasks, and return once all of them have ended; raise what one has failed with.
 
     The caller's own cancellation goes through. A caller that awaited a cancelled task and caught
-    its CancelledError would catch its own as well, and go on as if nobody had asked it to end.
+    its CancelledError would catch its own as well, and go on as if it had not been asked to end.
     """
     for task in tasks:
         task.cancel()

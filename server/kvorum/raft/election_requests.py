@@ -153,7 +153,7 @@ def handle_end_quorum_epoch_request(
         role = replica.role
         if isinstance(role, Follower) and role.leader_id == request.leader_id:
             role.fetch_deadline = now + _successor_wait_ms(replica, role, request.preferred)
-            # There is no leader to protect any more, and the first successor needs pre-votes.
+            # The leader needs no protection any more, and the first successor needs pre-votes.
             has_named = bool(request.preferred)
             role.note(ContactEvent.HANDED_OVER if has_named else ContactEvent.RESIGNED)
     return EndQuorumEpochResponse(error=error, leader=replica.known_leader())

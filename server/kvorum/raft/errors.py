@@ -22,7 +22,7 @@ class RaftError(Exception):
 class NotLeaderError(RaftError):
     """Records or an upgrade were asked of a replica that does not lead in that epoch.
 
-    `leader_id` and `epoch` are what the replica knows: who leads, None where nobody is known to,
+    `leader_id` and `epoch` are what the replica knows: the leader, None where none is known,
     and the epoch that it is in.
     """
 

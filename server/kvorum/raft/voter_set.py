@@ -87,7 +87,7 @@ class VoterSet:
         return tuple(voter for voter in self.voters if not voter.is_replica(key))
 
     def endpoints_of(self, voter_id: int) -> Endpoints:
-        """Return a voter's endpoints; none, if there is no such voter."""
+        """Return a voter's endpoints; none without such a voter."""
         voter = self.by_id(voter_id)
         return () if voter is None else voter.endpoints
 

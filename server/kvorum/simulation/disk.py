@@ -133,7 +133,7 @@ class SimulatedDisk:
     def flip_bit(
         self, kind: FileKind, *, is_allowed: Callable[[Path, bytes], bool] | None = None
     ) -> FlippedBit | None:
-        """Flip a random bit in a file of that kind; return None where there is no such byte.
+        """Flip a random bit in a file of that kind; return None without such a byte.
 
         The bit is drawn again, a few times, where `is_allowed` refuses the resulting content.
         """

@@ -54,7 +54,7 @@ _WITH_VOTERS_IN_LOG: Final = frozenset(
         FaultKind.CRASH_AT_STEP,
     }
 )
-"""Kinds that need voters who are known by their directories, or may change."""
+"""Kinds that need voters with known directories, or voters that may change."""
 _DURATION_MS_MAX: Final[Mapping[FaultKind, int]] = MappingProxyType(
     {FaultKind.RESTART: 60_000, FaultKind.PAUSE: 10_000}
 )

@@ -44,5 +44,5 @@ class StepCrashes:
         return found
 
     def forget(self) -> None:
-        """Let nobody crash any more."""
+        """Let no process crash any more."""
         self._waiting.clear()

@@ -90,7 +90,7 @@ class DiskError(StorageError):
 
 
 class DiskFullError(DiskError):
-    """There is no space left for a write."""
+    """No space is left for a write."""
 
 
 class TooManyOpenFilesError(DiskError):

@@ -1,4 +1,4 @@
-"""The file system behind a small protocol; no other module of this package accesses it directly.
+"""The file system as a small protocol; no other module of this package accesses it directly.
 
 Everything else in this package takes a `FileSystem`. `RealFileSystem` is the operating system's; a
 simulator or a test passes another one that loses or tears writes, or refuses operations.
@@ -31,7 +31,7 @@ _FULL_DISK_ADVICE = "Free some space on that volume and start the node again"
 
 
 class OpenFile(Protocol):
-    """One open file; positions are given with each call, there is no cursor.
+    """One open file; positions are given with each call.
 
     `read_at` and `sync` may run in one thread while `write_at` runs in another.
     """

@@ -45,7 +45,7 @@ def test_the_projects_own_changelog_can_be_cut_once() -> None:
     ("text", "why"),
     [("0.2.0.dev1", "no version to release"), ("0.0.9", "comes before"), ("x", "Invalid version")],
 )
-def test_what_is_no_version_to_release_is_refused(text: str, why: str) -> None:
+def test_a_version_that_cannot_be_released_is_refused(text: str, why: str) -> None:
     with pytest.raises(ReleaseError, match=why):
         released_version(text, stated=Version("0.1.0.dev0"))
 

@@ -109,7 +109,7 @@ def _all_steps(design: Design, bounds: Bounds, state: State) -> Iterator[Step]:
 
 
 def _timers(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[Step]:
-    """Timers run out whenever they like: there is no clock in the model."""
+    """Timers run out at any time: the model has no clock."""
     node = state.nodes[own]
     stands = may_stand(design, own, node, state.first_voters)
     if design.removed_waits_for_others:

@@ -38,7 +38,7 @@ def noted(state: State, index: int, after: Node) -> State:
 
 
 def without_stale_replies(before: State, after: State) -> State:
-    """Return a state in which nobody awaits a reply that has moved since it asked."""
+    """Return a state in which no node awaits a reply that has moved since it asked."""
     for index, (one, other) in enumerate(zip(before.nodes, after.nodes, strict=True)):
         if (one.role, one.epoch) != (other.role, other.epoch):
             after = cut_off(after, index)

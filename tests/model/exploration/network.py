@@ -40,7 +40,7 @@ KINDS_OF_ROLE = {
 
 
 def requests(design: Design, state: State, own: int) -> Iterator[Request]:
-    """Yield what a node may ask of others, from whom it awaits nothing."""
+    """Yield what a node may ask of others, while it awaits nothing from them."""
     for request in _all_requests(design, state, own):
         is_waiting = any(_is_between(message, request) for message in state.network)
         if not is_waiting or design.believes_stale_replies:

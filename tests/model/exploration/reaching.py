@@ -1,7 +1,7 @@
 """The claim that target voters can be reached from every state (KIP-642).
 
 From each state that is explored a way is looked for, through as many further epochs as it takes, in
-which nothing else goes wrong: nobody crashes, nothing is lost, nobody stands while there is a
+which nothing else goes wrong: no node crashes, nothing is lost, no node stands while there is a
 leader, and no operator states other target voters. It has to end with a leader under which
 everything is committed and no target voters are left. That they end only where they are reached is
 for the invariants.

@@ -93,7 +93,7 @@ class Replay:
             try:
                 self._observe(core, event, effects)
             except NotAllowedError as error:
-                # Not raised here: whoever runs the core would take it for a failure of that.
+                # Not raised here: the caller of the core would take it for a failure of the core.
                 self.problem = str(error)
 
     def _look_at_directory(self, core: ObservedCore) -> None:

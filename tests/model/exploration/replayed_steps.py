@@ -3,8 +3,8 @@
 The core does not know of the target voters, so this is the one place where a replay looks at more
 than that: right before a step is taken, the model's leader has to be one that may take it. Who is
 wanted is taken from the step; that these are the latest target voters is a property of the
-simulator (P30, P31). Nor can the model know who has fetched of late: every replica that the leader
-has heard of counts.
+simulator (P30, P31). Nor can the model know which replicas have fetched of late: every replica that
+the leader has heard of counts.
 """
 
 from __future__ import annotations

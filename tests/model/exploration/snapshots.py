@@ -13,7 +13,7 @@ def with_snapshot(design: Design, node: Node) -> Node:
 
 
 def begun_download(node: Node, *, offset: int) -> Node:
-    """Return a node that was told to fetch a snapshot; not one that ends below what it knows."""
+    """Return a node that has to fetch a snapshot; not one that ends below what it knows."""
     return node._replace(download=offset) if offset > node.watermark else node
 
 

@@ -157,7 +157,7 @@ class Spent(NamedTuple):
 
 
 class State(NamedTuple):
-    """The whole quorum. `first_voters` are those of the configuration, `dead` who is gone."""
+    """The whole quorum. `first_voters` are those of the configuration, `dead` those gone for good."""
 
     nodes: tuple[Node, ...]
     network: tuple[Message, ...]
@@ -183,7 +183,7 @@ def bit(replica: int) -> int:
 
 
 def members(mask: int) -> list[int]:
-    """Return who is in a mask."""
+    """Return the members of a mask."""
     return [one for one in range(mask.bit_length()) if mask >> one & 1]
 
 

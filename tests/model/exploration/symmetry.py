@@ -26,7 +26,7 @@ Renaming: TypeAlias = tuple[int, ...]
 
 
 def canonical(state: State) -> State:
-    """Return the one of all renamed states that stands for all of them."""
+    """Return the one of all renamed states that is explored."""
     return min(renamed(state, renaming) for renaming in _renamings(state))
 
 

@@ -9,7 +9,7 @@ What a decision depends on besides the logs is left open, so that every possibil
 
 - Among replicas that are alike the decision goes by the ids. So every numbering of the nodes is
   tried; only because of that may states that differ in the numbers of the nodes count as one.
-- There is no clock. Any of the replicas that have ever fetched in the leader's epoch may be those
+- It has no clock. Any of the replicas that have ever fetched in the leader's epoch may be those
   that have fetched of late; one that is dead has been so for longer than that.
 - A target has caught up once it has all that was in the log when it could be looked at first.
 """

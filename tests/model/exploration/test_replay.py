@@ -54,7 +54,7 @@ SEED_WITH_TARGET_VOTERS = 9
 WORLD_MS = 12_000
 STEPS = 400
 LIES = {FaultKind.BIT_FLIP}
-"""Faults by which a disk does not hold any more what it was told to: no model covers that."""
+"""Faults by which a disk loses what was synced: no model covers that."""
 
 
 def replayed_scenario(name: str) -> Replay:

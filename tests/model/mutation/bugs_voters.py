@@ -1,4 +1,4 @@
-"""Bugs in voter changes and in who is who."""
+"""Bugs in voter changes and in the identity of voters."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Disk:
         return max(self.snapshots.items(), key=lambda known: known[0].offset, default=None)
 
     def view(self) -> LogView:
-        """Return what the log holds, as a core is told at its start."""
+        """Return the content of the log as a core gets it at its start."""
         epochs: list[EpochStart] = []
         for offset, entry in enumerate(self.entries, start=self.start):
             if not epochs or epochs[-1].epoch != entry.epoch:

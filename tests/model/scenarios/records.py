@@ -36,7 +36,7 @@ def voter_names(voters: VoterSet) -> str:
 
 
 def fetched(response: msg.FetchResponse, records: tuple[Entry, ...]) -> msg.FetchResponse:
-    """Return what the fetching core is told of a response with records."""
+    """Return what the fetching core gets of a response with records."""
     start = response.read_from or 0
     return msg.FetchResponse(
         error=response.error,
@@ -59,7 +59,7 @@ def fetched(response: msg.FetchResponse, records: tuple[Entry, ...]) -> msg.Fetc
 
 
 def snapshot_part(response: msg.FetchSnapshotResponse) -> msg.FetchSnapshotResponse:
-    """Return what the fetching core is told of one part of a snapshot."""
+    """Return what the fetching core gets of one part of a snapshot."""
     return msg.FetchSnapshotResponse(
         error=response.error,
         leader=response.leader,

@@ -14,7 +14,7 @@ Lines before a command that begin with ``#`` say what it is about. Commands:
                           nothing are left out of the trace
     deliver 1>2           deliver the first message on its way from 1 to 2
     drop 1>2              lose it
-    cut 1 / heal 1        let a node reach nobody / all that can be reached
+    cut 1 / heal 1        let a node reach no other / all that can be reached
     propose 1 3           propose records to a node
     hold 1 / release 1    do not make a node's log durable by itself / do so again
     flush 1               make it durable once

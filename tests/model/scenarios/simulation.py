@@ -316,7 +316,7 @@ class Simulation:
         return min(running, key=lambda due: (due[0], due[1].id), default=None)
 
     def ask(self, node_id: int, request: msg.Request) -> None:
-        """Put a request to a node from outside; the answer is told when it comes."""
+        """Put a request to a node from outside; the answer is traced when it comes."""
         node = self.nodes[node_id]
         if node.core is None:
             raise ValueError(f"{node_id} is down")
@@ -377,7 +377,7 @@ class Simulation:
     # --- messages ---
 
     def deliver(self, index: int = 0) -> None:
-        """Hand over one message, or let it fail where nobody is there to take it."""
+        """Hand over one message, or let it fail where no node is there to take it."""
         message = self.in_flight.pop(index)
         receiver = self.nodes[message.receiver]
         is_lost = receiver.core is None or {message.sender, message.receiver} & self.cut

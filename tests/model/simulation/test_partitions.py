@@ -62,7 +62,7 @@ STANDSTILL = frozenset(
 
 @dataclass(frozen=True)
 class Mistake:
-    """Something that somebody could get wrong; the world of `seed` shows it."""
+    """A mistake that can be made; the world of `seed` shows it."""
 
     name: str
     make: Callable[[pytest.MonkeyPatch], None]
@@ -278,7 +278,7 @@ def test_worlds_known_for_long_have_every_fault_and_lose_nothing() -> None:
     "number",
     [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1, FRESH_SEEDS))],
 )
-def test_a_world_that_nobody_has_seen_loses_nothing(number: int) -> None:
+def test_a_fresh_world_loses_nothing(number: int) -> None:
     seed = secrets.randbelow(2**40)
     result = run_partitions_seed(seed)
     assert result.broken is None, f"seed {seed}: {result.message}"

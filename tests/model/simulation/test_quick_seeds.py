@@ -36,7 +36,7 @@ def test_a_world_known_for_long_keeps_its_properties(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(FRESH_SEEDS))
-def test_a_world_that_nobody_has_seen_keeps_its_properties(number: int) -> None:
+def test_a_fresh_world_keeps_its_properties(number: int) -> None:
     seed = secrets.randbelow(2**40)
     result = run_seed(seed, duration_ms=DURATION_MS)
     assert result.failure is None, f"{result.failure}; again: {result.rerun}"

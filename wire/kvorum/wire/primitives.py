@@ -31,7 +31,7 @@ NUMBER_BYTES = 56
 UNKNOWN_TAG_BYTES = 180
 """The memory of an unknown tag: number, payload, the pair of them and its place in a list."""
 UNCOUNTED_BYTES_MAX = 128 << 10
-"""Nothing this short can take more than `MEMORY_BYTES_FREE`, so there is no need to count."""
+"""Nothing this short can take more than `MEMORY_BYTES_FREE`, so it is not counted."""
 
 REPLACEMENT = "\ufffd"
 AS_JAVA = "kvorum.as-java"
@@ -140,7 +140,7 @@ class Message(Struct):
     def encode(self, version: int) -> bytes:
         """Return the bytes of this message in `version`.
 
-        Raises `UnsupportedVersionError` when there is no such version, or when a field that it
+        Raises `UnsupportedVersionError` without such a version, or when a field that it
         lacks holds more than its default and may not be dropped; `EncodeError` for a value that
         the schema does not allow.
         """

@@ -77,6 +77,6 @@ def _base64_problem(text: str) -> str | None:
 
 
 def _java_byte(character: str) -> str:
-    """Return a character's byte as Java writes it in base 16; beyond Latin-1 there are none."""
+    """Return a character's byte as Java writes it in base 16; none beyond Latin-1."""
     number = ord(character) if ord(character) < 0x100 else ord("?")
     return f"{number if number < 0x80 else number - 0x100:x}"

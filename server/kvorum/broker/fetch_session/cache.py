@@ -83,7 +83,7 @@ class FetchSessionCacheShard:
     def create(
         self, size: int, *, is_privileged: bool, uses_topic_ids: bool, now_ms: float
     ) -> FetchSession | None:
-        """Return a new session for `size` partitions; None where there is no room for it.
+        """Return a new session for `size` partitions; None without room for it.
 
         The caller fills in the partitions, and then calls `touch`.
         """

@@ -85,7 +85,7 @@ class FutureReplica:
         if end < start:
             return start
         if future.latest_epoch is None:
-            # There is no record yet.
+            # Without a record yet.
             return min(end, current.log_end_offset)
         last = self.partition.last_offset_for_epoch(future.latest_epoch)
         # An epoch that the current log does not know: nothing says how far they agree.

@@ -56,7 +56,7 @@ class ClientQuotas:
         return cls(MappingProxyType(bounds))
 
     def tags(self, user: str, client_id: str) -> ClientTags:
-        """Return with whom a client shares its quota."""
+        """Return the clients that a client shares its quota with."""
         match self.types:
             case QuotaTypes.NO_QUOTAS | QuotaTypes.CLIENT_ID_QUOTA_ENABLED:
                 return ClientTags("", client_id)

@@ -151,7 +151,7 @@ def recorded_targets_call() -> Call[DescribeConfigsResponse, RecordedTargets | N
 def fetch_timeout_call(node_id: int) -> Call[DescribeConfigsResponse, int | None]:
     """Return the call that asks a node for its fetch timeout, in milliseconds.
 
-    Every controller, real Kafka's as well, describes its own configuration, and nobody else's. The
+    Every controller, real Kafka's as well, describes its own configuration, and no other's. The
     result is None if another node was asked, or if the client may not see configurations.
     """
 

@@ -85,7 +85,7 @@ async def print_reassignment(client: AdminClient, *, asks_controllers: bool) -> 
 
 
 def _check_ignorance(error: CallFailedError) -> None:
-    """Raise the error, unless the leader is none of kvorum's: for it there is no such partition."""
+    """Raise the error, unless the leader is a real one, which does not know such a partition."""
     if error.failure.class_name != class_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
         raise error
 
@@ -93,7 +93,7 @@ def _check_ignorance(error: CallFailedError) -> None:
 async def print_plan(client: AdminClient, targets: TargetVoters, *, asks_controllers: bool) -> None:
     """Print every step to the targets; AdminError if they would be refused or not be reached.
 
-    The leader checks the target voters first, because it knows who is registered. A replica counts
+    The leader checks the target voters first, because it knows the registrations. A replica counts
     as fetching by the leader's fetch timeout, or by the default where that is not known.
     """
     await client.call(

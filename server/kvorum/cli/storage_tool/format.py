@@ -50,7 +50,7 @@ def run_format(arguments: argparse.Namespace, config: NodeConfig, files: FileSys
 
 
 def _report(line: str) -> None:
-    """Print a line. The directories are formatted to the end, also where nobody reads of it."""
+    """Print a line. The directories are formatted to the end, also where no reader is left."""
     with suppress(BrokenPipeError):
         print(line)
 

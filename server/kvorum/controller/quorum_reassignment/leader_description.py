@@ -20,7 +20,7 @@ def quorum_described_by(
 
     The answer does not contain whether the listed voters are committed. They are if they equal
     those of the caller's own log, `committed_voters`: None if the latest ones there are not
-    committed either. A leader that is no voter any more is about to resign; and one that does not
+    committed either. A leader that has left the voters is about to resign; and one that does not
     know its high watermark has not committed anything in its epoch.
     """
     row = next((one for one in answer.current_voters if one.replica_id == answer.leader_id), None)

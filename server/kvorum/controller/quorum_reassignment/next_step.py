@@ -26,7 +26,7 @@ from kvorum.metadata.voter_key import VoterKey
 
 @unique
 class BlockReason(Enum):
-    """Why there is no step to be taken now; the values are the ones that a metric shows."""
+    """The reason against a step now; the values are the ones that a metric shows."""
 
     STATIC_VOTERS = 1
     """The voters are not in the log: kraft.version is 0."""
@@ -43,7 +43,7 @@ class BlockReason(Enum):
     REFUSED = 7
     """The leader has refused the step."""
     UNREADABLE = 8
-    """The recorded value is none of target voters."""
+    """The recorded value does not name target voters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Circumstances:
 
 
 def assignment_of(targets: TargetVoters, quorum: QuorumDescription) -> Assignment:
-    """Return what of the targets are voters already, who is to come, and who is to go."""
+    """Return the targets that are voters already, those to come, and the voters to go."""
     voters = [state.key for state in quorum.voters]
     wanted: list[VoterKey] = []
     unknown: dict[int, Blocked] = {}

@@ -38,7 +38,7 @@ class PlannedStep:
 
     @property
     def tolerated_failures(self) -> int:
-        """The number of voters that fetch and may fail before there is no majority."""
+        """The number of voters that fetch and may fail before the majority is lost."""
         return self.voter_count - self.silent_count - (self.voter_count // 2 + 1)
 
 

@@ -5,8 +5,8 @@ The others let it have so much time that they see the step before they would tak
 
 1. Once a step can be taken, a controller waits for one delay more than there are live controllers
    with lower ids. Not all of these need be ours; one that does not act costs one delay.
-2. If the voters change meanwhile, somebody else has acted, and the wait begins again.
-3. Who made the latest change goes on without a wait: while it works, nobody else's wait ends.
+2. If the voters change meanwhile, another one has acted, and the wait begins again.
+3. The one that made the latest change goes on at once: while it works, no other's wait ends.
 
 With a new leader all of them wait again. It may be one of ours, which acts itself; its responses
 show that when its controller is active, a moment after its election.
@@ -65,7 +65,7 @@ class Turn:
 def live_controllers(
     quorum: QuorumDescription, controllers: Collection[int], *, fetch_timeout_ms: float
 ) -> frozenset[int]:
-    """Return the controllers that fetch from the leader; the leader is none of them."""
+    """Return the controllers that fetch from the leader, without the leader."""
     return frozenset(
         state.key.id
         for state in (*quorum.voters, *quorum.observers)

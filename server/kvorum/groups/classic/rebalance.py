@@ -37,7 +37,7 @@ class Rebalance:
     shard: ShardState
 
     def maybe_prepare_or_complete_join(self, group: ClassicGroup) -> Decision:
-        """Begin a rebalance, or end the join phase of the one that is on if nobody is missing."""
+        """Begin a rebalance, or end the join phase of the present one if none is missing."""
         return self.prepare(group) if group.can_rebalance else self.maybe_complete_join(group)
 
     def prepare(self, group: ClassicGroup) -> Decision:
@@ -102,7 +102,7 @@ class Rebalance:
         return NO_DECISION
 
     def on_join_phase(self, timeout: JoinPhase) -> Decision:
-        """End the join phase with those who are there."""
+        """End the join phase with the members that are there."""
         group = self.shard.groups.get(timeout.group_id)
         return NO_DECISION if group is None else self.complete_join(group)
 
@@ -208,7 +208,7 @@ class Rebalance:
 
 
 class _NothingFollows:
-    """The append of a group that became empty: nobody waits for it."""
+    """The append of a group that became empty: no request waits for it."""
 
     def completed(self) -> None:
         """Do nothing."""

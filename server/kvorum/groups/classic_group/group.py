@@ -74,7 +74,7 @@ class ClassicGroup:
 
     @property
     def has_all_members_joined(self) -> bool:
-        """Whether every member waits in a join, and nobody is expected to come back."""
+        """Whether every member waits in a join, and none is expected to come back."""
         return len(self.members) == self.awaiting_join_count and not self.pending_join_members
 
     @property

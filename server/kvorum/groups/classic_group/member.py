@@ -44,7 +44,7 @@ class ClassicGroupMember:
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """Whether the member need not be heard of, because it waits for an answer."""
+        """Whether the member is alive without heartbeats, because it waits for an answer."""
         if self.is_new:
             return False
         return self.awaiting_join is not None or self.awaiting_sync is not None

@@ -142,7 +142,7 @@ class Rule(Enum):
 class Finding:
     """One thing that is wrong, or worth a note.
 
-    `position` is a byte of `file`, `offset` one of the log; None where there is no such place.
+    `position` is a byte of `file`, `offset` one of the log; None without such a place.
     """
 
     rule: Rule

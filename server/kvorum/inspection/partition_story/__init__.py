@@ -1,1 +1,1 @@
-"""Why a partition has its leader, its in-sync replicas and its replicas: the records behind it."""
+"""The records that gave a partition its leader, its in-sync replicas and its replicas."""

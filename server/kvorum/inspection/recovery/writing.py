@@ -95,7 +95,7 @@ def _finish(
 ) -> RecoveryRecord:
     directory = survivor.log_directory
     if not record.had_flushed_offset:
-        # Kafka does not keep this file up to date: in its directories there must be none.
+        # Kafka does not keep this file up to date: its directories must not have it.
         path = directory / FLUSHED_OFFSET_FILE
         with disk_errors(path, "removing"):
             files.remove(path)

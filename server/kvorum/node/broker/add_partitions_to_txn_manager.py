@@ -64,7 +64,7 @@ class AddPartitionsToTxnManager:
         self._connections: dict[int, ClientConnection] = {}
 
     async def add_or_verify_transaction(self, data: TransactionData) -> PartitionErrors:
-        """Return what the coordinator refuses; where nobody can be asked, every partition.
+        """Return what the coordinator refuses; without a coordinator to ask, every partition.
 
         The code then is COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR for a coordinator that is a
         broker without transactions, as this one is, or NETWORK_EXCEPTION.
@@ -91,7 +91,7 @@ class AddPartitionsToTxnManager:
         return await answered
 
     async def close(self) -> None:
-        """Ask nobody any more; what waits is answered NETWORK_EXCEPTION."""
+        """Ask no coordinator any more; what waits is answered NETWORK_EXCEPTION."""
         await cancel_and_wait(*self._senders.values())
         for queue in self._queues.values():
             batch = queue.take()

@@ -73,7 +73,7 @@ class ReplicaFetcherThread:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is no partition to fetch, and none that waits for another leader epoch."""
+        """Whether no partition is left to fetch or waits for another leader epoch."""
         return not self._fetcher.keys and not self._fetcher.failed
 
     @property

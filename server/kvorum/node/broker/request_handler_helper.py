@@ -75,7 +75,7 @@ class RequestHandlerHelper:
     def throttle(
         self, request: IncomingRequest[Message], response: HandlerResponse
     ) -> HandlerResponse:
-        """Record the time of a request that nobody has decided about; return its response."""
+        """Record the time of a request without a decision; return its response."""
         if request.progress.throttle_time_ms is not None:
             return response
         throttle_ms = self._throttle_time(request, self._clock.monotonic_ms())

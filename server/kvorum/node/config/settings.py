@@ -95,7 +95,7 @@ class LogSettings:
     fetch_bytes_max: int
     fetch_session_slots: int
     cleaner: CleanerSettings | None
-    """None where compaction is switched off."""
+    """Without compaction it is None."""
 
 
 @dataclass(frozen=True, slots=True)

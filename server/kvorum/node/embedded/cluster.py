@@ -110,7 +110,7 @@ class EmbeddedCluster:
         try:
             await _all_of(one.node.stop for one in nodes if one.place.is_broker)
         finally:
-            # All of them stop: there is no voter to hand the leadership over to.
+            # All of them stop: no voter is left to take over the leadership.
             await _all_of(one.node.abort for one in nodes if not one.place.is_broker)
 
     def discard(self) -> None:

@@ -83,7 +83,7 @@ def _topics(
 
 
 def _offset_lag(current: UnifiedLog | None, log: UnifiedLog, *, is_future: bool) -> int:
-    """Return how far a log is behind: a future one behind the current one, if that is there."""
+    """Return the lag of a log; a future one lags behind the current one, if that is there."""
     if current is None:
         return INVALID_OFFSET_LAG
     if is_future:

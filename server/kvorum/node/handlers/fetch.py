@@ -230,7 +230,7 @@ async def _sorted_out(
                 partition,
                 requested.fetch_offset,
                 requested.partition_max_bytes,
-                # As in Kafka, every negative epoch stands for none.
+                # As in Kafka, every negative epoch means none.
                 max(requested.current_leader_epoch, NO_EPOCH),
                 max(requested.last_fetched_epoch, NO_EPOCH),
                 requested.log_start_offset,

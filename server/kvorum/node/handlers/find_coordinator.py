@@ -43,7 +43,7 @@ GROUP, TRANSACTION, SHARE = range(3)
 async def answer(
     request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
 ) -> Message:
-    """Return the coordinator of each key, or why there is none at the moment."""
+    """Return the coordinator of each key, or the reason why none is known."""
     body = request.body
     if body.key_type not in {GROUP, TRANSACTION, SHARE}:
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
@@ -106,7 +106,7 @@ async def _find(
 def _transactional(
     key: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
 ) -> CoordinatorNode:
-    """Return the coordinator of a transactional id; this broker is none."""
+    """Return the coordinator of a transactional id, which is another broker."""
     image = broker.loader.published
     node = transaction_coordinator(image, key, request.listener)
     if not is_transaction_state_known(image):

@@ -26,7 +26,7 @@ FIRST_VERSION_WITH_MEMBERS: Final = 3
 
 
 async def answer(request: IncomingRequest[LeaveGroupRequest], broker: BrokerServices) -> Message:
-    """Remove the members, of whom the versions before 3 name only one."""
+    """Remove the members; versions before 3 name only one."""
     body = request.body
     require_on_group(request, AclOperation.READ, body.group_id)
     has_list = request.version >= FIRST_VERSION_WITH_MEMBERS

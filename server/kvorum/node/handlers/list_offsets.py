@@ -5,7 +5,7 @@
    largest timestamp; -5 and -6 are about tiered storage, and find nothing.
 3. Any other one stands for the first record with that timestamp or a later one.
 4. A consumer sees the log up to the high watermark, or to the last stable offset. While a new
-   leader does not know the high watermark of its epoch, there is no answer yet (KIP-207).
+   leader does not know the high watermark of its epoch, it cannot answer yet (KIP-207).
 5. The replica id -2 asks any replica for what its own log has.
 
 ==========  ======================================================================================

@@ -54,7 +54,7 @@ NO_OFFSET: Final = -1
 
 
 async def answer(request: IncomingRequest[OffsetFetchRequest], broker: BrokerServices) -> Message:
-    """Return the offsets of each group, or why there are none."""
+    """Return the offsets of each group, or its error."""
     return _response(
         [await _group(one, request, broker) for one in _groups(request.body, request.version)],
         request.version,

@@ -222,7 +222,7 @@ def _name_leaders(
     request: IncomingRequest[ProduceRequest],
     broker: BrokerServices,
 ) -> list[ProduceResponseNodeEndpoint]:
-    """Name the leader in each refusal of a broker that is none; return where leaders are."""
+    """Name the leader in each refusal of a broker that does not lead; return where leaders are."""
     if request.version < FIRST_VERSION_WITH_LEADERS:
         return []
     leaders = CurrentLeaders(broker.loader.published, request.listener)

@@ -10,7 +10,7 @@ EVERY = ""
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Metrics of one type of bean; empty `names` stand for all that the catalogue lacks."""
+    """Metrics of one type of bean; empty `names` mean all that the catalogue lacks."""
 
     domain: str
     type: str

@@ -30,7 +30,7 @@ class Health:
 
     @property
     def is_good(self) -> bool:
-        """Whether there is no reason against it."""
+        """Whether no reason speaks against it."""
         return not self.reasons
 
 

@@ -9,7 +9,7 @@ from kvorum.raft.messages import Error, ReplicaProgress
 
 
 def describe_quorum(core: RaftCore, now_ms: float) -> QuorumDescription:
-    """Return what a replica knows of the quorum as its leader; nobody where it is none."""
+    """Return what a replica knows of the quorum as its leader; without replicas elsewhere."""
     known = core.describe_quorum(now_ms)
     leader_id = core.role.leader_id
     if known.error is not Error.NONE or leader_id is None:

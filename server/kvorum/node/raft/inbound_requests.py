@@ -37,7 +37,7 @@ ANSWER_BYTES_MAX = 8 * 1024 * 1024
 
 
 Respond = Callable[[Message | RaftStoppedError], None]
-"""Takes the response to a request, or the reason why there is none."""
+"""Takes the response to a request, or the reason why none comes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,7 +153,7 @@ class RaftClient:
     def leader_high_watermark(self) -> int | None:
         """The leader's high watermark, which this replica's log may not have reached.
 
-        None if it is not known: there is no leader, or it has not yet answered a fetch.
+        None if it is not known: without a leader, or before it has answered a fetch.
         """
         role = self.core.role
         if isinstance(role, Follower):
@@ -182,7 +182,7 @@ class RaftClient:
         return frozenset(VoterKey(one.key.id, one.key.directory_id) for one in self.voters.voters)
 
     def describe_quorum(self) -> QuorumDescription:
-        """Return what this replica knows of the quorum as its leader; nobody where it is none.
+        """Return what this replica knows of the quorum as its leader; without replicas elsewhere.
 
         Observers that their nodes have given up are left out.
         """

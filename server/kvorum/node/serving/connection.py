@@ -36,7 +36,7 @@ class Peer(NamedTuple):
 class ResponseFrame(NamedTuple):
     """The response to a request, in parts, and the time for which nothing is read after it.
 
-    There is no response if `parts` is None. `on_sent` is called once the response has left.
+    `parts` is None without a response. `on_sent` is called once the response has left.
 
     Kafka mutes the channel of a client that exceeded its quota for the throttle time, so that
     clients that ignore it, or get no response, are slowed down as well (KIP-219).

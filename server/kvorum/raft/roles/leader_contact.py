@@ -5,7 +5,8 @@ leader is slow, or gone, or back. Three decisions rest on what the follower has 
 
 - whether it gives a pre-vote. It refuses only while it takes its leader for alive: a pre-vote that
   a follower of a living leader gives lets one voter with a bad link end an epoch (KIP-996);
-- whom it asks for records. It asks the leader, unless the fetch timeout has passed and it may not
+- the node that it asks for records. It asks the leader, unless the fetch timeout has passed and it
+may not
   stand for election: then another node may know who leads now;
 - how long it waits before it stands. Usually it waits for the fetch timeout; where the leader's
   process has ended, it waits for its turn among the voters only.
@@ -17,7 +18,7 @@ The states are these, of which exactly one holds::
     ALIVE      refuses    the leader   an answer to a fetch, to a part of a snapshot, to a report
     RESIGNED   gives      the leader   that it has resigned, and the order of its successors
     SILENT     gives      anyone       nothing for a fetch timeout, and this replica may not stand
-    GONE       gives      the leader   that nobody listens any more where it listened
+    GONE       gives      the leader   that its port refuses connections now
     YIELDED    gives      the leader   the same, and another voter was given precedence, once
 
 An answer of the leader brings every state back to ALIVE: what was taken for its end was not.
@@ -25,8 +26,8 @@ An answer of the leader brings every state back to ALIVE: what was taken for its
 The steps of a usual failover: (1) The leader's process ends, and its connections break; every voter
 that follows it goes from ALIVE to GONE, and stops refusing pre-votes. (2) The first in line asks
 for them. (3) Each other voter that gives one goes on to YIELDED: it waits a moment longer for the
-first to win, but not once more for the next that asks, or nobody would stand in the end. (4) The
-winner announces a higher epoch, and the role is replaced together with its state.
+first to win, but not once more for the next that asks, or no replica would stand in the end. (4)
+The winner announces a higher epoch, and the role is replaced together with its state.
 
 A leader that resigns can still be asked, but there is nothing to protect any more. A resignation
 that names successors moves a follower from UNHEARD and ALIVE to RESIGNED: the successors have their

@@ -67,7 +67,7 @@ class Client:
         self._remembered: int | None = None
 
     def leader(self) -> int | None:
-        """Return who leads, as some broker believes; None where nobody knows of a leader."""
+        """Return the leader, as some broker believes; None where no broker knows of one."""
         servers = [one for one in self.around.servers.values() if one.is_up]
         if not servers:
             return None
@@ -313,8 +313,8 @@ class Deleter(Client):
     """Deletes the oldest records now and then (DeleteRecords).
 
     As in Kafka, a follower whose log ends within the batch that the leader's log begins with, and
-    has other records there, cannot go on: only where nobody can have others is a part of a batch
-    deleted.
+    has other records there, cannot go on: only where no replica can have others is a part of a
+    batch deleted.
     """
 
     def __init__(self, around: Surroundings, index: int) -> None:

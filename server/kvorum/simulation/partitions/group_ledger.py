@@ -179,7 +179,7 @@ class GroupLedger:
     def on_generation(self, generation: int) -> None:
         """Note that a coordinator, present or not, has begun a generation.
 
-        With the first one the group is a new one, or nobody had an assignment in it before.
+        With the first one the group is a new one, or no member had an assignment in it before.
         """
         if generation == 1:
             self._owners.clear()

@@ -103,7 +103,7 @@ class Process:
     def guard(self, action: Action) -> Action:
         """Return an action of this incarnation: it waits while that stands still, and ends with it.
 
-        An error of the disk that nobody handles ends the process, as it ends a real broker.
+        An error of the disk that is not handled ends the process, as it ends a real broker.
         """
         return partial(self.turns().turn, action)
 

@@ -27,7 +27,7 @@ def is_unclean(before: PartitionRegistration, after: PartitionRegistration) -> b
     replica, where the topic allows that (Kafka's PartitionReassignmentRevert).
     """
     is_elected = after.has_leader and after.leader_epoch > before.leader_epoch
-    # Kafka elects the last known leader only where nobody is eligible.
+    # Kafka elects the last known leader only where no other replica is eligible.
     may_lead = {*before.isr, *(before.elr or before.last_known_elr)}
     is_reverted = bool(before.adding_replicas) and not (
         set(before.adding_replicas) & set(after.replicas)

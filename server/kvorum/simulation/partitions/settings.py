@@ -24,7 +24,7 @@ PEACE_FROM_MS: Final = 6_500
 QUIET_FROM_MS: Final = 7_500
 """The end of all writes, so that the logs can be compared."""
 PAUSE_AT_MS: Final = 9_500
-"""The time of a pause of one broker, while nobody writes."""
+"""The time of a pause of one broker, while no producer writes."""
 END_MS: Final = 10_500
 IS_COMPACTED: Final = 0.4
 COMPACTION_LAG_MS: Final = 4_000

@@ -194,7 +194,7 @@ class Liveness:
 def _election_ms(nodes: Sequence[ObservedNode]) -> float:
     """Return how long it may take until a leader is there."""
     settings = nodes[0].settings.raft
-    # A fetch timeout may have to pass before any node knows that there is no leader.
+    # A fetch timeout may have to pass before any node knows that the leader is gone.
     return ELECTION_TIMEOUTS_MAX * settings.election_timeout_ms + settings.fetch_timeout_ms
 
 

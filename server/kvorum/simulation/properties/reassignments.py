@@ -280,7 +280,7 @@ def _leads_there(step: Step, voters: VoterSet, targets: TargetVoters) -> bool:
 
 
 def _can_be_reached(text: str, voters: VoterSet, nodes: Sequence[ObservedNode]) -> bool:
-    """Return whether it is clear who is meant by each target, and all of them run."""
+    """Return whether each target means one node, and all of them run."""
     running = {node.node_id: node for node in nodes if node.core is not None}
     for target in parse_target_voters(text):
         node = running.get(target.id)

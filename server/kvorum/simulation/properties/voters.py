@@ -60,7 +60,7 @@ class Voters:
         self._controls.pop(id(memory), None)
 
     def asked_to_add(self, key: ReplicaKey, at_offset: int | None = None) -> None:
-        """Note that somebody asks to add a node as a voter, who knows the log below an offset.
+        """Note a request to add a node as a voter, by a client that knows the log below an offset.
 
         Without an offset that is all that is known here to be committed. A leader may know more: a
         removal that is not yet seen here, because the leader's own disk is damaged.
@@ -68,7 +68,7 @@ class Voters:
         self._asked_for[key] = self._committed_end if at_offset is None else at_offset
 
     def asked_to_remove(self, key: ReplicaKey) -> None:
-        """Note that somebody asks to remove a voter, who may be named by its id alone."""
+        """Note a request to remove a voter, which may be named by its id alone."""
         self._asked_to_go.add(key)
 
     def take_in(self, memory: NodeMemory, changed_from: int) -> None:

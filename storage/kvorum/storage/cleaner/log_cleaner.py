@@ -23,7 +23,7 @@ class CleanedLog(NamedTuple):
 
     partition: TopicPartition
     part: CleanedPart | None
-    """None where the pass ended early."""
+    """A pass that ended early has None."""
 
     problem: StorageError | None = None
     """The failure that made the log uncleanable."""

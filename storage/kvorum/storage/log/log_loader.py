@@ -232,7 +232,7 @@ class _Loader:
         producer_snapshots: ProducerSnapshots,
         leftovers: list[str],
     ) -> LocalLogParts:
-        """Make all the changes of an opening; without a crash before it there are none."""
+        """Make all the changes of an opening; it needs none unless a crash was before it."""
         with disk_errors(self._directory, "creating"):
             self._files.make_directory(self._directory)
         for name in leftovers:

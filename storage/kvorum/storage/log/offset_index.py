@@ -73,7 +73,7 @@ class OffsetIndex:
         return zip(self._offsets, self._positions, strict=True)
 
     def load(self, data: bytes) -> bool:
-        """Load the entries of a file; without complete and increasing entries there are none."""
+        """Load the entries of a file; none unless all are complete and increasing."""
         is_whole = len(data) % ENTRY_SIZE == 0
         entries = list(_ENTRY.iter_unpack(data)) if is_whole else []
         if not all(a < c and b < d for (a, b), (c, d) in pairwise([(-1, 0), *entries])):

@@ -61,7 +61,7 @@ class TimeIndex:
             self._offsets.append(offset)
 
     def load(self, data: bytes) -> bool:
-        """Load the entries of a file; without complete and increasing entries there are none."""
+        """Load the entries of a file; none unless all are complete and increasing."""
         is_whole = len(data) % ENTRY_SIZE == 0
         entries = list(_ENTRY.iter_unpack(data)) if is_whole else []
         if not all(a < c and b <= d for (a, b), (c, d) in pairwise([(NO_TIMESTAMP, 0), *entries])):

@@ -40,7 +40,7 @@ class _ReadBytes(NamedTuple):
 
 
 def read_bootstrap_records(path: Path, files: FileSystem) -> list[bytes] | None:
-    """Return the framed records of a bootstrap snapshot, or None where there is no such file.
+    """Return the framed records of a bootstrap snapshot, or None without such a file.
 
     Raises CorruptSnapshotError for a file that is damaged or incomplete.
     """

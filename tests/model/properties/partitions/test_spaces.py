@@ -15,7 +15,7 @@ Four things that stand out are Kafka's own behaviour (4.3.1) and are kept:
   min.insync.replicas is 1.
 - An unclean cancellation of a reassignment makes the first old replica the whole ISR, and it need
   not recover.
-- A replica that a broker reports to be in an offline directory while nobody leads may be elected
+- A replica that a broker reports to be in an offline directory while none leads may be elected
   by that very report, since the election looks at the directory it was in before.
 """
 

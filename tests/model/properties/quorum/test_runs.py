@@ -127,7 +127,7 @@ def test_every_step(claim: Callable[[Moment], bool]) -> None:
 
 
 def runs(world: World, wanted: frozenset[VoterKey]) -> Iterator[list[World]]:
-    """Return the worlds of every run, whoever is elected on the way."""
+    """Return the worlds of every run, with every leader on the way."""
     step = world.step_to(by_ids(wanted))
     if isinstance(step, Reached):
         yield [world]

@@ -184,7 +184,7 @@ def _length(zigzag: int) -> int:
 
 
 def _leading(column: bytes, expected: bytes) -> int:
-    """Return how many bytes come before the first that is none of the expected ones."""
+    """Return how many bytes come before the first unexpected one."""
     return len(column) - len(column.lstrip(expected))
 
 

@@ -215,7 +215,7 @@ class CoordinatorContext:
         _log.error(LogEvent(f"Groups {problem}", partition=where, error=str(error)))
 
     def _release(self) -> None:
-        """End timers and all that waits, as a coordinator that is none any more."""
+        """End timers and all that waits: this broker does not coordinate any more."""
         self._deferred.fail_all(RequestError.with_default_message(ErrorCode.NOT_COORDINATOR))
         self._apply(self._shard.on_unloaded(self._runtime.wall_ms()))
         self._timer.cancel_all()
@@ -275,7 +275,7 @@ class CoordinatorContext:
             _log.exception("An unexpected error while groups were committed")
 
     def _on_high_watermark(self) -> None:
-        """Complete what is committed; what others commit is none of this coordinator's."""
+        """Complete what this coordinator has appended and is committed."""
         if self.state is not CoordinatorState.ACTIVE or not self.partition.is_leader:
             return
         timeline = self._shard.state.timeline

@@ -116,7 +116,7 @@ def replica_key(replica_id: int, directory_id: bytes) -> ReplicaKey:
 
 
 def id_of(key: ReplicaKey | None) -> int:
-    """Return a key's replica id as requests write it, -1 for nobody."""
+    """Return a key's replica id as requests write it, -1 without one."""
     return NO_NODE if key is None else key.id
 
 
