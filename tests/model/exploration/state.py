@@ -157,7 +157,7 @@ class Spent(NamedTuple):
 
 
 class State(NamedTuple):
-    """The whole quorum. `first_voters` are those of the configuration, `dead` those gone for good."""
+    """The whole quorum. `first_voters` are those of the configuration, `dead` those gone."""
 
     nodes: tuple[Node, ...]
     network: tuple[Message, ...]
