@@ -91,6 +91,7 @@ class ControllerApi(Generic[Request, Response]):
     - `decide_in_pieces`: the same as `decide`, for an API whose records have no limit; it pauses
       now and then, so that other work can be done.
     - `admit`: the checks that every controller makes, active or not; a response from it is final.
+    - `is_admitted_by_brokers`: whether a broker makes these checks too, before it forwards.
     - `filter_by_authorization`: removes the parts of a request that its client has no permission
       for, and adds them to the response as refused.
     - `timeout_ms`: returns the timeout of a request.
@@ -113,6 +114,7 @@ class ControllerApi(Generic[Request, Response]):
         | None
     ) = None
     admit: Callable[[Request, Requester], Response | None] | None = None
+    is_admitted_by_brokers: bool = False
     filter_by_authorization: (
         Callable[[MetadataImage, Request, Access], Filtered[Request, Response]] | None
     ) = None

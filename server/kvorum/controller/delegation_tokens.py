@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol, TypeVar
 
 from kvorum.controller.api import Requester
 from kvorum.controller.result import ControllerResult
@@ -16,7 +17,9 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
 from kvorum.wire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
+from kvorum.wire.primitives import Message
 
+_Refusal_co = TypeVar("_Refusal_co", bound=Message, covariant=True)
 EXPIRED_TOKENS_PER_RUN_MAX: Final = 1_000
 NEVER: Final = -1
 """The value of a time in a response that refuses."""
@@ -81,6 +84,22 @@ def token_record(
         expiration_timestamp=expires_at_ms,
         token_id=token_id,
     )
+
+
+class _NewRefusal(Protocol[_Refusal_co]):
+    def __call__(self, *, error_code: int, expiry_timestamp_ms: int) -> _Refusal_co: ...
+
+
+def admitting(
+    response: _NewRefusal[_Refusal_co],
+) -> Callable[[Message, Requester], _Refusal_co | None]:
+    """Return the `admit` of an API that changes the expiry of a client's own tokens."""
+
+    def admit(_: Message, requester: Requester) -> _Refusal_co | None:
+        code = admission_code(requester, owner=requester.principal)
+        return response(error_code=code, expiry_timestamp_ms=NEVER) if code else None
+
+    return admit
 
 
 def admission_code(requester: Requester, *, owner: Principal) -> ErrorCode:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.controller.api import ControllerApi, Requester
+from kvorum.controller.api import ControllerApi
 from kvorum.controller.delegation_tokens import (
-    NEVER,
-    admission_code,
+    admitting,
     check_may_renew,
     find_token,
     token_record,
@@ -52,16 +51,6 @@ def expire_delegation_token(
     )
 
 
-def admit(
-    _: ExpireDelegationTokenRequest, requester: Requester
-) -> ExpireDelegationTokenResponse | None:
-    """Return the refusal of a client that may not ask about tokens, or None."""
-    code = admission_code(requester, owner=requester.principal)
-    return (
-        ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=NEVER) if code else None
-    )
-
-
 API: Final = ControllerApi(
     key=ApiKey.EXPIRE_DELEGATION_TOKEN,
     request=ExpireDelegationTokenRequest,
@@ -69,5 +58,6 @@ API: Final = ControllerApi(
     permission=PER_RESOURCE,
     decide=expire_delegation_token,
     refuse=refused_by_code(ExpireDelegationTokenResponse),
-    admit=admit,
+    admit=admitting(ExpireDelegationTokenResponse),
+    is_admitted_by_brokers=True,
 )

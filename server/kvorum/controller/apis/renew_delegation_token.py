@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.controller.api import ControllerApi, Requester
+from kvorum.controller.api import ControllerApi
 from kvorum.controller.delegation_tokens import (
-    NEVER,
-    admission_code,
+    admitting,
     check_may_renew,
     find_token,
     token_record,
@@ -49,16 +48,6 @@ def renew_delegation_token(
     )
 
 
-def admit(
-    _: RenewDelegationTokenRequest, requester: Requester
-) -> RenewDelegationTokenResponse | None:
-    """Return the refusal of a client that may not ask about tokens, or None."""
-    code = admission_code(requester, owner=requester.principal)
-    return (
-        RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=NEVER) if code else None
-    )
-
-
 API: Final = ControllerApi(
     key=ApiKey.RENEW_DELEGATION_TOKEN,
     request=RenewDelegationTokenRequest,
@@ -66,5 +55,6 @@ API: Final = ControllerApi(
     permission=PER_RESOURCE,
     decide=renew_delegation_token,
     refuse=refused_by_code(RenewDelegationTokenResponse),
-    admit=admit,
+    admit=admitting(RenewDelegationTokenResponse),
+    is_admitted_by_brokers=True,
 )

@@ -13,7 +13,7 @@ from kvorum.node.handlers.views import view_of, view_of_controller
 from kvorum.node.raft import RaftStoppedError
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.services import BrokerServices, ControllerServices
-from kvorum.node.serving.listener_api import ForwardedResponse
+from kvorum.node.serving.listener_api import ForwardedResponse, HandlerResponse
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.primitives import Message
 
@@ -46,9 +46,11 @@ def forwarded(api: ControllerApi[Message, Message]) -> BrokerApi[Message]:
     """Return the API that a broker forwards, unchanged, to the active controller."""
     quota = api.mutation_quota
 
-    async def answer(
-        request: IncomingRequest[Message], broker: BrokerServices
-    ) -> ForwardedResponse:
+    async def answer(request: IncomingRequest[Message], broker: BrokerServices) -> HandlerResponse:
+        if api.admit is not None and api.is_admitted_by_brokers:
+            refusal = api.admit(request.body, requester_of(request, broker.config))
+            if refusal is not None:
+                return refusal
         frame = await broker.forwarder.forward(request)
         if quota is None:
             return ForwardedResponse(frame)
@@ -57,7 +59,7 @@ def forwarded(api: ControllerApi[Message, Message]) -> BrokerApi[Message]:
     return BrokerApi(
         key=api.key,
         request=api.request,
-        permission=BY_CONTROLLER,
+        permission=api.permission if api.is_admitted_by_brokers else BY_CONTROLLER,
         answer=answer,
         refuse=api.refuse,
         form_problem=api.form_problem,
