@@ -163,7 +163,7 @@ class Driver:
                 waiting = SyncPromise(lambda _: None)
                 self._promises[waiting] = f"sync:{parts[2]}"
                 sync = SyncGroupRequest.decode(body, version)
-                return self._written(shard.sync_group(sync, waiting, now), failure)
+                return self._written(shard.sync_group(sync, waiting), failure)
             case "heartbeat":
                 beat = HeartbeatRequest.decode(body, version)
                 return self._written(shard.heartbeat(beat, now), failure, 4)
@@ -179,7 +179,7 @@ class Driver:
                 return self._written(result, failure, 5, producer_id=txn.producer_id)
             case "delete_offsets":
                 delete = OffsetDeleteRequest.decode(body, version)
-                return self._written(shard.delete_offsets(delete, now), failure, 0)
+                return self._written(shard.delete_offsets(delete), failure, 0)
             case "fetch":
                 fetch = OffsetFetchRequest.decode(body, version)
                 fetched = shard.fetch_offsets(fetch.groups[0], require_stable=fetch.require_stable)
@@ -190,7 +190,7 @@ class Driver:
     def _named(self, name: str, context: RequestContext, failure: int, text: str) -> str:
         names = [word for word in text.split(",") if word]
         if name == "delete_groups":
-            result = self.shard.delete_groups(names, self.now)
+            result = self.shard.delete_groups(names)
             assert result.response is not None
             codes = "".join(f"{one.group_id}={int(one.error_code)}," for one in result.response)
             return codes + self._written(result, failure)

@@ -16,11 +16,11 @@ Response_co = TypeVar("Response_co", covariant=True)
 class Append(Protocol):
     """The consequence in a group of records that are committed, or are not."""
 
-    def completed(self) -> None:
+    def completed(self, now_ms: int, /) -> None:
         """Act on the records being committed."""
         ...
 
-    def failed(self, error: ErrorCode) -> None:
+    def failed(self, error: ErrorCode, now_ms: int, /) -> None:
         """Act on the records not being in the log, or not in time."""
         ...
 

@@ -60,17 +60,15 @@ class GroupCoordinatorShard:
         """
         self.state = ShardState(settings, new_uuid)
         self.offsets = OffsetStore(self.state)
-        self._rebalance = Rebalance(self.state)
 
     # The log.
 
     def replay(self, offset: int, producer_id: int, record: CoordinatorRecord, now_ms: int) -> None:
         """Apply a record at `offset`; `producer_id` is -1 outside of a transaction."""
-        self.state.now_ms = now_ms
         key, value = record.key, record.value
         if not isinstance(key, GroupMetadataKey):
             assert not isinstance(value, GroupMetadataValue)
-            self.offsets.replay(offset, producer_id, key, value)
+            self.offsets.replay(offset, producer_id, key, value, now_ms)
         elif isinstance(value, GroupMetadataValue):
             self.state.groups.set(key.group, group_of_record(key.group, value))
         else:
@@ -94,31 +92,28 @@ class GroupCoordinatorShard:
 
     def append_completed(self, append: Append, now_ms: int) -> Effects:
         """Act on a result's records being committed."""
-        self.state.now_ms = now_ms
-        append.completed()
+        append.completed(now_ms)
         return self.state.outbox.take()
 
     def append_failed(self, append: Append, error: ErrorCode, now_ms: int) -> Effects:
         """Act on a result's records not having come into the log, or not in time."""
-        self.state.now_ms = now_ms
-        append.failed(error)
+        append.failed(error, now_ms)
         return self.state.outbox.take()
 
     def on_loaded(self, now_ms: int) -> Effects:
         """Begin to lead: the sessions of all members begin again."""
-        self.state.now_ms = now_ms
+        rebalance = Rebalance(self.state, now_ms)
         for group in self.state.groups.values():
             for member in group.members.values():
-                self._rebalance.reschedule_heartbeat(group, member)
+                rebalance.reschedule_heartbeat(group, member)
             if len(group.members) > self.state.settings.group_max_size:
-                self._rebalance.prepare(group)
+                rebalance.prepare(group)
         self._schedule_expiration()
         return self.state.outbox.take()
 
     def on_unloaded(self, now_ms: int) -> Effects:
         """Cease to lead: answer all who wait with NOT_COORDINATOR."""
-        self.state.now_ms = now_ms
-        error = ErrorCode.NOT_COORDINATOR
+        error, rebalance = ErrorCode.NOT_COORDINATOR, Rebalance(self.state, now_ms)
         self.state.outbox.cancel_timer(GroupMetadataExpiration().key)
         for group in self.state.groups.values():
             group.transition_to(ClassicGroupState.DEAD, now_ms)
@@ -126,7 +121,7 @@ class GroupCoordinatorShard:
             for member in group.members.values():
                 if is_joining:
                     response = JoinGroupResponse(error_code=error, member_id=member.member_id)
-                    self._rebalance.answer_join(group, member, response)
+                    rebalance.answer_join(group, member, response)
                 elif member.awaiting_sync is not None:
                     answer = SyncGroupResponse(error_code=error)
                     self.state.outbox.answer_sync(member.awaiting_sync, answer)
@@ -135,21 +130,21 @@ class GroupCoordinatorShard:
 
     def on_timeout(self, timeout: Timeout, now_ms: int) -> CoordinatorResult[None]:
         """Act on a timer that has fired."""
-        self.state.now_ms = now_ms
+        rebalance = Rebalance(self.state, now_ms)
         match timeout:
             case GroupMetadataExpiration():
-                records = tuple(cleanup_group_metadata(self.offsets))
+                records = tuple(cleanup_group_metadata(self.offsets, now_ms))
                 self._schedule_expiration()
                 effects = self.state.outbox.take()
                 return CoordinatorResult(effects=effects, records=records, is_atomic=False)
             case MemberHeartbeat():
-                return self._group_result(lambda: self._rebalance.on_member_heartbeat(timeout))
+                return self._group_result(lambda: rebalance.on_member_heartbeat(timeout))
             case InitialJoinPhase():
-                return self._group_result(lambda: self._rebalance.on_initial_join_phase(timeout))
+                return self._group_result(lambda: rebalance.on_initial_join_phase(timeout))
             case JoinPhase():
-                return self._group_result(lambda: self._rebalance.on_join_phase(timeout))
+                return self._group_result(lambda: rebalance.on_join_phase(timeout))
             case SyncPhase():
-                return self._group_result(lambda: self._rebalance.on_sync_phase(timeout))
+                return self._group_result(lambda: rebalance.on_sync_phase(timeout))
 
     def on_topics_deleted(self, topics: Iterable[DeletedTopic]) -> CoordinatorResult[None]:
         """End all groups' offsets of topics that are gone."""
@@ -163,30 +158,26 @@ class GroupCoordinatorShard:
         self, context: RequestContext, request: JoinGroupRequest, promise: JoinPromise, now_ms: int
     ) -> CoordinatorResult[None]:
         """Have a member join; the session timeout and the group id have been checked."""
-        self.state.now_ms = now_ms
-        return self._group_result(lambda: join_group(self.state, context, request, promise))
+        return self._group_result(lambda: join_group(self.state, context, request, promise, now_ms))
 
     def sync_group(
-        self, request: SyncGroupRequest, promise: SyncPromise, now_ms: int
+        self, request: SyncGroupRequest, promise: SyncPromise
     ) -> CoordinatorResult[None]:
         """Have a member of the current generation take its assignment, or give all of them."""
-        self.state.now_ms = now_ms
         return self._group_result(lambda: sync_group(self.state, request, promise))
 
     def heartbeat(
         self, request: HeartbeatRequest, now_ms: int
     ) -> CoordinatorResult[HeartbeatResponse]:
         """Keep a member's session."""
-        self.state.now_ms = now_ms
-        return self._result(lambda: ((), heartbeat(self.state, request)))
+        return self._result(lambda: ((), heartbeat(self.state, request, now_ms)))
 
     def leave_group(
         self, request: LeaveGroupRequest, now_ms: int
     ) -> CoordinatorResult[LeaveGroupResponse]:
         """Remove members; of the one member of old versions, the caller has made a list."""
-        self.state.now_ms = now_ms
         try:
-            decision, response = leave_group(self.state, request)
+            decision, response = leave_group(self.state, request, now_ms)
         except RequestError as error:
             return CoordinatorResult(effects=self.state.outbox.take(), error=error)
         return CoordinatorResult(
@@ -201,15 +192,15 @@ class GroupCoordinatorShard:
         self, context: RequestContext, request: OffsetCommitRequest, now_ms: int
     ) -> CoordinatorResult[OffsetCommitResponse]:
         """Commit offsets; names and ids of topics have both been filled in."""
-        self.state.now_ms = now_ms
-        return self._result(lambda: commit_offsets(self.state, context, request))
+        return self._result(lambda: commit_offsets(self.state, context, request, now_ms))
 
     def commit_transactional_offsets(
         self, context: RequestContext, request: TxnOffsetCommitRequest, now_ms: int
     ) -> CoordinatorResult[TxnOffsetCommitResponse]:
         """Commit offsets in a transaction: its batch has the producer's id and epoch."""
-        self.state.now_ms = now_ms
-        return self._result(lambda: commit_transactional_offsets(self.state, context, request))
+        return self._result(
+            lambda: commit_transactional_offsets(self.state, context, request, now_ms)
+        )
 
     def fetch_offsets(
         self, request: OffsetFetchRequestGroup, *, require_stable: bool
@@ -222,17 +213,15 @@ class GroupCoordinatorShard:
         return OffsetFetch(self.offsets, require_stable).fetch(request)
 
     def delete_offsets(
-        self, request: OffsetDeleteRequest, now_ms: int
+        self, request: OffsetDeleteRequest
     ) -> CoordinatorResult[OffsetDeleteResponse]:
         """Delete offsets of topics that no member consumes."""
-        self.state.now_ms = now_ms
         return self._result(lambda: delete_offsets(self.offsets, request))
 
     def delete_groups(
-        self, group_ids: Sequence[str], now_ms: int
+        self, group_ids: Sequence[str]
     ) -> CoordinatorResult[list[DeleteGroupsResponseDeletableGroupResult]]:
         """Delete empty groups with their offsets; no id may be there twice."""
-        self.state.now_ms = now_ms
         return self._result(lambda: delete_groups(self.offsets, group_ids))
 
     def describe_group(self, version: int, group_id: str) -> DescribeGroupsResponseDescribedGroup:

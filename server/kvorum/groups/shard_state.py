@@ -1,4 +1,4 @@
-"""The state that a shard's parts work on: the groups, and what each call brings and gathers."""
+"""The state that a shard's parts work on: the groups, and the effects that a call gathers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kvorum.wire.error_codes import ErrorCode
 
 @dataclass(slots=True)
 class ShardState:
-    """The groups of a shard; `now_ms` is the time of the call that is being worked on."""
+    """The groups of a shard, their timeline, and the effects of the present call."""
 
     settings: GroupCoordinatorSettings
     new_uuid: Callable[[], str]
@@ -23,7 +23,6 @@ class ShardState:
     timeline: Timeline = field(default_factory=Timeline)
     outbox: Outbox = field(default_factory=Outbox)
     groups: TimelineMap[str, ClassicGroup] = field(init=False)
-    now_ms: int = 0
 
     def __post_init__(self) -> None:
         self.groups = TimelineMap(self.timeline)
@@ -35,10 +34,10 @@ class ShardState:
             raise RequestError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
-    def get_or_create_group(self, group_id: str) -> ClassicGroup:
-        """Return a group; one that does not exist is made in memory."""
+    def get_or_create_group(self, group_id: str, now_ms: int) -> ClassicGroup:
+        """Return a group; one that does not exist is made in memory at `now_ms`."""
         group = self.groups.get(group_id)
         if group is None:
-            group = ClassicGroup(group_id=group_id, current_state_timestamp=self.now_ms)
+            group = ClassicGroup(group_id=group_id, current_state_timestamp=now_ms)
             self.groups.set(group_id, group)
         return group

@@ -93,7 +93,7 @@ MUTANTS = (
                 within="StaticRejoin.decide",
                 old="return Decision((new_group_record(group, assignment),), append)",
                 new="""
-                    append.completed()
+                    append.completed(self.rebalance.now_ms)
                     return Decision()
                 """,
             ),

@@ -127,7 +127,7 @@ class Coordinator:
                 SyncGroupRequestAssignment(one, data) for one, data in (assignments or {}).items()
             ],
         )
-        self.append(self.shard.sync_group(request, promise, self.now), error)
+        self.append(self.shard.sync_group(request, promise), error)
         return promise
 
     def synced(self, promise: SyncPromise) -> SyncGroupResponse | None:

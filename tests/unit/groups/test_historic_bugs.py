@@ -222,7 +222,7 @@ def test_a_group_that_was_deleted_may_come_back_as_a_simple_one() -> None:
     """KAFKA-4704."""
     coordinator = Coordinator()
     coordinator.join()
-    coordinator.append(coordinator.shard.delete_groups([GROUP], coordinator.now))
+    coordinator.append(coordinator.shard.delete_groups([GROUP]))
     coordinator.commit(3)
     coordinator.reload()
     assert coordinator.fetch().committed_offset == 3

@@ -187,17 +187,21 @@ class NewGroupAppend:
     shard: ShardState
     promise: JoinPromise
 
-    def completed(self) -> None:
+    def completed(self, _: int) -> None:
         """Do nothing: the join is answered by its phase."""
 
-    def failed(self, error: ErrorCode) -> None:
+    def failed(self, error: ErrorCode, _: int) -> None:
         """Answer the join, if it still waits, with what went wrong."""
         response = JoinGroupResponse(error_code=append_error_to_response_error(error))
         self.shard.outbox.answer_join(self.promise, response)
 
 
 def join_group(
-    shard: ShardState, context: RequestContext, request: JoinGroupRequest, promise: JoinPromise
+    shard: ShardState,
+    context: RequestContext,
+    request: JoinGroupRequest,
+    promise: JoinPromise,
+    now_ms: int,
 ) -> Decision:
     """Decide on a JoinGroup request; a group is made for a member without an id."""
     is_new_group = shard.groups.get(request.group_id) is None
@@ -207,8 +211,8 @@ def join_group(
         )
         shard.outbox.answer_join(promise, response)
         return NO_DECISION
-    group = shard.get_or_create_group(request.group_id)
-    decision = Join(shard, Rebalance(shard), context, request, promise, group).decide()
+    group = shard.get_or_create_group(request.group_id, now_ms)
+    decision = Join(shard, Rebalance(shard, now_ms), context, request, promise, group).decide()
     if is_new_group and decision is NO_DECISION:
         # Also after a refusal: the group is there, and this is how it goes again.
         return Decision((new_empty_group_record(group),), NewGroupAppend(shard, promise))

@@ -19,7 +19,7 @@ from kvorum.wire.messages.leave_group import (
 )
 
 
-def heartbeat(shard: ShardState, request: HeartbeatRequest) -> HeartbeatResponse:
+def heartbeat(shard: ShardState, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
     """Keep a member's session; refuse strangers and members of other generations."""
     group = shard.groups.get(request.group_id)
     if group is None:
@@ -31,14 +31,14 @@ def heartbeat(shard: ShardState, request: HeartbeatRequest) -> HeartbeatResponse
         raise RequestError(ErrorCode.ILLEGAL_GENERATION)
     if group.is_empty:
         return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-    Rebalance(shard).reschedule_heartbeat(group, member)
+    Rebalance(shard, now_ms).reschedule_heartbeat(group, member)
     is_preparing = group.is_in(ClassicGroupState.PREPARING_REBALANCE)
     error = ErrorCode.REBALANCE_IN_PROGRESS if is_preparing else ErrorCode.NONE
     return HeartbeatResponse(error_code=error)
 
 
 def leave_group(
-    shard: ShardState, request: LeaveGroupRequest
+    shard: ShardState, request: LeaveGroupRequest, now_ms: int
 ) -> tuple[Decision, LeaveGroupResponse]:
     """Remove members; if one of them was there, the group rebalances."""
     group = shard.groups.get(request.group_id)
@@ -47,7 +47,7 @@ def leave_group(
     if group.is_in(ClassicGroupState.DEAD):
         response = LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return NO_DECISION, response
-    rebalance = Rebalance(shard)
+    rebalance = Rebalance(shard, now_ms)
     responses = [_leave(rebalance, group, member) for member in request.members]
     decision = NO_DECISION
     if any(one.error_code == ErrorCode.NONE for one in responses):

@@ -32,9 +32,10 @@ _STABLE = ClassicGroupState.STABLE
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """The steps that move a group from one generation to the next."""
+    """The steps that move a group from one generation to the next, at a time of day."""
 
     shard: ShardState
+    now_ms: int
 
     def maybe_prepare_or_complete_join(self, group: ClassicGroup) -> Decision:
         """Begin a rebalance, or end the join phase of the present one if none is missing."""
@@ -52,7 +53,7 @@ class Rebalance:
             remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
             timeout = InitialJoinPhase(group.group_id, delay_ms, remaining_ms)
             self.shard.outbox.set_timer(timeout, delay_ms)
-        group.transition_to(_PREPARING, self.shard.now_ms)
+        group.transition_to(_PREPARING, self.now_ms)
         if is_initial:
             return NO_DECISION
         if group.has_all_members_joined:
@@ -77,7 +78,7 @@ class Rebalance:
         if not group.maybe_elect_new_joined_leader() and len(group.members):
             self._await_joins(group)
             return NO_DECISION
-        group.init_next_generation(self.shard.now_ms)
+        group.init_next_generation(self.now_ms)
         if group.is_empty:
             return Decision((new_group_record(group, {}),), _NothingFollows())
         for member in group.members.values():
@@ -210,8 +211,8 @@ class Rebalance:
 class _NothingFollows:
     """The append of a group that became empty: no request waits for it."""
 
-    def completed(self) -> None:
+    def completed(self, _: int) -> None:
         """Do nothing."""
 
-    def failed(self, error: ErrorCode) -> None:
+    def failed(self, error: ErrorCode, _: int) -> None:
         """Do nothing: the record is written again with the next generation."""

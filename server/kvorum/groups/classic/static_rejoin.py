@@ -75,7 +75,7 @@ class StaticRejoinAppend:
     old: ClassicGroupMember
     new: ClassicGroupMember
 
-    def completed(self) -> None:
+    def completed(self, _: int) -> None:
         """Answer with the current generation.
 
         A leader learns that it leads only in versions that can have it skip the assignment: in
@@ -97,7 +97,7 @@ class StaticRejoinAppend:
         )
         self.rejoin.rebalance.answer_join(group, self.new, response)
 
-    def failed(self, error: ErrorCode) -> None:
+    def failed(self, error: ErrorCode, _: int) -> None:
         """Put the old member back with its protocols and timeouts, and answer with the error."""
         group = self.rejoin.group
         group.update_member(

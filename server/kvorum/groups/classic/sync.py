@@ -20,25 +20,25 @@ from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 class AssignmentAppend:
     """The append of a generation with its assignment: it makes the group stable."""
 
-    rebalance: Rebalance
+    shard: ShardState
     group: ClassicGroup
     generation_id: int
     assignment: dict[str, bytes]
 
-    def completed(self) -> None:
+    def completed(self, now_ms: int) -> None:
         """Give each member its assignment, unless another rebalance has begun."""
         group = self.group
         if not self._is_current():
             return
         for member in group.members.values():
             member.assignment = self.assignment.get(member.member_id, b"")
-        self.rebalance.propagate_assignment(group, ErrorCode.NONE)
-        group.transition_to(ClassicGroupState.STABLE, self.rebalance.shard.now_ms)
+        Rebalance(self.shard, now_ms).propagate_assignment(group, ErrorCode.NONE)
+        group.transition_to(ClassicGroupState.STABLE, now_ms)
 
-    def failed(self, error: ErrorCode) -> None:
+    def failed(self, error: ErrorCode, now_ms: int) -> None:
         """Begin the rebalance again, unless another one has begun."""
         if self._is_current():
-            self.rebalance.on_append_failed(self.group, error)
+            Rebalance(self.shard, now_ms).on_append_failed(self.group, error)
 
     def _is_current(self) -> bool:
         is_completing = self.group.is_in(ClassicGroupState.COMPLETING_REBALANCE)
@@ -74,7 +74,7 @@ def sync_group(shard: ShardState, request: SyncGroupRequest, promise: SyncPromis
         return NO_DECISION
     assignment = dict.fromkeys(group.members.keys(), b"")
     assignment.update((one.member_id, bytes(one.assignment)) for one in request.assignments)
-    append = AssignmentAppend(Rebalance(shard), group, request.generation_id, assignment)
+    append = AssignmentAppend(shard, group, request.generation_id, assignment)
     return Decision((new_group_record(group, assignment),), append)
 
 

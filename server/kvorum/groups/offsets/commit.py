@@ -37,13 +37,13 @@ _UTF_16_UNIT_BYTES: Final = 2
 
 
 def commit_offsets(
-    shard: ShardState, context: RequestContext, request: OffsetCommitRequest
+    shard: ShardState, context: RequestContext, request: OffsetCommitRequest, now_ms: int
 ) -> tuple[list[CoordinatorRecord], OffsetCommitResponse]:
     """Return the records and the response; a refused group refuses the whole request."""
-    _check_commit(shard, context, request)
+    _check_commit(shard, context, request, now_ms)
     expire_timestamp = NO_EXPIRE_TIMESTAMP
     if request.retention_time_ms != _DEFAULT_RETENTION_TIME_MS:
-        expire_timestamp = within_64_bits(shard.now_ms + request.retention_time_ms)
+        expire_timestamp = within_64_bits(now_ms + request.retention_time_ms)
     records: list[CoordinatorRecord] = []
     topics: list[OffsetCommitResponseTopic] = []
     for topic in request.topics:
@@ -54,17 +54,17 @@ def commit_offsets(
             error = _metadata_error(shard, partition.committed_metadata)
             answered.append(OffsetCommitResponsePartition(index, error))
             if error is ErrorCode.NONE:
-                offset = _offset(shard, topic, partition, expire_timestamp)
+                offset = _offset(topic, partition, now_ms, expire_timestamp)
                 records.append(offset.to_record(request.group_id, topic.name, index))
     return records, OffsetCommitResponse(topics=topics)
 
 
 def commit_transactional_offsets(
-    shard: ShardState, context: RequestContext, request: TxnOffsetCommitRequest
+    shard: ShardState, context: RequestContext, request: TxnOffsetCommitRequest, now_ms: int
 ) -> tuple[list[CoordinatorRecord], TxnOffsetCommitResponse]:
     """Return the records, which count when the transaction is committed, and the response."""
     generation_id = request.generation_id_or_member_epoch
-    group = _group_to_commit(shard, request.group_id, generation_id)
+    group = _group_to_commit(shard, request.group_id, generation_id, now_ms)
     if group is None:
         if context.version >= _FIRST_TRANSACTIONAL_VERSION_WITH_GROUP_ID_NOT_FOUND:
             shard.group(request.group_id)
@@ -86,7 +86,7 @@ def commit_transactional_offsets(
             error = _metadata_error(shard, partition.committed_metadata)
             answered.append(TxnOffsetCommitResponsePartition(index, error))
             if error is ErrorCode.NONE:
-                offset = _transactional_offset(shard, topic.topic_id, partition)
+                offset = _transactional_offset(topic.topic_id, partition, now_ms)
                 records.append(offset.to_record(request.group_id, topic.name, index))
     return records, TxnOffsetCommitResponse(topics=topics)
 
@@ -115,9 +115,11 @@ def check_commit(
         raise RequestError(ErrorCode.REBALANCE_IN_PROGRESS)
 
 
-def _check_commit(shard: ShardState, context: RequestContext, request: OffsetCommitRequest) -> None:
+def _check_commit(
+    shard: ShardState, context: RequestContext, request: OffsetCommitRequest, now_ms: int
+) -> None:
     generation_id = request.generation_id_or_member_epoch
-    group = _group_to_commit(shard, request.group_id, generation_id)
+    group = _group_to_commit(shard, request.group_id, generation_id, now_ms)
     if group is None:
         if context.version >= _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
             shard.group(request.group_id)
@@ -131,12 +133,16 @@ def _check_commit(shard: ShardState, context: RequestContext, request: OffsetCom
     )
     if group.is_in(ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE):
         member = group.validated_member(request.member_id, None)
-        Rebalance(shard).reschedule_heartbeat(group, member)
+        Rebalance(shard, now_ms).reschedule_heartbeat(group, member)
 
 
-def _group_to_commit(shard: ShardState, group_id: str, generation_id: int) -> ClassicGroup | None:
+def _group_to_commit(
+    shard: ShardState, group_id: str, generation_id: int, now_ms: int
+) -> ClassicGroup | None:
     """Return the group; without a generation, a simple one is made if it does not exist."""
-    return shard.get_or_create_group(group_id) if generation_id < 0 else shard.groups.get(group_id)
+    if generation_id < 0:
+        return shard.get_or_create_group(group_id, now_ms)
+    return shard.groups.get(group_id)
 
 
 def _metadata_error(shard: ShardState, metadata: str | None) -> ErrorCode:
@@ -146,28 +152,28 @@ def _metadata_error(shard: ShardState, metadata: str | None) -> ErrorCode:
 
 
 def _offset(
-    shard: ShardState,
     topic: OffsetCommitRequestTopic,
     partition: OffsetCommitRequestPartition,
+    now_ms: int,
     expire_timestamp: int,
 ) -> OffsetAndMetadata:
     return OffsetAndMetadata(
         committed_offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,
         metadata=partition.committed_metadata or "",
-        commit_timestamp=shard.now_ms,
+        commit_timestamp=now_ms,
         expire_timestamp=expire_timestamp,
         topic_id=topic.topic_id,
     )
 
 
 def _transactional_offset(
-    shard: ShardState, topic_id: bytes, partition: TxnOffsetCommitRequestPartition
+    topic_id: bytes, partition: TxnOffsetCommitRequestPartition, now_ms: int
 ) -> OffsetAndMetadata:
     return OffsetAndMetadata(
         committed_offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,
         metadata=partition.committed_metadata or "",
-        commit_timestamp=shard.now_ms,
+        commit_timestamp=now_ms,
         topic_id=topic_id,
     )

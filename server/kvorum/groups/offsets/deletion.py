@@ -76,11 +76,11 @@ def delete_groups(
     return records, results
 
 
-def cleanup_group_metadata(offsets: OffsetStore) -> list[CoordinatorRecord]:
+def cleanup_group_metadata(offsets: OffsetStore, now_ms: int) -> list[CoordinatorRecord]:
     """Return tombstones of offsets that have expired, and of groups that have none left."""
     records: list[CoordinatorRecord] = []
     for group_id, group in offsets.shard.groups.items():
-        expired, has_others = _expired_offsets(offsets, group)
+        expired, has_others = _expired_offsets(offsets, group, now_ms)
         records += [offset_commit_tombstone(group_id, *where) for where in expired]
         if not has_others and not offsets.pending.has_group(group_id) and group.is_empty:
             records.append(group_metadata_tombstone(group_id))
@@ -88,19 +88,19 @@ def cleanup_group_metadata(offsets: OffsetStore) -> list[CoordinatorRecord]:
 
 
 def _expired_offsets(
-    offsets: OffsetStore, group: ClassicGroup
+    offsets: OffsetStore, group: ClassicGroup, now_ms: int
 ) -> tuple[list[TopicPartition], bool]:
     """Return where offsets have expired, and whether the group has others."""
     entries = offsets.committed.entries(group.group_id)
     base = _expiration_base(group)
     if base is None:
         return [], bool(entries)
-    shard = offsets.shard
+    retention_ms = offsets.shard.settings.offsets_retention_ms
     expired = [
         where
         for where, offset in entries
         if not group.is_subscribed_to(where.topic)
-        and offset.is_expired(base(offset), shard.now_ms, shard.settings.offsets_retention_ms)
+        and offset.is_expired(base(offset), now_ms, retention_ms)
         and not offsets.pending.has(group.group_id, where)
     ]
     return expired, len(expired) < len(entries)

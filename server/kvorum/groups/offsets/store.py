@@ -45,6 +45,7 @@ class OffsetStore:
         producer_id: int,
         key: OffsetCommitKey | LegacyOffsetCommitKey,
         value: OffsetCommitValue | LegacyOffsetCommitValue | None,
+        now_ms: int,
     ) -> None:
         """Apply a record; a value for a group that is not known makes a simple group."""
         where = TopicPartition(key.topic, key.partition)
@@ -52,7 +53,7 @@ class OffsetStore:
             self.committed.remove(key.group, where)
             self.pending.clear(key.group, where)
             return
-        self.shard.get_or_create_group(key.group)
+        self.shard.get_or_create_group(key.group, now_ms)
         offset = OffsetAndMetadata.from_record(record_offset, _current(value))
         if producer_id == NO_PRODUCER_ID:
             self.committed.put(key.group, where, offset)

@@ -95,7 +95,7 @@ class GroupCoordinatorService:
         self.runtime.write_promised(
             request.group_id,
             promise,
-            lambda shard, now_ms: shard.sync_group(request, promise, now_ms),
+            lambda shard, _: shard.sync_group(request, promise),
             then,
         )
 
@@ -184,9 +184,7 @@ class GroupCoordinatorService:
     ) -> None:
         """Delete offsets of topics that no member consumes."""
         self._demand_group_id(request.group_id)
-        self.runtime.write(
-            request.group_id, lambda shard, now_ms: shard.delete_offsets(request, now_ms), then
-        )
+        self.runtime.write(request.group_id, lambda shard, _: shard.delete_offsets(request), then)
 
     def delete_groups(
         self,
@@ -263,7 +261,7 @@ class GroupCoordinatorService:
 def _deletion(
     group_ids: list[str],
 ) -> WriteOperation[list[DeleteGroupsResponseDeletableGroupResult]]:
-    return lambda shard, now_ms: shard.delete_groups(group_ids, now_ms)
+    return lambda shard, _: shard.delete_groups(group_ids)
 
 
 def _join_refusal(error: ErrorCode, member_id: str, version: int) -> JoinGroupResponse:
