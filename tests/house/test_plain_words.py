@@ -35,6 +35,8 @@ PLAIN_ROOMS = (
 DIALECT = {
     r"\b(?:is|are) who\b": "name the subject: 'a node that … is …'",
     r"\bwho (?:is|are) (?:not|no)\b": "name the subject: 'a node that is not …'",
+    r"\b(?:nobody|somebody|everybody|anybody)\b": "name the node, the client or the replica",
+    r"\banew\b": "again",
     r"\bwhoever\b": "name the subject: 'the caller that …', 'every node that …'",
     r"^who\b": "begin with a noun, or with an imperative",
     r"\btell\b": "return, report, log, send or show",
@@ -120,6 +122,7 @@ def test_docstrings_and_comments_begin_with_a_noun_or_a_verb(room: str) -> None:
         "Who leads, and since which epoch.",
         "A broker says how it is and what it wants, and is told what it is.",
         "Keep what whoever asks must know.",
+        "The file is made anew where nobody reads it.",
         "Take a controller out of the voters, and say so.",
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from tests.node.played_leader import PlayedLeader, PlayedReplica
 from tests.support.waiting import PATIENCE_S, let_others_run
 
-from kvorum.controller.quorum_description import NOBODY, QuorumDescription
+from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
 from kvorum.controller.quorum_reassignment.leader_description import quorum_described_by
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.clock import SystemClock
@@ -45,7 +45,7 @@ class LeadingReplica(PlayedReplica):
             self.failed.set()
             raise self.failures.pop(0)
         self.described.set()
-        return NOBODY
+        return NO_QUORUM
 
 
 class RefusingReplica(PlayedReplica):

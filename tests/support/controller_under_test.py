@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from kvorum.controller.activation_records_generator import activation_records
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
-from kvorum.controller.quorum_description import NOBODY, QuorumDescription
+from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
 from kvorum.controller.requests import handle
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
@@ -78,7 +78,7 @@ class ControllerUnderTest:
     now_ms: float = 0.0
     kraft_version: int = 1
     kraft_upgrade_problem: str | None = None
-    quorum: QuorumDescription = NOBODY
+    quorum: QuorumDescription = NO_QUORUM
     random: Random = field(default_factory=lambda: Random(7))
     records: list[RecordAndVersion] = field(default_factory=list[RecordAndVersion])
     last_records: tuple[RecordAndVersion, ...] = ()

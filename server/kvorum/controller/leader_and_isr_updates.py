@@ -14,7 +14,7 @@ from kvorum.metadata.partition import NO_LEADER
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 
-NOBODY = -1
+NO_BROKER = -1
 
 PartitionOfTopic = tuple[TopicImage, int]
 Search = Iterator[PartitionOfTopic | None]
@@ -130,9 +130,9 @@ def leader_and_isr_changes(
     rules: ClusterRules,
     partitions: Iterable[PartitionOfTopic | None],
     *,
-    broker_to_remove: int = NOBODY,
-    broker_to_add: int = NOBODY,
-    broker_with_unclean_shutdown: int = NOBODY,
+    broker_to_remove: int = NO_BROKER,
+    broker_to_add: int = NO_BROKER,
+    broker_with_unclean_shutdown: int = NO_BROKER,
 ) -> Steps:
     """Yield the changes of `partitions` when a broker is removed, added or shut down uncleanly."""
     gone = {broker_to_remove, broker_with_unclean_shutdown}
@@ -146,7 +146,7 @@ def leader_and_isr_changes(
         change = rules.change(topic, index, may_lead)
         if is_unclean_enabled:
             change.election = Election.UNCLEAN
-        if broker_with_unclean_shutdown != NOBODY:
+        if broker_with_unclean_shutdown != NO_BROKER:
             change.unclean_shutdown_replicas = (broker_with_unclean_shutdown,)
         change.isr = tuple(replica for replica in change.isr if replica not in gone)
         return change.record()

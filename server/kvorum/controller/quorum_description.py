@@ -68,11 +68,11 @@ class QuorumDescription:
             for one in self.observers
             if one.key.id not in live or one.fetches(within_ms=within_ms)
         )
-        # A description that nothing is left out of stays the same one: NOBODY is known by identity.
+        # A description from which nothing is left out stays the same: NO_QUORUM is known by identity.
         return self if observers == self.observers else replace(self, observers=observers)
 
 
-NOBODY: Final = QuorumDescription(
+NO_QUORUM: Final = QuorumDescription(
     leader_id=-1, kraft_version=0, may_change=False, log_end_offset=0, voters=(), observers=()
 )
 """The description that a replica can give that does not lead."""

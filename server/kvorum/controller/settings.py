@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.controller.controller_mutation_quota import MutationQuota
 from kvorum.controller.policies import AlterConfigPolicy, CreateTopicPolicy
-from kvorum.controller.quorum_description import NOBODY, QuorumDescription
+from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
 from kvorum.metadata.delegation_tokens import TokenSecrets, TokenSettings
 from kvorum.metadata.features import VersionRange, supported_features
 from kvorum.metadata.principal import ANONYMOUS, Principal
@@ -48,7 +48,7 @@ class ControllerSettings:
 
 
 def _nobody() -> QuorumDescription:
-    return NOBODY
+    return NO_QUORUM
 
 
 def _no_problem(kraft_version: int) -> str | None:

@@ -104,7 +104,7 @@ class NetworkFaults:
         self._cut(routes, fault.duration_ms)
 
     def isolate(self, victims: Sequence[int], duration_ms: float) -> None:
-        """Cut some nodes off from everybody for a while, each other included."""
+        """Cut some nodes off from all others for a while, each other included."""
         self._around.count(FaultKind.CUT_PATHS)
         cut_off = [route for route in self._routes() if not set(route).isdisjoint(victims)]
         self._cut(cut_off, duration_ms)

@@ -48,7 +48,7 @@ class ClientQuotaManager:
 
     @property
     def quotas_enabled(self) -> bool:
-        """Whether anybody has a quota."""
+        """Whether any client has a quota."""
         return self._quotas.types is not QuotaTypes.NO_QUOTAS
 
     def update_quotas(self, image: ClientQuotasImage) -> None:

@@ -20,7 +20,7 @@ from kvorum.wire.messages.describe_cluster import (
 
 BROKER_ENDPOINT: Final = 1
 ENDPOINT_TYPES: Final = {1: "BROKER", 2: "CONTROLLER"}
-NOBODY: Final = -1
+NO_CONTROLLER: Final = -1
 
 
 def describe_cluster(
@@ -46,7 +46,7 @@ def describe_cluster(
     is_listed = any(broker.broker_id == controller_id for broker in brokers)
     response = DescribeClusterResponse(
         cluster_id=view.cluster_id,
-        controller_id=controller_id if is_listed else NOBODY,
+        controller_id=controller_id if is_listed else NO_CONTROLLER,
         brokers=brokers,
         endpoint_type=BROKER_ENDPOINT,
     )

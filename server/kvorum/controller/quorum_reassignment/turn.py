@@ -1,6 +1,6 @@
-"""Which controller takes the next step in place of a leader that does not act on the target voters.
+"""The turn of a controller to take the next step in place of a leader that does not act.
 
-Nobody appoints one: every controller of ours watches the same leader, and the lowest id goes first.
+None is appointed: every controller of ours watches the same leader, and the lowest id goes first.
 The others let it have so much time that they see the step before they would take it themselves.
 
 1. Once a step can be taken, a controller waits for one delay more than there are live controllers

@@ -39,7 +39,7 @@ class Hosting(NamedTuple):
     def topic(self, choice: TopicChoice, operation: AclOperation, access: Access) -> TopicImage:
         """Return the topic.
 
-        Raises RequestError: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED before anybody learns
+        Raises RequestError: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED before a client learns
         whether a name exists, or UNKNOWN_TOPIC_OR_PARTITION.
         """
         topic = self._find(choice)

@@ -24,7 +24,7 @@ from kvorum.controller.activation_records_generator import activation_records
 from kvorum.controller.api import ControllerApi
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.controller.controller_mutation_quota import MutationQuota, MutationQuotas
-from kvorum.controller.quorum_description import NOBODY, QuorumDescription
+from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
 from kvorum.controller.requests import handle, handle_in_pieces
 from kvorum.controller.result import ControllerResult, Pieces, at_once
 from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
@@ -345,7 +345,7 @@ class QuorumController:
         The replica knows that first. What it could still describe would refuse every target.
         """
         quorum = self._raft.describe_quorum()
-        if quorum is NOBODY:
+        if quorum is NO_QUORUM:
             raise self._not_controller()
         return quorum
 

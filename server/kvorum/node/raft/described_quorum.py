@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvorum.controller.quorum_description import NOBODY, QuorumDescription, ReplicaState
+from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription, ReplicaState
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.raft import RaftCore
 from kvorum.raft.messages import Error, ReplicaProgress
@@ -13,7 +13,7 @@ def describe_quorum(core: RaftCore, now_ms: float) -> QuorumDescription:
     known = core.describe_quorum(now_ms)
     leader_id = core.role.leader_id
     if known.error is not Error.NONE or leader_id is None:
-        return NOBODY
+        return NO_QUORUM
     return QuorumDescription(
         leader_id=leader_id,
         kraft_version=core.history.kraft_version,

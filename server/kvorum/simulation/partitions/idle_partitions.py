@@ -16,7 +16,7 @@ PAUSE_MS: Final = 240
 
 
 class IdlePartitions:
-    """The partitions that were idle, and had everybody in sync, when a broker was paused."""
+    """The partitions that were idle, and had all replicas in sync, when a broker was paused."""
 
     def __init__(
         self,
