@@ -68,7 +68,7 @@ class QuorumDescription:
             for one in self.observers
             if one.key.id not in live or one.fetches(within_ms=within_ms)
         )
-        # A description from which nothing is left out stays the same: NO_QUORUM is known by identity.
+        # A description that loses no replica stays the same one: NO_QUORUM is known by identity.
         return self if observers == self.observers else replace(self, observers=observers)
 
 
