@@ -12,7 +12,7 @@ from tests.model.exploration import (
     reconfiguration,
     replication,
     snapshots,
-    target_changes,
+    target_steps,
 )
 from tests.model.exploration.design import Bounds, Design
 from tests.model.exploration.history import cut_off, forgotten_votes, noted, without_stale_replies
@@ -158,7 +158,7 @@ def _log_of_leader(design: Design, bounds: Bounds, state: State, own: int) -> It
         voters = reconfiguration.voters_to_change(design, node, first_voters=state.first_voters)
         replicas = [replica_of(index, one) for index, one in enumerate(state.nodes)]
         for changed in reconfiguration.changes(design, voters, replicas=replicas):
-            if not target_changes.is_admitted(design, bounds, state, own, changed):
+            if not target_steps.is_admitted(design, bounds, state, own, changed):
                 continue
             leader = reconfiguration.with_change(
                 own, node, voters=changed, syncs=bounds.syncs_at_once
@@ -174,20 +174,20 @@ def _log_of_leader(design: Design, bounds: Bounds, state: State, own: int) -> It
 def _targets_of_leader(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[Step]:
     """The operator says which voters are wanted, and the leader takes a step there."""
     spent = state.spent
-    for (verb, targets), entry in target_changes.statements(bounds, state, own):
+    for (verb, targets), entry in target_steps.statements(bounds, state, own):
         more = spent._replace(target_changes=spent.target_changes + 1)
         yield (verb, own, targets), _written(design, bounds, state, own, entry)._replace(spent=more)
     if not spent.target_changes:
         return
     node, node_count = state.nodes[own], len(state.nodes)
     voters = voters_of(node.log, state.first_voters)
-    for verb, replica, fetching in target_changes.decisions(design, bounds, state, own):
+    for verb, replica, fetching in target_steps.decisions(design, bounds, state, own):
         label = (verb, own, replica, fetching)
         if verb == "hands over":
             gone = elections.moved(node, RESIGNED, epoch=node.epoch, leader=own)
             yield label, noted(state, own, gone)
         elif verb == "clears the targets":
-            if target_changes.may_clear(design, node, reached=voters, node_count=node_count):
+            if target_steps.may_clear(design, node, reached=voters, node_count=node_count):
                 entry = Entry(node.epoch, replica_of(own, node), targets=REACHED)
                 yield label, _written(design, bounds, state, own, entry)
         elif reconfiguration.may_change(design, node):

@@ -47,7 +47,7 @@ class SimulatedControllerChannel:
         controller, incarnation = around.quorum.leader_of(process.node), process.incarnation
         is_over = False
 
-        def on_answer(answered: Message | None) -> None:
+        def end(answered: Message | None) -> None:
             nonlocal is_over
             is_over = True
             is_refused = getattr(answered, "error_code", 0) == ErrorCode.NOT_CONTROLLER
@@ -62,7 +62,7 @@ class SimulatedControllerChannel:
         around.network.ask(
             (self._broker_id, CONTROLLERS),
             serve,
-            process.guard_reply(on_answer),
+            process.guard_reply(end),
             timeout_ms=ANSWER_MS,
             delay_ms=delay_ms,
         )

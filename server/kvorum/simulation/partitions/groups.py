@@ -74,7 +74,7 @@ class GroupClient(Client):
         self._asked = coordinator
         is_handled = False
 
-        def on_answer(answer: Message | None) -> None:
+        def end(answer: Message | None) -> None:
             if attempt == self._attempt:
                 self.give_up()
                 on_answer(answer)
@@ -85,7 +85,7 @@ class GroupClient(Client):
                 is_handled = True
                 self.around.servers[coordinator].receive(request, reply, version)
 
-        self.around.network.ask((CLIENTS, coordinator), serve, on_answer, timeout_ms=timeout_ms)
+        self.around.network.ask((CLIENTS, coordinator), serve, end, timeout_ms=timeout_ms)
 
     def read(self, coordinator: int, partition: int, *, is_stable: bool = False) -> None:
         """Ask for the offset of a partition, or for all; the broker's answer is checked there."""

@@ -129,11 +129,11 @@ class Process:
         """Return a callback for an answer that is one of this incarnation."""
         incarnation = self.incarnation
 
-        def on_answer(answer: Message | None) -> None:
+        def guarded(answer: Message | None) -> None:
             if self.incarnation == incarnation:
                 self.guard(lambda: on_answer(answer))()
 
-        return on_answer
+        return guarded
 
     def every(self, interval_ms: Callable[[], float], action: Action) -> None:
         """Repeat an action while this process lives."""

@@ -124,7 +124,7 @@ def _time(age_ms: float | None, now_ms: int) -> int:
 def complete(response: Message, reassignment: ReassignmentDescription) -> None:
     """Add the target voters, and what is waited for, to a response that is not a refusal."""
     assert isinstance(response, DescribeQuorumResponse)
-    reassignment = QuorumReassignment(
+    shown = QuorumReassignment(
         targets=[_target(one, reassignment.now_ms) for one in reassignment.targets],
         block_reason=reassignment.reason_code,
         block_text=reassignment.block_text,
@@ -132,7 +132,7 @@ def complete(response: Message, reassignment: ReassignmentDescription) -> None:
     for topic in response.topics:
         for partition in topic.partitions:
             if partition.error_code == ErrorCode.NONE:
-                add_reassignment(partition, reassignment)
+                add_reassignment(partition, shown)
 
 
 def _target(state: ReplicaState, now_ms: int) -> QuorumReassignmentTarget:
