@@ -148,15 +148,9 @@ def _leader(state: State) -> Node | None:
 
 def must_reach(state: State) -> bool:
     """Return whether there are targets, all of which live, and a majority of all voters."""
-    sets = {
-        entry.targets for node in state.nodes for entry in node.log if entry.targets > 0
-    }
+    sets = {entry.targets for node in state.nodes for entry in node.log if entry.targets > 0}
     is_wanted = targets_of(state.history.committed) or any(
         targets_of(node.log) for node in state.nodes
     )
     alive = living_replicas(state)
-    return (
-        bool(is_wanted)
-        and not any(targets & ~alive for targets in sets)
-        and can_elect(state)
-    )
+    return bool(is_wanted) and not any(targets & ~alive for targets in sets) and can_elect(state)
