@@ -502,7 +502,7 @@ async def test_a_leader_without_reassignments_is_given_a_configuration(
         asked = [one for one in node.asked if isinstance(one, IncrementalAlterConfigsRequest)]
     configs = [one.resources[0].configs[0] for one in asked]
     assert [(one.config_operation, one.value) for one in configs] == [(0, "4,5"), (1, None)]
-    assert "is recorded as a configuration, and not checked" in capsys.readouterr().out
+    assert "are recorded as a configuration, and not checked" in capsys.readouterr().out
 
 
 # -- the command line --------------------------------------------------------------------------
