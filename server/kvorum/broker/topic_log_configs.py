@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Final, cast
+from functools import cache
 
 from kvorum.broker.views.config_layers import config_layers
-from kvorum.metadata.config_definitions import InvalidConfigError, parse_value
+from kvorum.metadata.config_definitions import (
+    ConfigValue,
+    InvalidConfigError,
+    parse_value,
+    read_settings,
+)
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.metadata.effective_configs import (
     MIN_INSYNC_REPLICAS,
@@ -15,29 +19,7 @@ from kvorum.metadata.effective_configs import (
     effective_topic_config,
 )
 from kvorum.metadata.image import MetadataImage
-from kvorum.storage.cleaner.cleanup_config import CleanupConfig
-from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.topic_log.log_validator import RecordRules, TimestampType
 from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
-from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, Compression
-from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
-
-_COMPRESSIONS: Final[Mapping[str, Compression | None]] = MappingProxyType(
-    {
-        "producer": None,
-        "uncompressed": Compression.NONE,
-        "gzip": Compression.GZIP,
-        "snappy": Compression.SNAPPY,
-        "lz4": Compression.LZ4,
-        "zstd": Compression.ZSTD,
-    }
-)
-_TIMESTAMP_TYPES: Final[Mapping[str, TimestampType]] = MappingProxyType(
-    {
-        "CreateTime": TimestampType.CREATE_TIME,
-        "LogAppendTime": TimestampType.LOG_APPEND_TIME,
-    }
-)
 
 
 class TopicValues:
@@ -47,36 +29,18 @@ class TopicValues:
         self._texts = configs.of(ResourceType.TOPIC, name)
         self._layers = layers
 
-    def integer(self, key: str) -> int:
-        """Return the value of a key whose type is int or long."""
-        value = self._value(key)
+    def log_config(self) -> TopicLogConfig:
+        """Return the settings of the topic's logs."""
+        # Several fields have one key.
+        return read_settings(TopicLogConfig, cache(self._value))
+
+    def min_insync_replicas(self) -> int:
+        """Return how many replicas must be in sync for a write with ``acks=all``."""
+        value = self._value(MIN_INSYNC_REPLICAS)
         assert isinstance(value, int)
         return value
 
-    def optional_integer(self, key: str) -> int | None:
-        """Return the value of a key that has none by default."""
-        value = self._value(key)
-        return value if isinstance(value, int) else None
-
-    def ratio(self, key: str) -> float:
-        """Return the value of a key whose type is double."""
-        value = self._value(key)
-        assert isinstance(value, float)
-        return value
-
-    def text(self, key: str) -> str:
-        """Return the value of a key whose type is string."""
-        value = self._value(key)
-        assert isinstance(value, str)
-        return value
-
-    def names(self, key: str) -> frozenset[str]:
-        """Return the values of a key whose type is list."""
-        value = self._value(key)
-        assert isinstance(value, tuple)
-        return frozenset(map(str, cast("tuple[object, ...]", value)))
-
-    def _value(self, key: str) -> object:
+    def _value(self, key: str) -> ConfigValue:
         found = effective_topic_config(key, self._texts, self._layers)
         try:
             return parse_value(found.definition, found.value)
@@ -113,60 +77,3 @@ class TopicConfigs:
 
     def _layers(self, image: MetadataImage) -> BrokerConfigLayers:
         return config_layers(image.configs, node_id=self._broker_id, texts=self._texts)
-
-
-def topic_log_config(values: TopicValues) -> TopicLogConfig:
-    """Return the settings of a topic's logs.
-
-    A batch that the topic takes as it is may also be sent packed, up to what the readers of stored
-    batches unpack.
-    """
-    max_message_bytes = values.integer("max.message.bytes")
-    record_bytes_max = values.integer("max.decompressed.message.bytes")
-    policies = values.names("cleanup.policy")
-    is_compacted = "compact" in policies
-    segment_ms = values.integer("segment.ms")
-    if is_compacted:
-        segment_ms = min(segment_ms, values.integer("max.compaction.lag.ms"))
-    return TopicLogConfig(
-        segments=LogConfig(
-            segment_bytes=values.optional_integer("internal.segment.bytes")
-            or values.integer("segment.bytes"),
-            segment_ms=segment_ms,
-            is_flushed_on_roll=False,
-            may_have_gaps=True,
-            delete_delay_ms=values.integer("file.delete.delay.ms"),
-            index_interval_bytes=values.integer("index.interval.bytes"),
-            index_size_bytes_max=values.integer("segment.index.bytes"),
-        ),
-        rules=RecordRules(
-            timestamp_before_max_ms=values.integer("message.timestamp.before.max.ms"),
-            timestamp_after_max_ms=values.integer("message.timestamp.after.max.ms"),
-            timestamp_type=_TIMESTAMP_TYPES[values.text("message.timestamp.type")],
-            compression=_COMPRESSIONS[values.text("compression.type")],
-            is_compacted=is_compacted,
-            unpacked_bytes_max=min(
-                max(DECOMPRESSED_BYTES_MAX, max_message_bytes), STORED_UNPACKED_BYTES_MAX
-            ),
-            record_bytes_max=record_bytes_max,
-        ),
-        max_message_bytes=max_message_bytes,
-        cleanup=CleanupConfig(
-            is_compacted=is_compacted,
-            is_deleted="delete" in policies,
-            min_cleanable_dirty_ratio=values.ratio("min.cleanable.dirty.ratio"),
-            min_compaction_lag_ms=values.integer("min.compaction.lag.ms"),
-            max_compaction_lag_ms=values.integer("max.compaction.lag.ms"),
-            delete_retention_ms=values.integer("delete.retention.ms"),
-            record_bytes_max=record_bytes_max,
-            retention_ms=values.integer("retention.ms"),
-            retention_bytes=values.integer("retention.bytes"),
-        ),
-        segment_jitter_ms=values.integer("segment.jitter.ms"),
-        flush_messages=values.integer("flush.messages"),
-    )
-
-
-def min_insync_replicas(values: TopicValues) -> int:
-    """Return how many replicas must be in sync for a write with ``acks=all``."""
-    return values.integer(MIN_INSYNC_REPLICAS)

@@ -12,7 +12,7 @@ from kvorum.broker.quota.replication_quota_manager import (
     new_replication_quota_managers,
 )
 from kvorum.broker.quota.sampled_stat import MetricConfig
-from kvorum.broker.topic_log_configs import TopicConfigs, topic_log_config
+from kvorum.broker.topic_log_configs import TopicConfigs
 from kvorum.node.asyncio_bridge import run
 from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.broker.broker_logs import THREAD_COUNT, BrokerLogs
@@ -167,7 +167,7 @@ def _log_manager(broker: ThisBroker, shared: SharedServer, configs: TopicConfigs
             sets_damaged_logs_aside=config.own.sets_damaged_logs_aside,
             recovery_thread_count=config.logs.recovery_thread_count,
         ),
-        config_of=lambda topic: topic_log_config(configs.values(topic, broker.image())),
+        config_of=lambda topic: configs.values(topic, broker.image()).log_config(),
         random=shared.random,
     )
 

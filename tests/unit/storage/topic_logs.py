@@ -8,9 +8,8 @@ from random import Random
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
-from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.topic_log.log_validator import RecordRules
-from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
+from kvorum.storage.topic_log.topic_log_config import TopicLogConfig, TopicSegmentConfig
 from kvorum.storage.topic_log.unified_log import LogAppendInfo, UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
@@ -29,8 +28,8 @@ NOW_MS = 1_000_000
 PARTITION = TopicPartition("topic", 0)
 TOPIC_ID = bytes(range(16))
 CONFIG = TopicLogConfig(
-    segments=LogConfig(
-        segment_bytes=600, index_interval_bytes=100, delete_delay_ms=0, may_have_gaps=True
+    segments=TopicSegmentConfig(
+        segment_bytes=600, index_interval_bytes=100, delete_delay_ms=0, is_flushed_on_roll=True
     ),
     rules=RecordRules(timestamp_before_max_ms=2**62, timestamp_after_max_ms=2**62),
     max_message_bytes=500,

@@ -16,6 +16,12 @@ from kvorum.metadata.config_definitions.endpoints import (
 )
 from kvorum.metadata.config_definitions.errors import InvalidConfigError
 from kvorum.metadata.config_definitions.group_rules import validate_group_configs
+from kvorum.metadata.config_definitions.settings import (
+    Settings,
+    ValueOf,
+    keys_of,
+    read_settings,
+)
 from kvorum.metadata.config_definitions.synonyms import (
     broker_definition,
     broker_synonyms,
@@ -55,7 +61,9 @@ __all__ = [
     "ConfigValue",
     "InvalidConfigError",
     "QuorumVoterEntry",
+    "Settings",
     "UpdateMode",
+    "ValueOf",
     "broker_definition",
     "broker_synonyms",
     "broker_value",
@@ -64,6 +72,7 @@ __all__ = [
     "group_defaults",
     "group_synonym",
     "java_split",
+    "keys_of",
     "parse_all",
     "parse_bootstrap_server",
     "parse_host_port",
@@ -71,6 +80,7 @@ __all__ = [
     "parse_quorum_voters",
     "parse_type",
     "parse_value",
+    "read_settings",
     "topic_defaults",
     "topic_synonym",
     "validate_client_metrics_configs",

@@ -17,7 +17,7 @@ from kvorum.broker.local_replica_changes import LocalReplicaChanges, PartitionIn
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import Answer
 from kvorum.broker.partition_leader.partition_state import IsrProposal
-from kvorum.broker.topic_log_configs import TopicConfigs, min_insync_replicas, topic_log_config
+from kvorum.broker.topic_log_configs import TopicConfigs
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.alter_partition_manager import DefaultAlterPartitionManager
 from kvorum.node.broker.assignments_manager import AssignmentsManager
@@ -169,8 +169,8 @@ class ReplicaManager:
             values = changed.get(partition.topic_partition.topic)
             if values is not None:
                 for log in partition.logs:
-                    log.update_config(topic_log_config(values))
-                partition.update_min_insync_replicas(min_insync_replicas(values))
+                    log.update_config(values.log_config())
+                partition.update_min_insync_replicas(values.min_insync_replicas())
 
     async def _take_roles(self, changes: LocalReplicaChanges, image: MetadataImage) -> None:
         """Lead and follow as an image has it; a broker that stops does so with none more."""
@@ -221,7 +221,7 @@ class ReplicaManager:
             values = self._configs.values(info.topic_partition.topic, self._broker.image())
             partition.make_leader(
                 info.registration,
-                min_insync_replicas=min_insync_replicas(values),
+                min_insync_replicas=values.min_insync_replicas(),
                 now_ms=self._broker.runtime.monotonic_ms(),
             )
             self._log_dir_moves.resume(partition)

@@ -4,38 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Final
 
-from kvorum.metadata.config_definitions import (
-    BROKER_CONFIGS,
-    TOPIC_CONFIGS,
-    broker_definition,
-    broker_synonyms,
-    topic_synonym,
-)
+from kvorum.metadata.config_definitions import BROKER_CONFIGS, broker_definition, keys_of
+from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
+from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
 from kvorum.node.config.own_settings import OWN_KEYS
 from kvorum.node.config.security import AUTHORIZER_KEYS
+from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
 
 _KEYS_BY_LISTENER = frozenset({"max.connection.creation.rate"})
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.")
-# No log is flushed by time, tiered, or has its space reserved, and codecs have one level each.
-TOPIC_KEYS_WITHOUT_EFFECT = frozenset(
-    {
-        "compression.gzip.level",
-        "compression.lz4.level",
-        "compression.zstd.level",
-        "flush.ms",
-        "local.retention.bytes",
-        "local.retention.ms",
-        "preallocate",
-        "remote.copy.lag.bytes",
-        "remote.copy.lag.ms",
-    }
-)
+TOPIC_KEYS_IN_USE: Final = keys_of(TopicLogConfig) | {MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION}
+"""The topic keys with an effect that a node's file can have defaults for, and others."""
 _TOPIC_DEFAULT_KEYS = frozenset(
-    name
-    for strongest in map(topic_synonym, TOPIC_CONFIGS.keys() - TOPIC_KEYS_WITHOUT_EFFECT)
-    if strongest is not None
-    for name in broker_synonyms(strongest)
+    name for key in TOPIC_KEYS_IN_USE for name, _ in TOPIC_SYNONYMS.get(key, ())
 )
 _NODE_KEYS = frozenset(
     {

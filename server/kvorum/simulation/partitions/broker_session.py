@@ -17,7 +17,7 @@ from kvorum.broker.quota.replication_quota_manager import (
     new_replication_quota_managers,
 )
 from kvorum.broker.quota.sampled_stat import MetricConfig
-from kvorum.broker.topic_log_configs import TopicConfigs, topic_log_config
+from kvorum.broker.topic_log_configs import TopicConfigs
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import supported_features
 from kvorum.metadata.image import MetadataImage
@@ -150,7 +150,7 @@ class BrokerSession:
         configs = TopicConfigs(broker.id, {})
         manager = LogManager(
             LogManagerSettings(delete_delay_ms=DELETE_DELAY_MS),
-            config_of=lambda topic: topic_log_config(configs.values(topic, self.image)),
+            config_of=lambda topic: configs.values(topic, self.image).log_config(),
             random=around.random,
         )
         self._logs = BrokerLogs(

@@ -1,30 +1,33 @@
-"""The settings of a metadata log, with Kafka's defaults."""
+"""The settings of a partition's log: the keys and defaults of the metadata log."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-_DAY_MS = 24 * 60 * 60 * 1000
+DAY_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """The settings of one metadata log."""
+    """The settings of one log; those of a topic are a `TopicSegmentConfig`."""
 
-    segment_bytes: int = 1024 * 1024 * 1024
-    """metadata.log.segment.bytes: begin a new segment before this size is passed."""
+    segment_bytes: Annotated[
+        int, "internal.metadata.log.segment.bytes", "metadata.log.segment.bytes"
+    ] = 1024 * 1024 * 1024
+    """Begin a new segment before this size is passed."""
 
-    segment_ms: int = 7 * _DAY_MS
-    """metadata.log.segment.ms: begin a new segment once batches lie further apart than this."""
+    segment_ms: Annotated[int, "metadata.log.segment.ms"] = 7 * DAY_MS
+    """Begin a new segment once batches lie further apart than this."""
 
-    retention_bytes: int = 100 * 1024 * 1024
-    """metadata.max.retention.bytes: for log and snapshots together; negative is not a limit."""
+    retention_bytes: Annotated[int, "metadata.max.retention.bytes"] = 100 * 1024 * 1024
+    """The size of log and snapshots together; negative is not a limit."""
 
-    retention_ms: int = 7 * _DAY_MS
-    """metadata.max.retention.ms: age from which a snapshot may go; negative is not a limit."""
+    retention_ms: Annotated[int, "metadata.max.retention.ms"] = 7 * DAY_MS
+    """The age from which a snapshot may go; negative is not a limit."""
 
-    delete_delay_ms: int = 60_000
-    """file.delete.delay.ms: how long a file that was renamed to ``*.deleted`` is kept."""
+    delete_delay_ms: Annotated[int, "internal.metadata.delete.delay.millis"] = 60_000
+    """The time for which a file that was renamed to ``*.deleted`` is kept."""
 
     index_interval_bytes: int = 4096
     """The bytes of batches between two index entries."""

@@ -13,10 +13,12 @@ Texts and codes are those of Kafka's LogValidator, which Produce answers with (K
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Annotated, Final, NamedTuple
 
+from kvorum.storage.cleaner.cleanup_config import names_compaction
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.checksums import crc32c
@@ -42,7 +44,7 @@ from kvorum.wire.records.batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL,
 )
-from kvorum.wire.records.compression import RECORD_BYTES_MAX
+from kvorum.wire.records.compression import RECORD_BYTES_MAX, STORED_UNPACKED_BYTES_MAX
 from kvorum.wire.records.lz4_frame import unreadable_by_kafka
 from kvorum.wire.records.record import INT64_MAX, within_64_bits
 from kvorum.wire.records.record_summary import RecordSummary, summarize, summary_of
@@ -69,6 +71,33 @@ class TimestampType(IntEnum):
     LOG_APPEND_TIME = 1
 
 
+_COMPRESSIONS: Final[Mapping[str, Compression | None]] = MappingProxyType(
+    {
+        "producer": None,
+        "uncompressed": Compression.NONE,
+        "gzip": Compression.GZIP,
+        "snappy": Compression.SNAPPY,
+        "lz4": Compression.LZ4,
+        "zstd": Compression.ZSTD,
+    }
+)
+_TIMESTAMP_TYPES: Final[Mapping[str, TimestampType]] = MappingProxyType(
+    {
+        "CreateTime": TimestampType.CREATE_TIME,
+        "LogAppendTime": TimestampType.LOG_APPEND_TIME,
+    }
+)
+
+
+def _unpacked_bytes_max(message_bytes_max: int) -> int:
+    """Return the limit for packed batches of a topic.
+
+    A batch that the topic takes as it is may also be sent packed, up to what the readers of stored
+    batches unpack.
+    """
+    return min(max(DECOMPRESSED_BYTES_MAX, message_bytes_max), STORED_UNPACKED_BYTES_MAX)
+
+
 class RecordRules(NamedTuple):
     """The rules for records in a topic's configuration.
 
@@ -76,13 +105,17 @@ class RecordRules(NamedTuple):
     to `unpacked_bytes_max` together, and one of them to `record_bytes_max`.
     """
 
-    timestamp_before_max_ms: int
-    timestamp_after_max_ms: int
-    timestamp_type: TimestampType = TimestampType.CREATE_TIME
-    compression: Compression | None = None
-    is_compacted: bool = False
-    unpacked_bytes_max: int = DECOMPRESSED_BYTES_MAX
-    record_bytes_max: int = RECORD_BYTES_MAX
+    timestamp_before_max_ms: Annotated[int, "message.timestamp.before.max.ms"]
+    timestamp_after_max_ms: Annotated[int, "message.timestamp.after.max.ms"]
+    timestamp_type: Annotated[
+        TimestampType, "message.timestamp.type", _TIMESTAMP_TYPES.__getitem__
+    ] = TimestampType.CREATE_TIME
+    compression: Annotated[Compression | None, "compression.type", _COMPRESSIONS.__getitem__] = None
+    is_compacted: Annotated[bool, "cleanup.policy", names_compaction] = False
+    unpacked_bytes_max: Annotated[int, "max.message.bytes", _unpacked_bytes_max] = (
+        DECOMPRESSED_BYTES_MAX
+    )
+    record_bytes_max: Annotated[int, "max.decompressed.message.bytes"] = RECORD_BYTES_MAX
 
 
 class Target(NamedTuple):
