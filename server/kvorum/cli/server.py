@@ -73,10 +73,12 @@ def use_json_lines() -> None:
 
 def log_remarks(config: NodeConfig) -> None:
     """Log what is unusual about the configuration."""
+    from kvorum.node.config.known import known_but_unused, unknown  # noqa: PLC0415 - loaded only when it runs
+
     log = logging.getLogger(__name__)
     for warning in config.warnings:
         log.warning("%s", warning)
-    if config.known_but_unused:
-        log.info("Keys without effect in kvorum: %s", ", ".join(config.known_but_unused))
-    if config.unknown:
-        log.warning("Unknown configuration keys: %s", ", ".join(config.unknown))
+    if names := known_but_unused(config.texts):
+        log.info("Keys without effect in kvorum: %s", ", ".join(names))
+    if names := unknown(config.texts):
+        log.warning("Unknown configuration keys: %s", ", ".join(names))

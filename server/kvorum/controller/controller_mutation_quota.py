@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from kvorum.metadata.client_quotas_image import CLIENT_ID, USER, ClientQuotasImage, QuotaEntity
 from kvorum.metadata.request_error import RequestError
@@ -104,12 +104,11 @@ class MutationQuota:
 class MutationQuotas:
     """All buckets of a node.
 
-    The product of `window_count` and `window_seconds` (``controller.quota.window.num`` and
-    ``controller.quota.window.size.seconds``) is the time for which tokens accumulate.
+    The product of `window_count` and `window_seconds` is the time for which tokens accumulate.
     """
 
-    window_count: int = 11
-    window_seconds: int = 1
+    window_count: Annotated[int, "controller.quota.window.num"] = 11
+    window_seconds: Annotated[int, "controller.quota.window.size.seconds"] = 1
     _buckets: dict[BucketKey, TokenBucket] = field(default_factory=dict[BucketKey, TokenBucket])
     _seen: ClientQuotasImage | None = None
     _limits: MutationLimits | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.controller.controller_mutation_quota import MutationQuota
@@ -30,13 +30,13 @@ class ControllerSettings:
     `token_secrets` are the cluster's settings of delegation tokens, with their secrets.
     """
 
-    node_id: int
+    node_id: Annotated[int, "node.id"]
     cluster_id: str
     quorum_voter_ids: tuple[int, ...] = ()
-    partitions_default: int = 1
-    replication_factor_default: int = 1
-    is_topic_deletion_enabled: bool = True
-    session_timeout_ms: int = 9_000
+    partitions_default: Annotated[int, "num.partitions"] = 1
+    replication_factor_default: Annotated[int, "default.replication.factor"] = 1
+    is_topic_deletion_enabled: Annotated[bool, "delete.topic.enable"] = True
+    session_timeout_ms: Annotated[int, "broker.session.timeout.ms"] = 9_000
     elections_per_run_max: int = 1_000
     supported_features: Mapping[str, VersionRange] = field(
         default_factory=lambda: MappingProxyType(supported_features())

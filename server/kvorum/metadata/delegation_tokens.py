@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from kvorum.metadata.delegation_tokens_image import DelegationToken, DelegationTokensImage
 from kvorum.metadata.principal import Principal
@@ -14,14 +15,22 @@ FORGET_ABOVE = 1_000
 """The cache of secrets is cleared when it has more than this, and twice the tokens that exist."""
 
 
+def _secret(text: str | None) -> bytes | None:
+    return text.encode() if text else None
+
+
 @dataclass(frozen=True, slots=True)
 class TokenSettings:
     """The settings ``delegation.token.*``; `secret_key` is None where tokens are disabled."""
 
-    secret_key: bytes | None = field(default=None, repr=False)
-    lifetime_ms_max: int = 604_800_000
-    expiry_ms: int = 86_400_000
-    expiry_check_interval_ms: int = 3_600_000
+    secret_key: Annotated[bytes | None, "delegation.token.secret.key", _secret] = field(
+        default=None, repr=False
+    )
+    lifetime_ms_max: Annotated[int, "delegation.token.max.lifetime.ms"] = 604_800_000
+    expiry_ms: Annotated[int, "delegation.token.expiry.time.ms"] = 86_400_000
+    expiry_check_interval_ms: Annotated[int, "delegation.token.expiry.check.interval.ms"] = (
+        3_600_000
+    )
 
 
 class TokenSecrets:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
 from kvorum.broker.quota.quota_managers import QuotaManagers
-from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.broker.replica_selector import RACK_AWARE, RackAwareReplicaSelector
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.add_partitions_to_txn_manager import (
@@ -18,7 +17,7 @@ from kvorum.node.broker.add_partitions_to_txn_manager import (
 )
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.batch_inspector import BatchInspector
-from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerTimes
+from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager
 from kvorum.node.broker.delayed_operation import Purgatories
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 FORWARDING_TIMEOUT_MS = 60_000
 PRODUCER_IDS_TIMEOUT_MS = 60_000
 ALL_DIRECTORIES = "*"
-MS_PER_S = 1000
 
 
 class BrokerServer:
@@ -63,11 +61,7 @@ class BrokerServer:
         self._topic_creator = AutoTopicCreationManager(config, self._forwarder, shared.clock)
         self._lifecycle_manager = BrokerLifecycleManager(
             self._identity(),
-            BrokerTimes(
-                heartbeat_interval_ms=config.broker.heartbeat_interval_ms,
-                registration_timeout_ms=config.broker.registration_timeout_ms,
-                log_dir_failure_timeout_ms=config.broker.log_dir_failure_timeout_ms,
-            ),
+            config.broker,
             channel=shared.channel("heartbeat", timeout_ms=config.broker.heartbeat_interval_ms),
             loader=shared.loader,
             clock=shared.clock,
@@ -218,7 +212,7 @@ class BrokerServer:
             replication_quotas=self._replication.quotas,
             inspector=self._inspector,
             producer_ids=self._producer_ids,
-            fetch_sessions=FetchManager(config.logs.fetch_session_slots, shared.random),
+            fetch_sessions=FetchManager(config.network.fetch_session_slots, shared.random),
             replica_selector=_replica_selector(config),
             group_coordination=self._groups,
             transactions=self._transactions,
@@ -267,10 +261,7 @@ def _replica_selector(config: NodeConfig) -> RackAwareReplicaSelector | None:
 
 
 def _request_handler_helper(shared: SharedServer) -> RequestHandlerHelper:
-    network = shared.config.network
-    quotas = QuotaManagers(
-        MetricConfig(network.quota_window_count, network.quota_window_seconds * MS_PER_S)
-    )
+    quotas = QuotaManagers(shared.config.network.quota_windows)
     quotas.update(shared.loader.published.client_quotas)
     shared.loader.subscribe(lambda image: quotas.update(image.client_quotas))
     return RequestHandlerHelper(quotas, shared.clock)

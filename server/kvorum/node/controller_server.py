@@ -40,10 +40,7 @@ class ControllerServer:
             loader=shared.loader,
             clock=shared.clock,
             random=shared.random,
-            mutation_quotas=MutationQuotas(
-                window_count=shared.config.mutation_quota.window_count,
-                window_seconds=shared.config.mutation_quota.window_seconds,
-            ),
+            mutation_quotas=shared.config.read(MutationQuotas),
         )
         shared.log_listener.register(self._controller)
         MetadataEvents(shared.loader, shared.raft)
@@ -156,14 +153,10 @@ class ControllerServer:
 
 def _settings(shared: SharedServer, policies: NodePolicies) -> ControllerSettings:
     config = shared.config
-    return ControllerSettings(
-        node_id=config.node_id,
+    return config.read(
+        ControllerSettings,
         cluster_id=shared.directories.cluster_id,
         quorum_voter_ids=tuple(voter.node_id for voter in config.quorum.voters),
-        partitions_default=config.topics.partitions_default,
-        replication_factor_default=config.topics.replication_factor_default,
-        is_topic_deletion_enabled=config.topics.is_delete_enabled,
-        session_timeout_ms=config.broker.session_timeout_ms,
         supported_features=shared.supported_features,
         static_configs=config.texts,
         create_topic_policy=policies.create_topic,

@@ -8,10 +8,8 @@ from typing import Final
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.quota.replication_quota_manager import (
-    ReplicationQuotaSettings,
     new_replication_quota_managers,
 )
-from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.broker.topic_log_configs import TopicConfigs
 from kvorum.node.asyncio_bridge import run
 from kvorum.node.broker.assignments_manager import AssignmentsManager
@@ -34,7 +32,6 @@ from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.small_files.clean_shutdown import CleanShutdown
 
 CONTROLLER_TIMEOUT_MS: Final = 60_000
-MS_PER_S: Final = 1000
 
 
 class Replication:
@@ -66,7 +63,10 @@ class Replication:
             on_failure=on_failure,
         )
         self.quotas = new_replication_quota_managers(
-            lambda: loader.published.configs, config.node_id, _quota_settings(config)
+            lambda: loader.published.configs,
+            config.node_id,
+            replication=config.replication.quota_windows,
+            alter_log_dirs=config.replication.alter_log_dirs_quota_windows,
         )
         """The quotas of what is copied; the bounds are those of the image that is followed."""
         configs = TopicConfigs(config.node_id, config.texts)
@@ -110,7 +110,7 @@ class Replication:
 
         return ReplicaFetcherManager(
             broker,
-            _fetcher_settings(config),
+            config.read(FetcherSettings),
             leader_endpoint,
             self.quotas.follower,
             fetcher_count=config.replication.fetcher_count,
@@ -161,46 +161,17 @@ class Replication:
 def _log_manager(broker: ThisBroker, shared: SharedServer, configs: TopicConfigs) -> LogManager:
     config = shared.config
     return LogManager(
-        LogManagerSettings(
-            producer_expiration_ms=config.logs.producer_id_expiration_ms,
-            delete_delay_ms=config.logs.delete_delay_ms,
-            sets_damaged_logs_aside=config.own.sets_damaged_logs_aside,
-            recovery_thread_count=config.logs.recovery_thread_count,
-        ),
+        config.read(LogManagerSettings, sets_damaged_logs_aside=config.own.sets_damaged_logs_aside),
         config_of=lambda topic: configs.values(topic, broker.image()).log_config(),
         random=shared.random,
     )
 
 
 def _move_settings(config: NodeConfig) -> MoveSettings:
+    fetcher = config.read(FetcherSettings)
     return MoveSettings(
         directories=config.log_directories,
         cordoned=config.broker.cordoned_log_directories,
-        fetch_bytes_max=config.replication.fetch_bytes_max,
-        backoff_ms=config.replication.fetch_backoff_ms,
-    )
-
-
-def _quota_settings(config: NodeConfig) -> ReplicationQuotaSettings:
-    replication = config.replication
-    return ReplicationQuotaSettings(
-        replication=MetricConfig(
-            replication.quota_sample_count, replication.quota_window_seconds * MS_PER_S
-        ),
-        alter_log_dirs=MetricConfig(
-            replication.alter_log_dirs_quota_sample_count,
-            replication.alter_log_dirs_quota_window_seconds * MS_PER_S,
-        ),
-    )
-
-
-def _fetcher_settings(config: NodeConfig) -> FetcherSettings:
-    replication = config.replication
-    return FetcherSettings(
-        broker_id=config.node_id,
-        wait_ms_max=replication.fetch_wait_ms_max,
-        bytes_min=replication.fetch_bytes_min,
-        bytes_max=replication.fetch_bytes_max,
-        response_bytes_max=replication.fetch_response_bytes_max,
-        backoff_ms=replication.fetch_backoff_ms,
+        fetch_bytes_max=fetcher.bytes_max,
+        backoff_ms=fetcher.backoff_ms,
     )

@@ -3,38 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaftConfig:
     """The ``controller.quorum.*`` settings that the consensus core acts on, and fixed times."""
 
-    election_timeout_ms: int = 1000
-    """controller.quorum.election.timeout.ms: the least time before an election begins."""
+    election_timeout_ms: Annotated[int, "controller.quorum.election.timeout.ms"] = 1000
+    """The least time before an election begins."""
 
-    election_backoff_ms_max: int = 1000
-    """controller.quorum.election.backoff.max.ms: how long the last successor in line waits."""
+    election_backoff_ms_max: Annotated[int, "controller.quorum.election.backoff.max.ms"] = 1000
+    """The time for which the last successor in line waits."""
 
-    fetch_timeout_ms: int = 2000
-    """controller.quorum.fetch.timeout.ms: how long a follower waits for its leader."""
+    fetch_timeout_ms: Annotated[int, "controller.quorum.fetch.timeout.ms"] = 2000
+    """The time for which a follower waits for its leader."""
 
-    request_timeout_ms: int = 2000
-    """controller.quorum.request.timeout.ms: how long a peer may take to answer."""
+    request_timeout_ms: Annotated[int, "controller.quorum.request.timeout.ms"] = 2000
+    """The time that a peer may take to answer."""
 
-    retry_backoff_ms: int = 20
-    """controller.quorum.retry.backoff.ms: the pause after a request failed or was refused."""
+    retry_backoff_ms: Annotated[int, "controller.quorum.retry.backoff.ms"] = 20
+    """The pause after a request failed or was refused."""
 
-    fetch_bytes_max: int = 1024 * 1024
-    """controller.quorum.fetch.max.bytes: how much one fetch asks for."""
+    fetch_bytes_max: Annotated[int, "controller.quorum.fetch.max.bytes"] = 1024 * 1024
+    """The size that one fetch asks for."""
 
-    fetch_snapshot_bytes_max: int = 1024 * 1024
-    """controller.quorum.fetch.snapshot.max.bytes: how much of a snapshot is asked for at once."""
+    fetch_snapshot_bytes_max: Annotated[int, "controller.quorum.fetch.snapshot.max.bytes"] = (
+        1024 * 1024
+    )
+    """The part of a snapshot that is asked for at once."""
 
     fetch_wait_ms_max: int = 500
     """The time for which the leader may hold a fetch that finds nothing new."""
 
-    auto_join: bool = False
-    """controller.quorum.auto.join.enable: a controller that is not a voter asks to become one."""
+    auto_join: Annotated[bool, "controller.quorum.auto.join.enable"] = False
+    """Whether a controller that is not a voter asks to become one."""
 
     caught_up_window_ms: int = 3_600_000
     """A replica whose last fetch is older than this cannot be added to the voters."""

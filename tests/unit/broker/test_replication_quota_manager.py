@@ -15,7 +15,6 @@ from kvorum.broker.quota.replication_quota_manager import (
     LEADER_RATE,
     LEADER_REPLICAS,
     ReplicationQuotaManager,
-    ReplicationQuotaSettings,
     new_replication_quota_managers,
     parse_throttled_partitions,
 )
@@ -60,7 +59,7 @@ def test_a_rate_that_is_none_is_no_bound() -> None:
     """Controllers write any value of a broker to the log, as Kafka's do."""
     configs = replay_config(ConfigsImage(), ConfigRecord(4, "1", LEADER_RATE, "soon"))
     managers = new_replication_quota_managers(
-        lambda: configs, 1, ReplicationQuotaSettings(CONFIG, CONFIG)
+        lambda: configs, 1, replication=CONFIG, alter_log_dirs=CONFIG
     )
     managers.update(configs, 1)
     managers.leader.record(1 << 40, 0.0)
@@ -144,7 +143,7 @@ def test_bounds_and_replicas_are_those_of_the_configuration() -> None:
         (ResourceType.TOPIC, "other", FOLLOWER_REPLICAS, "*"),
     )
     quotas = new_replication_quota_managers(
-        lambda: configs, 1, ReplicationQuotaSettings(CONFIG, CONFIG)
+        lambda: configs, 1, replication=CONFIG, alter_log_dirs=CONFIG
     )
     quotas.update(configs, 1)
     for quota in quotas:

@@ -14,7 +14,7 @@ from tests.unit.storage.topic_logs import CONFIG, NOW_MS, PARTITION, TOPIC_ID, a
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.broker_logs import BrokerLogs
 from kvorum.node.broker.this_broker import ThisBroker
-from kvorum.node.config.settings import LogSettings
+from kvorum.node.config.settings import CleanerSettings, LogSettings
 from kvorum.node.coroutines import Task
 from kvorum.simulation.clock import NodeClock
 from kvorum.simulation.events import Events
@@ -31,12 +31,7 @@ SETTINGS = LogSettings(
     high_watermark_checkpoint_ms=NEVER_MS,
     recovery_point_checkpoint_ms=NEVER_MS,
     retention_check_ms=NEVER_MS,
-    delete_delay_ms=0,
-    producer_id_expiration_ms=NEVER_MS,
-    recovery_thread_count=1,
-    fetch_bytes_max=NEVER_MS,
-    fetch_session_slots=0,
-    cleaner=None,
+    cleaner=CleanerSettings(is_enabled=False, backoff_ms=1, dedupe_buffer_bytes=1, load_factor=0.9),
 )
 LAST_SEGMENTS = replace(
     CONFIG,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from kvorum.broker.fetcher.partition_fetch_state import PartitionFetchState
 from kvorum.metadata.metadata_version import MetadataVersion
@@ -43,12 +43,12 @@ _OLDEST_LIST_OFFSETS_VERSION: Final = 7
 class FetcherSettings(NamedTuple):
     """The id of the follower, and ``replica.fetch.*``."""
 
-    broker_id: int
-    wait_ms_max: int = 500
-    bytes_min: int = 1
-    bytes_max: int = 1_048_576
-    response_bytes_max: int = 10_485_760
-    backoff_ms: int = 1_000
+    broker_id: Annotated[int, "node.id"]
+    wait_ms_max: Annotated[int, "replica.fetch.wait.max.ms"] = 500
+    bytes_min: Annotated[int, "replica.fetch.min.bytes"] = 1
+    bytes_max: Annotated[int, "replica.fetch.max.bytes"] = 1_048_576
+    response_bytes_max: Annotated[int, "replica.fetch.response.max.bytes"] = 10_485_760
+    backoff_ms: Annotated[int, "replica.fetch.backoff.ms"] = 1_000
 
 
 def fetch_version(metadata_version: MetadataVersion) -> int:

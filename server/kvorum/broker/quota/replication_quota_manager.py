@@ -28,13 +28,6 @@ UNLIMITED: Final = 2**63 - 1
 _ALL_REPLICAS: Final = "*"
 
 
-class ReplicationQuotaSettings(NamedTuple):
-    """``replication.quota.window.*`` and ``alter.log.dirs.replication.quota.window.*``."""
-
-    replication: MetricConfig
-    alter_log_dirs: MetricConfig
-
-
 class ReplicationQuotaManager:
     """One bound, the rate that counts against it, and the replicas that it is for.
 
@@ -118,17 +111,19 @@ class ReplicationQuotaManagers(NamedTuple):
 def new_replication_quota_managers(
     configs: Callable[[], ConfigsImage],
     broker_id: int,
-    settings: ReplicationQuotaSettings,
+    *,
+    replication: MetricConfig,
+    alter_log_dirs: MetricConfig,
 ) -> ReplicationQuotaManagers:
     """Return the quotas of a broker; `configs` returns the configuration as of now."""
 
     def of_topics(key: str) -> ReplicationQuotaManager:
         return ReplicationQuotaManager(
-            settings.replication, broker_id, lambda topic: configs().of_topic(topic).get(key, "")
+            replication, broker_id, lambda topic: configs().of_topic(topic).get(key, "")
         )
 
     # Every move between directories counts.
-    moves = ReplicationQuotaManager(settings.alter_log_dirs, broker_id, lambda _: _ALL_REPLICAS)
+    moves = ReplicationQuotaManager(alter_log_dirs, broker_id, lambda _: _ALL_REPLICAS)
     return ReplicationQuotaManagers(of_topics(LEADER_REPLICAS), of_topics(FOLLOWER_REPLICAS), moves)
 
 

@@ -6,11 +6,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import Final
 
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.clock import Clock
+from kvorum.node.config import BrokerSettings
 from kvorum.node.errors import NodeFailedError, NodeStartError
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
@@ -28,20 +29,8 @@ from kvorum.wire.messages.broker_registration import (
 )
 from kvorum.wire.uuid_text import uuid_to_text
 
+CONTROLLED_SHUTDOWN_TIMEOUT_MS: Final = 300_000
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerTimes:
-    """The timeouts of registration and controlled shutdown, in milliseconds.
-
-    `log_dir_failure_timeout_ms` is ``log.dir.failure.timeout.ms``.
-    """
-
-    heartbeat_interval_ms: int
-    registration_timeout_ms: int
-    log_dir_failure_timeout_ms: int
-    shutdown_timeout_ms: int = 300_000
 
 
 class BrokerLifecycleManager:
@@ -50,7 +39,7 @@ class BrokerLifecycleManager:
     def __init__(
         self,
         identity: BrokerIdentity,
-        times: BrokerTimes,
+        settings: BrokerSettings,
         *,
         channel: NodeToControllerChannelManager,
         loader: MetadataLoader,
@@ -58,7 +47,7 @@ class BrokerLifecycleManager:
         on_failure: Callable[[Exception], None],
         cordoned_directories: tuple[bytes, ...] = (),
     ) -> None:
-        self._times = times
+        self._settings = settings
         self._channel = channel
         self._loader = loader
         self._clock = clock
@@ -66,7 +55,7 @@ class BrokerLifecycleManager:
         self._cordoned_directories = cordoned_directories
         self._lifecycle = BrokerLifecycle(
             identity,
-            heartbeat_interval_ms=times.heartbeat_interval_ms,
+            heartbeat_interval_ms=settings.heartbeat_interval_ms,
             now_ms=clock.monotonic_ms(),
         )
         self._changed = asyncio.Event()
@@ -100,13 +89,13 @@ class BrokerLifecycleManager:
         self._task = asyncio.create_task(self._run())
         self._task.add_done_callback(lambda _: self._wake())
         try:
-            async with asyncio.timeout(self._times.registration_timeout_ms / 1000):
+            async with asyncio.timeout(self._settings.registration_timeout_ms / 1000):
                 await self._wait_until(lambda: self._lifecycle.is_registered)
         except TimeoutError:
             await self.abort()
             raise NodeStartError(
                 f"The broker could not register with the active controller within "
-                f"{self._times.registration_timeout_ms} ms "
+                f"{self._settings.registration_timeout_ms} ms "
                 "(initial.broker.registration.timeout.ms). "
                 "Check that the controllers of the quorum run and can be reached"
             ) from None
@@ -128,7 +117,7 @@ class BrokerLifecycleManager:
         self._wake()
         self._failure_timers.append(
             asyncio.get_running_loop().call_later(
-                self._times.log_dir_failure_timeout_ms / 1000, self._demand_known, directory_id
+                self._settings.log_dir_failure_timeout_ms / 1000, self._demand_known, directory_id
             )
         )
 
@@ -144,7 +133,7 @@ class BrokerLifecycleManager:
         self._lifecycle.begin_shutdown(self._clock.monotonic_ms())
         self._wake()
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._times.shutdown_timeout_ms / 1000):
+            async with asyncio.timeout(CONTROLLED_SHUTDOWN_TIMEOUT_MS / 1000):
                 await self._wait_until(lambda: self.state is BrokerState.SHUTTING_DOWN)
         await self.abort()
 

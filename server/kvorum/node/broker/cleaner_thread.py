@@ -26,13 +26,10 @@ _log = logging.getLogger(__name__)
 
 
 class CleanerThread:
-    """Compacts one log after the other, the one with the greatest dirty part first.
-
-    Without settings it compacts nothing (``log.cleaner.enable``).
-    """
+    """Compacts one log after the other, the one with the greatest dirty part first."""
 
     def __init__(
-        self, settings: CleanerSettings | None, logs: LogManager, runtime: ThreadedRuntime
+        self, settings: CleanerSettings, logs: LogManager, runtime: ThreadedRuntime
     ) -> None:
         self._settings = settings
         self._logs = logs
@@ -45,7 +42,7 @@ class CleanerThread:
     def startup(self) -> None:
         """Compact from now on; the logs are loaded."""
         settings = self._settings
-        if settings is None:
+        if not settings.is_enabled:
             return
         keys = OffsetMap(size_bytes=settings.dedupe_buffer_bytes, load_factor=settings.load_factor)
         self._cleaners = {

@@ -10,8 +10,9 @@ from kvorum.node.config.errors import ConfigError, require
 from kvorum.node.config.listener import Listener, SecurityProtocol, parse_map
 from kvorum.node.config.listeners import Listeners
 from kvorum.node.config.role_checks import check_roles
-from kvorum.node.config.settings import QuorumSettings
-from kvorum.node.config.values import BrokerValues
+from kvorum.node.config.security import AUTHORIZER_CLASS, AUTHORIZER_KEY
+from kvorum.node.config.settings import CONNECTIONS_OF_ADDRESSES, QuorumSettings
+from kvorum.node.config.values import NodeValues
 
 _MIB = 1024 * 1024
 _MS_PER_HOUR = 3_600_000
@@ -22,14 +23,10 @@ _ANY_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
 
 
 def check_node(
-    values: BrokerValues,
-    *,
-    role_names: frozenset[str],
-    listeners: Listeners,
-    quorum: QuorumSettings,
-    log_directories: tuple[str, ...],
+    values: NodeValues, *, listeners: Listeners, quorum: QuorumSettings
 ) -> tuple[str, ...]:
     """Raise ConfigError for settings that Kafka refuses; return its warnings."""
+    role_names = frozenset(values.words("process.roles"))
     _check_early_start(values, listeners)
     _check_rebalance_protocols(values)
     require(
@@ -45,14 +42,20 @@ def check_node(
     ]
     if "broker" in role_names:
         _check_broker_listeners(listeners)
-        _check_cordoned(values, log_directories)
+        _check_cordoned(values)
     _check_hosts(chain(listeners.advertised_brokers, listeners.advertised_controllers))
     _check_network(values, listeners)
     return tuple(warnings)
 
 
-def check_can_be_served(listeners: Listeners) -> None:
-    """Refuse listeners that need TLS or SASL, which kvorum neither serves nor connects to."""
+def check_can_be_served(values: NodeValues, listeners: Listeners) -> None:
+    """Refuse an authorizer, and listeners that need TLS or SASL, which only Kafka has."""
+    authorizer = values.text(AUTHORIZER_KEY)
+    require(
+        authorizer in {"", AUTHORIZER_CLASS},
+        f"{AUTHORIZER_KEY} is {authorizer}, but {AUTHORIZER_CLASS} is the only authorizer that "
+        "kvorum has",
+    )
     for listener in listeners.bound:
         if listener.protocol is not SecurityProtocol.PLAINTEXT:
             raise ConfigError(
@@ -69,9 +72,9 @@ def check_can_be_served(listeners: Listeners) -> None:
         )
 
 
-def _check_early_start(values: BrokerValues, listeners: Listeners) -> None:
+def _check_early_start(values: NodeValues, listeners: Listeners) -> None:
     known = {each.name for each in listeners.bound}
-    for word in values.optional_words("early.start.listeners") or ():
+    for word in values.words("early.start.listeners"):
         require(
             not word or word in known,
             f"early.start.listeners contains listener {word}, but this is not contained in "
@@ -79,14 +82,14 @@ def _check_early_start(values: BrokerValues, listeners: Listeners) -> None:
         )
 
 
-def _check_rebalance_protocols(values: BrokerValues) -> None:
+def _check_rebalance_protocols(values: NodeValues) -> None:
     require(
         "classic" in values.words("group.coordinator.rebalance.protocols"),
         "Disabling the 'classic' protocol is not supported.",
     )
 
 
-def _milliseconds(values: BrokerValues, stem: str) -> int:
+def _milliseconds(values: NodeValues, stem: str) -> int:
     """Return ``stem.ms``, or else ``.minutes``, or else ``.hours``, in milliseconds."""
     exact = values.optional_integer(f"{stem}.ms")
     if exact is not None:
@@ -98,7 +101,7 @@ def _milliseconds(values: BrokerValues, stem: str) -> int:
     return values.integer(f"{stem}.hours") * _MS_PER_HOUR
 
 
-def _check_log(values: BrokerValues) -> None:
+def _check_log(values: NodeValues) -> None:
     require(
         _milliseconds(values, "log.roll") >= 1, "log.roll.ms must be greater than or equal to 1"
     )
@@ -118,7 +121,7 @@ def _check_log(values: BrokerValues) -> None:
     )
 
 
-def _check_replication(values: BrokerValues) -> None:
+def _check_replication(values: NodeValues) -> None:
     wait_ms = values.integer("replica.fetch.wait.max.ms")
     require(
         wait_ms <= values.integer("replica.socket.timeout.ms"),
@@ -132,7 +135,7 @@ def _check_replication(values: BrokerValues) -> None:
     )
 
 
-def _heartbeat_warning(values: BrokerValues) -> list[str]:
+def _heartbeat_warning(values: NodeValues) -> list[str]:
     heartbeat_ms = values.integer("broker.heartbeat.interval.ms")
     session_ms = values.integer("broker.session.timeout.ms")
     if heartbeat_ms * 2 <= session_ms:
@@ -166,14 +169,15 @@ def _check_broker_listeners(listeners: Listeners) -> None:
     )
 
 
-def _check_cordoned(values: BrokerValues, log_directories: tuple[str, ...]) -> None:
-    cordoned = values.optional_words("cordoned.log.dirs") or ()
+def _check_cordoned(values: NodeValues) -> None:
+    cordoned = values.words("cordoned.log.dirs")
     if _ALL_DIRECTORIES in cordoned:
         require(
             len(cordoned) == 1,
             "When cordoned.log.dirs is set to *, it must not contain other values",
         )
         return
+    log_directories = values.words("log.dirs") or values.words("log.dir")
     missing = [directory for directory in cordoned if directory not in log_directories]
     require(
         not missing,
@@ -190,11 +194,11 @@ def _check_hosts(advertised: Iterable[Listener]) -> None:
     )
 
 
-def _check_network(values: BrokerValues, listeners: Listeners) -> None:
+def _check_network(values: NodeValues, listeners: Listeners) -> None:
     mechanism = values.text("sasl.mechanism.inter.broker.protocol")
     require(
         not listeners.inter_broker_protocol.uses_sasl
-        or mechanism in (values.optional_words("sasl.enabled.mechanisms") or ()),
+        or mechanism in values.words("sasl.enabled.mechanisms"),
         "sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms when "
         "SASL is used for inter-broker communication",
     )
@@ -203,7 +207,7 @@ def _check_network(values: BrokerValues, listeners: Listeners) -> None:
         queued_bytes <= 0 or queued_bytes >= values.integer("socket.request.max.bytes"),
         "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
     )
-    overrides_key = "max.connections.per.ip.overrides"
+    overrides_key = CONNECTIONS_OF_ADDRESSES
     overrides = parse_map(overrides_key, values.text(overrides_key))
     require(
         values.integer("max.connections.per.ip") != 0 or overrides,

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Annotated
 
-from kvorum.metadata.config_definitions import QuorumVoterEntry, parse_quorum_voters
+from kvorum.metadata.config_definitions import (
+    QuorumVoterEntry,
+    parse_quorum_voters,
+    read_settings,
+)
 from kvorum.node.config.errors import ConfigError, config_errors
 from kvorum.node.config.listener import (
     Listener,
@@ -15,12 +20,24 @@ from kvorum.node.config.listener import (
     parse_map,
     parse_protocol,
 )
-from kvorum.node.config.values import BrokerValues
+from kvorum.node.config.values import NodeValues
 
 _ANY_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
 _PROTOCOL_MAP = "listener.security.protocol.map"
 _INTER_BROKER_NAME = "inter.broker.listener.name"
 _INTER_BROKER_PROTOCOL = "security.inter.broker.protocol"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerKeys:
+    """The keys about listeners as a properties file has them; `Listeners` follow from them."""
+
+    entries: Annotated[tuple[str, ...], "listeners"]
+    advertised: Annotated[tuple[str, ...] | None, "advertised.listeners"]
+    controller_names: Annotated[tuple[str, ...], "controller.listener.names"]
+    protocols: Annotated[str, _PROTOCOL_MAP]
+    inter_broker_name: Annotated[str | None, _INTER_BROKER_NAME]
+    inter_broker_protocol: Annotated[str, _INTER_BROKER_PROTOCOL]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +68,20 @@ class Listeners:
         return tuple(each for each in self.bound if each.name not in self.controller_names)
 
 
-def parse_node_listeners(values: BrokerValues) -> Listeners:
+def parse_node_listeners(values: NodeValues) -> Listeners:
     """Read the keys about listeners, without a check whether they suit the node's roles."""
-    controller_names = values.words("controller.listener.names")
-    protocols = _protocols(values, controller_names)
-    bound = parse_listeners(values.words("listeners"), protocols)
-    entries = values.optional_words("advertised.listeners")
+    keys = read_settings(ListenerKeys, values.value_of)
+    controller_names = keys.controller_names
+    protocols = _protocols(keys, is_map_set=values.is_set(_PROTOCOL_MAP))
+    bound = parse_listeners(keys.entries, protocols)
     advertised = (
-        None if entries is None else parse_listeners(entries, protocols, must_have_own_ports=False)
+        None
+        if keys.advertised is None
+        else parse_listeners(keys.advertised, protocols, must_have_own_ports=False)
     )
-    inter_broker_name, inter_broker_protocol = _inter_broker(values, protocols)
+    inter_broker_name, inter_broker_protocol = _inter_broker(
+        keys, protocols, is_protocol_set=values.is_set(_INTER_BROKER_PROTOCOL)
+    )
     return Listeners(
         bound=bound,
         advertised_brokers=tuple(
@@ -78,9 +99,7 @@ def parse_node_listeners(values: BrokerValues) -> Listeners:
     )
 
 
-def _protocols(
-    values: BrokerValues, controller_names: tuple[str, ...]
-) -> dict[str, SecurityProtocol]:
+def _protocols(keys: ListenerKeys, *, is_map_set: bool) -> dict[str, SecurityProtocol]:
     """Return each listener's protocol; without a map, controller listeners are plain text.
 
     This default does not apply if any listener is named after SSL or SASL: then each controller
@@ -88,13 +107,13 @@ def _protocols(
     """
     protocols = {
         name.upper(): parse_protocol(text, _PROTOCOL_MAP)
-        for name, text in parse_map(_PROTOCOL_MAP, values.text(_PROTOCOL_MAP)).items()
+        for name, text in parse_map(_PROTOCOL_MAP, keys.protocols).items()
     }
-    if values.is_set(_PROTOCOL_MAP):
+    if is_map_set:
         return protocols
-    names = {*controller_names, *map(_name_of, values.words("listeners"))}
+    names = {*keys.controller_names, *map(_name_of, keys.entries)}
     if names.isdisjoint({"SSL", "SASL_SSL", "SASL_PLAINTEXT"}):
-        for name in controller_names:
+        for name in keys.controller_names:
             protocols[name] = SecurityProtocol.PLAINTEXT
     return protocols
 
@@ -107,13 +126,13 @@ def _name_of(entry: str) -> str:
 
 
 def _inter_broker(
-    values: BrokerValues, protocols: Mapping[str, SecurityProtocol]
+    keys: ListenerKeys, protocols: Mapping[str, SecurityProtocol], *, is_protocol_set: bool
 ) -> tuple[str, SecurityProtocol]:
-    name = values.optional_text(_INTER_BROKER_NAME)
+    name = keys.inter_broker_name
     if name is None:
-        protocol = parse_protocol(values.text(_INTER_BROKER_PROTOCOL), _INTER_BROKER_PROTOCOL)
+        protocol = parse_protocol(keys.inter_broker_protocol, _INTER_BROKER_PROTOCOL)
         return protocol.name, protocol
-    if values.is_set(_INTER_BROKER_PROTOCOL):
+    if is_protocol_set:
         raise ConfigError(
             f"Only one of {_INTER_BROKER_NAME} and {_INTER_BROKER_PROTOCOL} should be set."
         )
@@ -126,7 +145,7 @@ def _inter_broker(
 
 
 def _advertised_controllers(
-    values: BrokerValues,
+    values: NodeValues,
     controller_names: tuple[str, ...],
     *,
     bound: tuple[Listener, ...],
@@ -159,7 +178,7 @@ def _named(listeners: tuple[Listener, ...], name: str) -> Listener | None:
     return next((each for each in listeners if each.name == name.upper()), None)
 
 
-def _own_voter(values: BrokerValues) -> QuorumVoterEntry | None:
+def _own_voter(values: NodeValues) -> QuorumVoterEntry | None:
     node_id = values.integer("node.id")
     with config_errors():
         voters = parse_quorum_voters(values.words("controller.quorum.voters"))

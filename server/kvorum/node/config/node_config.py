@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated
 
-from kvorum.node.config import known
+from kvorum.metadata.config_definitions import Settings, ValueOf, read_settings
 from kvorum.node.config.checks import check_can_be_served, check_node
 from kvorum.node.config.errors import ConfigError
-from kvorum.node.config.group_settings import GroupSettings, group_settings
 from kvorum.node.config.listener import Listener
 from kvorum.node.config.listeners import Listeners, parse_node_listeners
-from kvorum.node.config.own_settings import OwnSettings, own_settings
-from kvorum.node.config.security import SecuritySettings, security_settings
+from kvorum.node.config.own_settings import OwnSettings
+from kvorum.node.config.security import SecuritySettings
 from kvorum.node.config.settings import (
     BrokerSettings,
+    GroupSettings,
     LogSettings,
     MetadataLogSettings,
-    MutationQuotaSettings,
     NetworkSettings,
     PolicySettings,
     QuorumSettings,
     ReplicationSettings,
     TopicSettings,
     TransactionSettings,
-    broker_settings,
-    log_settings,
-    metadata_log_settings,
-    mutation_quota_settings,
     network_settings,
-    policy_settings,
-    quorum_settings,
-    replication_settings,
-    topic_settings,
-    transaction_settings,
 )
-from kvorum.node.config.values import BrokerValues
+from kvorum.node.config.values import NodeValues
 from kvorum.storage.errors import PropertiesFormatError
 from kvorum.storage.small_files.java_properties import load_java_properties
 
@@ -50,20 +41,23 @@ class ProcessRole(Enum):
     CONTROLLER = "controller"
 
 
+def _roles(words: tuple[str, ...]) -> frozenset[ProcessRole]:
+    return frozenset(map(ProcessRole, words))
+
+
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
     """One node's configuration: Kafka's keys, with Kafka's defaults and checks.
 
     `texts` are the node's own settings as written (with broker.id and node.id filled in from each
     other), which DescribeConfigs shows as static. `warnings` are problems that Kafka logs without
-    refusing the start. `known_but_unused` are keys that Kafka knows and kvorum does not act on,
-    `unknown` are keys that neither knows.
+    refusing the start.
     """
 
-    node_id: int
-    roles: frozenset[ProcessRole]
+    node_id: Annotated[int, "node.id", "broker.id"]
+    roles: Annotated[frozenset[ProcessRole], "process.roles", _roles]
     listeners: Listeners
-    log_directories: tuple[str, ...]
+    log_directories: Annotated[tuple[str, ...], "log.dirs", "log.dir"]
     metadata_log: MetadataLogSettings
     quorum: QuorumSettings
     broker: BrokerSettings
@@ -72,17 +66,15 @@ class NodeConfig:
     topics: TopicSettings
     groups: GroupSettings
     transactions: TransactionSettings
-    mutation_quota: MutationQuotaSettings
     policies: PolicySettings
     network: NetworkSettings
     security: SecuritySettings
     own: OwnSettings
-    enable_unstable_api_versions: bool
-    enable_unstable_feature_versions: bool
+    enable_unstable_api_versions: Annotated[bool, "unstable.api.versions.enable"]
+    enable_unstable_feature_versions: Annotated[bool, "unstable.feature.versions.enable"]
     texts: Mapping[str, str]
     warnings: tuple[str, ...]
-    known_but_unused: tuple[str, ...]
-    unknown: tuple[str, ...]
+    _value_of: ValueOf = field(repr=False, compare=False)
 
     @property
     def is_broker(self) -> bool:
@@ -99,6 +91,10 @@ class NodeConfig:
         """Every socket this node opens."""
         return self.listeners.bound
 
+    def read(self, settings: type[Settings], **given: object) -> Settings:
+        """Return the settings class of a component, with its fields that are no keys `given`."""
+        return read_settings(settings, self._value_of, **given)
+
     @classmethod
     def from_properties(
         cls, properties: Mapping[str, str], *, must_be_servable: bool = True
@@ -109,45 +105,21 @@ class NodeConfig:
         that only read the node's directories.
         """
         texts = MappingProxyType(with_id_synonyms(properties))
-        values = BrokerValues(texts)
-        roles = frozenset(ProcessRole(word) for word in values.words("process.roles"))
-        log_directories = values.optional_words("log.dirs") or values.words("log.dir")
-        directory = values.optional_text("metadata.log.dir") or log_directories[0]
+        values = NodeValues(texts)
         listeners = parse_node_listeners(values)
-        quorum = quorum_settings(values)
-        warnings = check_node(
-            values,
-            role_names=frozenset(role.value for role in roles),
-            listeners=listeners,
-            quorum=quorum,
-            log_directories=log_directories,
-        )
+        quorum = read_settings(QuorumSettings, values.value_of)
+        warnings = check_node(values, listeners=listeners, quorum=quorum)
         if must_be_servable:
-            check_can_be_served(listeners)
-        return cls(
-            node_id=values.integer("node.id"),
-            roles=roles,
+            check_can_be_served(values, listeners)
+        return read_settings(
+            cls,
+            values.value_of,
             listeners=listeners,
-            log_directories=log_directories,
-            metadata_log=metadata_log_settings(values, directory=directory),
             quorum=quorum,
-            broker=broker_settings(values),
-            logs=log_settings(values),
-            replication=replication_settings(values),
-            topics=topic_settings(values),
-            groups=group_settings(values),
-            transactions=transaction_settings(values),
-            mutation_quota=mutation_quota_settings(values),
-            policies=policy_settings(values),
             network=network_settings(values, listeners),
-            security=security_settings(values, must_be_servable=must_be_servable),
-            own=own_settings(texts),
-            enable_unstable_api_versions=values.boolean("unstable.api.versions.enable"),
-            enable_unstable_feature_versions=values.boolean("unstable.feature.versions.enable"),
             texts=texts,
             warnings=warnings,
-            known_but_unused=known.known_but_unused(properties),
-            unknown=known.unknown(properties),
+            _value_of=values.value_of,
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from kvorum.node.config.errors import ConfigError, require
 from kvorum.node.config.listeners import Listeners
 from kvorum.node.config.settings import QuorumSettings
-from kvorum.node.config.values import BrokerValues
+from kvorum.node.config.values import NodeValues
 
 BROKER_ONLY = frozenset({"broker"})
 CONTROLLER_ONLY = frozenset({"controller"})
@@ -17,7 +17,7 @@ _MAP = "listener.security.protocol.map"
 
 
 def check_roles(
-    values: BrokerValues,
+    values: NodeValues,
     *,
     role_names: frozenset[str],
     listeners: Listeners,
@@ -30,7 +30,7 @@ def check_roles(
             "set of bootstrap controllers or controller.quorum.voters must contain a parseable set "
             "of controllers."
         )
-    check: Callable[[BrokerValues, Listeners, QuorumSettings], list[str]] = _check_combined
+    check: Callable[[NodeValues, Listeners, QuorumSettings], list[str]] = _check_combined
     if role_names == BROKER_ONLY:
         check = _check_broker
     elif role_names == CONTROLLER_ONLY:
@@ -42,7 +42,7 @@ def _voters_text(quorum: QuorumSettings) -> str:
     return f"Set({', '.join(str(voter.node_id) for voter in quorum.voters)})"
 
 
-def _check_broker(values: BrokerValues, listeners: Listeners, quorum: QuorumSettings) -> list[str]:
+def _check_broker(values: NodeValues, listeners: Listeners, quorum: QuorumSettings) -> list[str]:
     node_id = values.integer("node.id")
     require(
         all(voter.node_id != node_id for voter in quorum.voters),
@@ -62,14 +62,14 @@ def _check_broker(values: BrokerValues, listeners: Listeners, quorum: QuorumSett
             "non-empty, or if there are security protocols other than PLAINTEXT in use)",
         )
     require(
-        not values.boolean("controller.quorum.auto.join.enable"),
+        not values.value_of("controller.quorum.auto.join.enable"),
         "controller.quorum.auto.join.enable is only supported when process.roles contains the "
         "'controller' role.",
     )
     return _broker_warnings(values, listeners)
 
 
-def _broker_warnings(values: BrokerValues, listeners: Listeners) -> list[str]:
+def _broker_warnings(values: NodeValues, listeners: Listeners) -> list[str]:
     warnings: list[str] = []
     if len(listeners.controller_names) > 1:
         first = listeners.controller_names[0]
@@ -88,14 +88,14 @@ def _broker_warnings(values: BrokerValues, listeners: Listeners) -> list[str]:
 
 
 def _check_controller(
-    values: BrokerValues, listeners: Listeners, quorum: QuorumSettings
+    values: NodeValues, listeners: Listeners, quorum: QuorumSettings
 ) -> list[str]:
     require(
         len(listeners.advertised_controllers) == len(listeners.bound),
         "The listeners config must only contain KRaft controller listeners from "
         f"{_NAMES} when process.roles=controller",
     )
-    if values.optional_text("inter.broker.listener.name") is not None:
+    if values.is_set("inter.broker.listener.name"):
         require(
             listeners.inter_broker_name not in listeners.controller_names,
             f"{_NAMES} must not contain an explicitly set inter.broker.listener.name configuration "
@@ -104,9 +104,7 @@ def _check_controller(
     return _check_combined(values, listeners, quorum)
 
 
-def _check_combined(
-    values: BrokerValues, listeners: Listeners, quorum: QuorumSettings
-) -> list[str]:
+def _check_combined(values: NodeValues, listeners: Listeners, quorum: QuorumSettings) -> list[str]:
     node_id = values.integer("node.id")
     require(
         not quorum.voters or any(voter.node_id == node_id for voter in quorum.voters),

@@ -1,22 +1,40 @@
-"""The parsed values of every broker key, asked for by name and type."""
+"""The parsed values of a node's keys, asked for by name and type."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 
-from kvorum.metadata.config_definitions import BROKER_CONFIGS, ConfigValue, parse_all
+from kvorum.metadata.config_definitions import (
+    BROKER_CONFIGS,
+    ConfigDefinition,
+    ConfigValue,
+    parse_all,
+)
 from kvorum.node.config.errors import config_errors
+from kvorum.node.config.own_settings import OWN_DEFINITIONS
+from kvorum.node.config.security import AUTHORIZER_DEFINITIONS
+
+NODE_CONFIGS: Final[Mapping[str, ConfigDefinition]] = MappingProxyType(
+    {
+        **BROKER_CONFIGS,
+        **{each.name: each for each in (*AUTHORIZER_DEFINITIONS, *OWN_DEFINITIONS)},
+    }
+)
+"""The keys of a node's properties file: Kafka's, its authorizer's, and kvorum's own."""
 
 
-class BrokerValues:
-    """Every broker key of Kafka with its value from `texts`, else its default."""
+class NodeValues:
+    """Every key of a node with its value from `texts`, else its default."""
 
-    __slots__ = ("_values", "texts")
+    __slots__ = ("_values", "texts", "value_of")
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.texts = texts
         with config_errors():
-            self._values: Mapping[str, ConfigValue] = parse_all(BROKER_CONFIGS, texts)
+            self._values: Mapping[str, ConfigValue] = parse_all(NODE_CONFIGS, texts)
+        self.value_of = self._values.__getitem__
 
     def is_set(self, name: str) -> bool:
         """Return whether the texts contain the key, so that its default is not used."""
@@ -34,38 +52,14 @@ class BrokerValues:
         assert value is None or isinstance(value, int)
         return value
 
-    def number(self, name: str) -> float:
-        """Return the number of a key that always has a value."""
-        value = self._values[name]
-        assert isinstance(value, float)
-        return value
-
-    def boolean(self, name: str) -> bool:
-        """Return the boolean of a key that always has a value."""
-        value = self._values[name]
-        assert isinstance(value, bool)
-        return value
-
     def text(self, name: str) -> str:
         """Return the text of a key that always has a value."""
         value = self._values[name]
         assert isinstance(value, str)
         return value
 
-    def optional_text(self, name: str) -> str | None:
-        """Return the text of a key, None if it is not set and has no default."""
-        value = self._values[name]
-        assert value is None or isinstance(value, str)
-        return value
-
     def words(self, name: str) -> tuple[str, ...]:
-        """Return the list of a key that always has a value."""
-        value = self._values[name]
+        """Return the list of a key, which is empty if it has no value."""
+        value = self._values[name] or ()
         assert isinstance(value, tuple)
-        return value
-
-    def optional_words(self, name: str) -> tuple[str, ...] | None:
-        """Return the list of a key, None if it is not set and has no default."""
-        value = self._values[name]
-        assert value is None or isinstance(value, tuple)
         return value

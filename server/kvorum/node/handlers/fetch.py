@@ -162,7 +162,7 @@ async def _records(
     if everything and body.isolation_level not in {READ_UNCOMMITTED, READ_COMMITTED}:
         raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
     replica = _replica(body)
-    max_bytes = min(body.max_bytes, broker.config.logs.fetch_bytes_max)
+    max_bytes = min(body.max_bytes, broker.config.network.fetch_bytes_max)
     if replica is None:
         max_bytes = min(max_bytes, broker.throttling.fetch_bytes_max(request))
     params = FetchParams(

@@ -132,6 +132,5 @@ def rate_limits(config: NodeConfig) -> RateLimits:
             name: rate for name, rate in network.connection_rates_max.items() if rate != UNLIMITED
         },
         protected_listener=listeners.inter_broker_name if has_others else None,
-        window_ms=network.quota_window_seconds * 1000.0,
-        sample_count=network.quota_window_count,
+        windows=network.quota_windows,
     )

@@ -22,6 +22,7 @@ from kvorum.metadata.client_quotas_image import IP, ClientQuotasImage
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
 UNLIMITED: Final = 2**31 - 1
 """The rate that means no limit, the default of every limit."""
+WINDOWS: Final = MetricConfig(sample_count=11, window_ms=1000.0)
 FORGET_AFTER_MS: Final = 3_600_000.0
 """An address without a connection for this time is forgotten, as in Kafka."""
 
@@ -37,8 +38,7 @@ class RateLimits:
     of_node: int = UNLIMITED
     of_listeners: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     protected_listener: str | None = None
-    window_ms: float = 1000.0
-    sample_count: int = 11
+    windows: MetricConfig = WINDOWS
 
 
 class Admission(NamedTuple):
@@ -101,7 +101,7 @@ class ConnectionRates:
         return throttle_ms
 
     def _throttle_ms(self, rate: Rate, limit: int, now_ms: float) -> float:
-        return bounded_throttle_time_ms(rate, limit, now_ms, max_ms=self._limits.window_ms)
+        return bounded_throttle_time_ms(rate, limit, now_ms, max_ms=self._limits.windows.window_ms)
 
     def _take_back(self, listener: str, now_ms: float) -> None:
         for rate, _ in self._shared(listener):
@@ -128,7 +128,7 @@ class ConnectionRates:
                 del self._of_addresses[address]
 
     def _new_rate(self) -> Rate:
-        return Rate(MetricConfig(self._limits.sample_count, self._limits.window_ms))
+        return Rate(self._limits.windows)
 
 
 class AddressLimits(NamedTuple):

@@ -13,7 +13,6 @@ from typing import Final
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
 from kvorum.broker.quota.replication_quota_manager import (
-    ReplicationQuotaSettings,
     new_replication_quota_managers,
 )
 from kvorum.broker.quota.sampled_stat import MetricConfig
@@ -145,7 +144,8 @@ class BrokerSession:
         quotas = new_replication_quota_managers(
             lambda: self.image.configs,
             broker.id,
-            ReplicationQuotaSettings(MetricConfig(11, 1_000), MetricConfig(11, 1_000)),
+            replication=MetricConfig(11, 1_000),
+            alter_log_dirs=MetricConfig(11, 1_000),
         )
         configs = TopicConfigs(broker.id, {})
         manager = LogManager(
@@ -201,11 +201,6 @@ class BrokerSession:
             high_watermark_checkpoint_ms=random.randint(40, 300),
             recovery_point_checkpoint_ms=random.randint(40, 300),
             retention_check_ms=random.randint(40, 300),
-            delete_delay_ms=DELETE_DELAY_MS,
-            producer_id_expiration_ms=86_400_000,
-            recovery_thread_count=1,
-            fetch_bytes_max=FETCH_BYTES,
-            fetch_session_slots=0,
             cleaner=CleanerSettings(
                 backoff_ms=random.randint(50, 300),
                 dedupe_buffer_bytes=random.choice(DEDUPE_BUFFER_BYTES),

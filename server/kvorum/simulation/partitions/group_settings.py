@@ -8,7 +8,7 @@ from typing import Final
 
 from kvorum.groups.classic_group.group import CONSUMER_PROTOCOL_TYPE
 from kvorum.groups.settings import GroupCoordinatorSettings
-from kvorum.node.config.group_settings import GroupSettings, OffsetsTopicSettings
+from kvorum.node.config import GroupSettings, OffsetsTopicSettings
 from kvorum.wire.records import Compression
 
 SESSION_TIMEOUT_MS: Final = 400

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Annotated, Final
 
 from kvorum.storage.directory.log_directory import FoundDirectories, LogDirectory
 from kvorum.storage.directory.partition_directory import UNIQUE_BYTES
@@ -39,16 +39,16 @@ _SET_ASIDE_ADVICE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogManagerSettings:
-    """``producer.id.expiration.ms``, how long the files of a deleted partition are kept, and more.
+    """The time that producers and the files of a deleted partition are kept for, and more.
 
     `sets_damaged_logs_aside` says that a log which is damaged at a start is fetched again,
     `recovery_thread_count` by how many threads the logs of a directory are closed.
     """
 
-    producer_expiration_ms: int = 86_400_000
-    delete_delay_ms: int = 60_000
+    producer_expiration_ms: Annotated[int, "producer.id.expiration.ms"] = 86_400_000
+    delete_delay_ms: Annotated[int, "log.segment.delete.delay.ms"] = 60_000
+    recovery_thread_count: Annotated[int, "num.recovery.threads.per.data.dir"] = 1
     sets_damaged_logs_aside: bool = False
-    recovery_thread_count: int = 1
 
 
 class LogManager:

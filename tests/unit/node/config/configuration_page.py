@@ -6,18 +6,15 @@ test compares the page with what would be written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tests.support.source_tree import ROOT
 
-from kvorum.metadata.config_definitions import (
-    BROKER_CONFIGS,
-    TOPIC_CONFIGS,
-    broker_synonyms,
-    topic_synonym,
-)
-from kvorum.node.config import KEYS_IN_USE
-from kvorum.node.config.own_settings import OWN_DOCUMENTATION
+from kvorum.metadata.config_definitions import BROKER_CONFIGS, TOPIC_CONFIGS
+from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
+from kvorum.node.config.known import KEYS_IN_USE, TOPIC_KEYS_IN_USE
+from kvorum.node.config.own_settings import OWN_DEFINITIONS
+from kvorum.node.config.values import NODE_CONFIGS
 
 PAGE = ROOT / "docs" / "configuration.md"
 HEAD = """\
@@ -68,26 +65,24 @@ a user's client id, a user, then client ids; names before defaults, as in Kafka.
 
 
 def node_rows() -> Iterator[str]:
-    topic_defaults = set(topic_default_keys())
-    for name in sorted(KEYS_IN_USE - topic_defaults):
-        definition = BROKER_CONFIGS[name]
+    own = {each.name for each in OWN_DEFINITIONS}
+    yield from rows(KEYS_IN_USE - topic_default_keys().keys() - own)
+
+
+def rows(names: Iterable[str]) -> Iterator[str]:
+    for name in sorted(names):
+        definition = NODE_CONFIGS[name]
         default = "required" if definition.is_required else code(definition.default)
         yield f"| `{name}` | {default} | {definition.documentation} |"
-
-
-def own_rows() -> Iterator[str]:
-    for name, (default, meaning) in sorted(OWN_DOCUMENTATION.items()):
-        yield f"| `{name}` | {default} | {meaning} |"
 
 
 def topic_default_keys() -> dict[str, str]:
     """Each broker key that only stands behind a topic key, with that key."""
     return {
         name: topic_key
-        for topic_key in TOPIC_CONFIGS
-        if (strongest := topic_synonym(topic_key)) is not None
-        for name in broker_synonyms(strongest)
-        if name in KEYS_IN_USE and BROKER_CONFIGS[name].documentation is None
+        for topic_key in TOPIC_KEYS_IN_USE
+        for name, _ in TOPIC_SYNONYMS.get(topic_key, ())
+        if BROKER_CONFIGS[name].documentation is None
     }
 
 
@@ -117,7 +112,7 @@ def page() -> str:
             "",
             "| key | default | meaning |",
             "|---|---|---|",
-            *own_rows(),
+            *rows(each.name for each in OWN_DEFINITIONS),
             "",
             "## Keys behind a topic's own",
             "",

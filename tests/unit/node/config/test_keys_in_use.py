@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import UnionType
-from typing import Annotated, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import pytest
+from tests.support.source_tree import python_files
 
-import kvorum.node.config
+from kvorum.controller.controller_mutation_quota import MutationQuotas
+from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.metadata.config_definitions import (
-    BROKER_CONFIGS,
     TOPIC_CONFIGS,
     ConfigValue,
     ValueOf,
@@ -21,28 +21,32 @@ from kvorum.metadata.config_definitions import (
     read_settings,
 )
 from kvorum.metadata.config_definitions.settings import keyed_fields
-from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
-from kvorum.node.config import (
-    KEYS_IN_USE,
-    BrokerSettings,
-    MetadataLogSettings,
-    NetworkSettings,
-    QuorumSettings,
-    SecuritySettings,
-    TopicSettings,
-)
-from kvorum.node.config.known import TOPIC_KEYS_IN_USE
+from kvorum.metadata.delegation_tokens import TokenSettings
+from kvorum.node.config.known import SETTINGS
+from kvorum.node.config.listeners import ListenerKeys
+from kvorum.node.config.node_config import with_id_synonyms
+from kvorum.node.config.values import NODE_CONFIGS, NodeValues
+from kvorum.raft.config import RaftConfig
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
+from kvorum.storage.topic_log.topic_log_config import TopicLogConfig, TopicSegmentConfig
 
-CONFIG = Path(kvorum.node.config.__file__).parent
-SERVER = CONFIG.parents[1]
+BOTH = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+}
+
+
+def in_ms(seconds: int) -> int:
+    return seconds * 1000
 
 
 class Windows(NamedTuple):
     number: Annotated[int, "window.num"]
-    ms: Annotated[int, "window.seconds", lambda seconds: seconds * 1000]
+    ms: Annotated[int, "window.seconds", in_ms]
 
 
 @dataclass(frozen=True)
@@ -74,15 +78,27 @@ def test_a_field_that_is_neither_read_nor_given_is_missed() -> None:
 
 
 def default_of(key: str) -> ConfigValue:
-    return default_value(TOPIC_CONFIGS.get(key) or BROKER_CONFIGS[key])
+    definition = TOPIC_CONFIGS.get(key) or NODE_CONFIGS[key]
+    return None if definition.is_required else default_value(definition)
 
 
-@pytest.mark.parametrize("settings", [CleanupConfig, LogConfig])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        CleanupConfig,
+        GroupCoordinatorSettings,
+        LogConfig,
+        MutationQuotas,
+        RaftConfig,
+        TokenSettings,
+        TopicSegmentConfig,
+    ],
+)
 def test_the_defaults_of_a_class_are_those_of_its_keys(settings: type) -> None:
     assert settings() == read_settings(settings, default_of)
 
 
-def read_fields(settings: type, value_of: ValueOf) -> Iterator[tuple[str, object, object]]:
+def read_fields(settings: type, value_of: ValueOf) -> Iterator[tuple[str, Any, object]]:
     """Yield name, type and value of each field that is read, those of inner classes too."""
     hints = get_type_hints(settings, include_extras=True)
     for name, field in keyed_fields(settings).items():
@@ -92,40 +108,26 @@ def read_fields(settings: type, value_of: ValueOf) -> Iterator[tuple[str, object
             yield from read_fields(hints[name], value_of)
 
 
+def node_fields(classes: Iterable[type]) -> Iterator[tuple[str, Any, object]]:
+    values = NodeValues(with_id_synonyms(BOTH))
+    for settings in classes:
+        yield from read_fields(settings, values.value_of)
+
+
 def test_values_are_of_the_type_of_their_field() -> None:
-    for name, hint, value in read_fields(TopicLogConfig, default_of):
+    for name, hint, value in (*read_fields(TopicLogConfig, default_of), *node_fields(SETTINGS)):
         hints = get_args(hint) if isinstance(hint, UnionType) else (hint,)
         kinds = tuple(get_origin(each) or each for each in hints)
         assert isinstance(value, kinds), name
         assert (bool in kinds) == isinstance(value, bool), name
 
 
-def test_a_key_is_in_use_only_if_code_names_it() -> None:
-    source = "".join(
-        path.read_text()
-        for path in SERVER.rglob("*.py")
-        if not {"config_definitions", "inspection"} & {*path.parts} and path.name != "known.py"
-    )
-    stand_ins = {name for key in TOPIC_KEYS_IN_USE for name, _ in TOPIC_SYNONYMS.get(key, ())}
-    assert {name for name in KEYS_IN_USE - stand_ins if f'"{name}"' not in source} == set()
-
-
-def test_every_setting_is_read_outside_of_the_configuration_itself() -> None:
-    source = "".join(
-        path.read_text() for path in SERVER.rglob("*.py") if CONFIG not in path.parents
-    )
-    groups = (
-        BrokerSettings,
-        MetadataLogSettings,
-        NetworkSettings,
-        QuorumSettings,
-        SecuritySettings,
-        TopicSettings,
-    )
-    unread = [
-        f"{group.__name__}.{field.name}"
-        for group in groups
-        for field in fields(group)
-        if f".{field.name}" not in source
+def test_every_setting_is_used_outside_of_the_configuration_itself() -> None:
+    fields = [
+        *read_fields(TopicLogConfig, default_of),
+        *node_fields(set(SETTINGS) - {ListenerKeys}),
     ]
-    assert unread == []
+    source = "".join(
+        file.text for file in python_files("server", "storage") if "config" not in file.path.parts
+    )
+    assert [name for name, *_ in fields if f".{name}" not in source] == []
