@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from itertools import chain
 
+from kvorum.metadata.config_definitions import topic_defaults
 from kvorum.node.config.errors import ConfigError, require
 from kvorum.node.config.listener import Listener, SecurityProtocol, parse_map
 from kvorum.node.config.listeners import Listeners
@@ -14,8 +15,6 @@ from kvorum.node.config.settings import CONNECTIONS_OF_ADDRESSES, QuorumSettings
 from kvorum.node.config.values import NodeValues
 
 _MIB = 1024 * 1024
-_MS_PER_HOUR = 3_600_000
-_MS_PER_MINUTE = 60_000
 _HOST_CHARACTERS = re.compile(r"[0-9a-zA-Z\-%._:]*\Z")
 _ALL_DIRECTORIES = "*"
 _BROKER_ONLY = frozenset({"broker"})
@@ -92,28 +91,15 @@ def _check_rebalance_protocols(values: NodeValues) -> None:
     )
 
 
-def _milliseconds(values: NodeValues, stem: str) -> int:
-    """Return ``stem.ms``, or else ``.minutes``, or else ``.hours``, in milliseconds."""
-    exact = values.optional_integer(f"{stem}.ms")
-    if exact is not None:
-        return exact
-    if stem == "log.retention":
-        minutes = values.optional_integer("log.retention.minutes")
-        if minutes is not None:
-            return minutes * _MS_PER_MINUTE
-    return values.integer(f"{stem}.hours") * _MS_PER_HOUR
-
-
 def _check_log(values: NodeValues) -> None:
+    of_topics = topic_defaults(values.texts)
+    roll_ms, jitter_ms = of_topics["segment.ms"], of_topics["segment.jitter.ms"]
+    assert isinstance(roll_ms, int)
+    assert isinstance(jitter_ms, int)
+    require(roll_ms >= 1, "log.roll.ms must be greater than or equal to 1")
+    require(jitter_ms >= 0, "log.roll.jitter.ms must be greater than or equal to 0")
     require(
-        _milliseconds(values, "log.roll") >= 1, "log.roll.ms must be greater than or equal to 1"
-    )
-    require(
-        _milliseconds(values, "log.roll.jitter") >= 0,
-        "log.roll.jitter.ms must be greater than or equal to 0",
-    )
-    require(
-        _milliseconds(values, "log.retention") != 0,
+        of_topics["retention.ms"] != 0,
         "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
     )
     per_thread = values.integer("log.cleaner.dedupe.buffer.size") // max(

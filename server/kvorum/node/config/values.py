@@ -46,12 +46,6 @@ class NodeValues:
         assert isinstance(value, int)
         return value
 
-    def optional_integer(self, name: str) -> int | None:
-        """Return the integer of a key, None if it is not set and has no default."""
-        value = self._values[name]
-        assert value is None or isinstance(value, int)
-        return value
-
     def text(self, name: str) -> str:
         """Return the text of a key that always has a value."""
         value = self._values[name]
