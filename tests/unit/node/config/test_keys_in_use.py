@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import UnionType
@@ -120,6 +121,12 @@ def test_values_are_of_the_type_of_their_field() -> None:
         kinds = tuple(get_origin(each) or each for each in hints)
         assert isinstance(value, kinds), name
         assert (bool in kinds) == isinstance(value, bool), name
+
+
+def test_the_listed_classes_are_those_that_are_read() -> None:
+    source = "".join(file.text for file in python_files("server"))
+    of_components = {settings.__name__ for settings in SETTINGS} - {"ListenerKeys", "NodeConfig"}
+    assert {*re.findall(r"config\.read\(\s*(\w+)", source)} == of_components
 
 
 def test_every_setting_is_used_outside_of_the_configuration_itself() -> None:
