@@ -37,7 +37,7 @@ class TokenSecrets:
     """The secrets of tokens, with a lookup from secret to token.
 
     A secret is not in the log: it is the HMAC of the token's id. Computed secrets are cached, since
-    there is no other way from a secret to its token.
+    nothing else leads from a secret to its token.
     """
 
     def __init__(self, settings: TokenSettings) -> None:

@@ -25,8 +25,8 @@ A node reads a Java properties file with Kafka's own keys (`kvorum server FILE`,
 4.4.0. A key that Kafka knows and kvorum does not act on is accepted and named once at start-up; a
 key that neither knows is a warning. Values of both are kept, and shown by DescribeConfigs.
 
-This page is written from the tables in `kvorum.metadata.config_definitions` by
-`python -m tests.unit.node.config.configuration_page`.
+This page is written by `python -m tests.unit.node.config.configuration_page`: the keys that the
+settings classes are read from, as the tables in `kvorum.metadata.config_definitions` define them.
 
 ## What differs from Kafka
 
@@ -77,7 +77,7 @@ def rows(names: Iterable[str]) -> Iterator[str]:
 
 
 def topic_default_keys() -> dict[str, str]:
-    """Each broker key that only stands behind a topic key, with that key."""
+    """Each broker key that is nothing but the default of a topic key, with that key."""
     return {
         name: topic_key
         for topic_key in TOPIC_KEYS_IN_USE
@@ -114,10 +114,10 @@ def page() -> str:
             "|---|---|---|",
             *rows(each.name for each in OWN_DEFINITIONS),
             "",
-            "## Keys behind a topic's own",
+            "## Defaults of a topic's keys",
             "",
-            "What a topic's key is where the topic does not set it. Hours and minutes are turned",
-            "into milliseconds; of several keys for one, the finest that is set counts.",
+            "The value of a topic's key where the topic does not set it. Hours and minutes become",
+            "milliseconds; of several keys for one, the finest that is set counts.",
             "",
             "| key | default | topic key | meaning |",
             "|---|---|---|---|",

@@ -59,7 +59,7 @@ def test_what_was_written_stays_at_hand_as_text() -> None:
     assert config.texts["broker.id"] == "1"
 
 
-def test_keys_nobody_acts_on_are_named() -> None:
+def test_keys_without_effect_are_named() -> None:
     names = {*BOTH, "num.io.threads", "listener.name.plaintext.foo", "zookeeper.connect"}
     assert known_but_unused(names) == ("listener.name.plaintext.foo", "num.io.threads")
     assert unknown(names) == ("zookeeper.connect",)
@@ -108,7 +108,7 @@ def test_a_broker_does_not_connect_in_plain_text_where_sasl_is_asked_for() -> No
 
 
 @pytest.mark.parametrize("properties", [BROKER, BOTH], ids=["broker", "combined"])
-def test_every_key_of_sasl_and_tls_is_named_as_one_that_nobody_acts_on(
+def test_every_key_of_sasl_and_tls_is_named_as_one_without_effect(
     properties: dict[str, str],
 ) -> None:
     keys = {name for name in BROKER_CONFIGS if name.startswith(("sasl.", "ssl."))}

@@ -26,7 +26,7 @@ def security(texts: dict[str, str]) -> SecuritySettings:
     return NodeConfig.from_properties(BOTH | texts).security
 
 
-def test_there_is_no_authorizer_and_no_secret_unless_they_are_named() -> None:
+def test_authorizer_and_secret_are_set_only_by_their_keys() -> None:
     assert security({"super.users": "User:root"}) == SecuritySettings(None, TokenSettings())
     assert security({"delegation.token.secret.key": ""}).tokens.secret_key is None
 
@@ -72,7 +72,7 @@ def test_a_user_without_a_type_is_refused() -> None:
     )
 
 
-def test_another_authorizer_is_refused_by_whoever_has_to_serve() -> None:
+def test_another_authorizer_is_refused_where_it_has_to_serve() -> None:
     texts = {"authorizer.class.name": "com.example.Mine"}
     with pytest.raises(ConfigError, match=r"authorizer\.class\.name is com\.example\.Mine, "):
         security(texts)
