@@ -11,12 +11,11 @@ from kvorum.metadata.config_definitions.tables import BROKER_CONFIGS, DYNAMIC_ON
 from kvorum.metadata.config_definitions.validators import ConfigValue
 from kvorum.metadata.config_definitions.values import default_value, parse_value
 
-_FAMILIES = (
-    ("log.roll.ms", "log.roll.hours"),
-    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
-    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+_FAMILIES = tuple(
+    tuple(name for name, _ in synonyms) for synonyms in TOPIC_SYNONYMS.values() if len(synonyms) > 1
 )
-_FLUSH_FAMILY = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+_OF_ITSELF = "log.flush.scheduler.interval.ms"
+"""A key that gives another its value, and takes none from it."""
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.(.*)\Z")
 _MECHANISM_KEYS = (
     "sasl.jaas.config",
@@ -31,10 +30,8 @@ _UNLIMITED = -1
 def broker_synonyms(name: str) -> tuple[str, ...]:
     """Return the broker keys that can give `name` its value, in order of precedence."""
     for family in _FAMILIES:
-        if name in family:
+        if name in family and name != _OF_ITSELF:
             return family
-    if name == _FLUSH_FAMILY[0]:
-        return _FLUSH_FAMILY
     if match := _LISTENER_KEY.match(name):
         base = match[1]
         return (name, next((key for key in _MECHANISM_KEYS if base.endswith(key)), base))
