@@ -34,7 +34,7 @@ Both probes answer with a line of JSON: `status`, the `reasons` against it, and 
 stands. A controller is ready when it leads or hears of a leader and has no more than 1,000
 committed records still to take in. A broker is ready when it runs and is unfenced as far as it
 knows; it stays so while there is no controller, because it goes on serving its clients, and taking
-all brokers out of service would help nobody.
+all brokers out of service would not help.
 
 ## Names
 
