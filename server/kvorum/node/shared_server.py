@@ -20,14 +20,15 @@ from kvorum.node.outbound.node_to_controller_channel_manager import (
     NodeToControllerChannelManager,
 )
 from kvorum.node.outbound.outgoing import Outgoing
-from kvorum.node.raft import RaftNode
-from kvorum.node.replica_settings import replica_settings
+from kvorum.node.raft import RaftNode, RaftSettings
 from kvorum.node.serving.connection import ConnectionRules
 from kvorum.node.serving.connection_quotas import ConnectionQuotas, rate_limits, usable_limits
 from kvorum.node.serving.connection_rates import ConnectionRates
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.node.serving.socket_server import SocketServer
+from kvorum.raft import Destination, RaftConfig
+from kvorum.raft import Endpoint as RaftEndpoint
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import FileSystem
 
@@ -123,7 +124,7 @@ async def open_shared_server(
     )
     rates = ConnectionRates(rate_limits(config), lambda: loader.published.client_quotas)
     raft = await RaftNode.open(
-        replica_settings(config, directories, endpoints),
+        _replica_settings(config, directories, endpoints),
         listener=log_listener,
         files=files,
         clock=clock,
@@ -145,4 +146,29 @@ async def open_shared_server(
         outgoing=environment.outgoing,
         limits=ConnectionQuotas(limits, clock, rates),
         request_metrics=RequestChannelMetrics(),
+    )
+
+
+def _replica_settings(
+    config: NodeConfig, directories: NodeDirectories, controllers: tuple[Endpoint, ...]
+) -> RaftSettings:
+    """Return the settings of the replica of the metadata log."""
+    quorum = config.quorum
+    return RaftSettings(
+        node_id=config.node_id,
+        cluster_id=directories.cluster_id,
+        directory_id=directories.metadata_directory_id,
+        directory=directories.partition_directory,
+        can_vote=config.is_controller,
+        controller_listener=config.listeners.controller_names[0].upper(),
+        local_listeners=tuple(
+            RaftEndpoint(endpoint.listener, endpoint.host, endpoint.port)
+            for endpoint in controllers
+        ),
+        static_voters=tuple(
+            Destination(voter.node_id, voter.host, voter.port) for voter in quorum.voters
+        ),
+        bootstrap_servers=quorum.bootstrap_servers,
+        raft=config.read(RaftConfig),
+        log=config.metadata_log.log,
     )

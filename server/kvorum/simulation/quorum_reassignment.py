@@ -18,7 +18,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
 )
 from kvorum.controller.quorum_reassignment.pursuit import Decision, Pursuit, pause_ms
 from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_targets
-from kvorum.controller.quorum_reassignment.step_requests import (
+from kvorum.controller.quorum_reassignment.requests import (
     VoterChange,
     refusal_of,
     request_of,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
-from kvorum.controller.quorum_reassignment.target_requests import (
+from kvorum.controller.quorum_reassignment.requests import (
     configuration_request,
     reassignment_request,
 )

@@ -19,7 +19,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
 )
 from kvorum.controller.quorum_reassignment.pursuit import Pursuit
 from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_targets
-from kvorum.controller.quorum_reassignment.step_requests import (
+from kvorum.controller.quorum_reassignment.requests import (
     VoterChange,
     VoterResponse,
     refusal_of,

@@ -36,7 +36,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
     Reached,
     RemoveVoter,
 )
-from kvorum.controller.quorum_reassignment.step_requests import VoterChange
+from kvorum.controller.quorum_reassignment.requests import VoterChange
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.raft.described_quorum import describe_quorum
 from kvorum.raft import (

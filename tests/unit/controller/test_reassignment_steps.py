@@ -17,7 +17,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
     next_step,
 )
 from kvorum.controller.quorum_reassignment.plan import assumed_circumstances
-from kvorum.controller.quorum_reassignment.step_requests import (
+from kvorum.controller.quorum_reassignment.requests import (
     refusal_of,
     refusal_to_clear,
     request_of,

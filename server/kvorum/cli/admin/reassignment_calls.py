@@ -10,7 +10,7 @@ from typing import Final
 from kvorum.cli.admin.call import Call
 from kvorum.cli.admin.errors import refusal
 from kvorum.cli.admin.quorum_calls import check_controller, final
-from kvorum.controller.quorum_reassignment.target_requests import (
+from kvorum.controller.quorum_reassignment.requests import (
     configuration_request,
     reassignment_request,
 )

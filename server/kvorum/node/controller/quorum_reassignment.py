@@ -24,7 +24,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
 )
 from kvorum.controller.quorum_reassignment.pursuit import Pursuit, pause_ms
 from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_targets
-from kvorum.controller.quorum_reassignment.step_requests import (
+from kvorum.controller.quorum_reassignment.requests import (
     VoterRequest,
     VoterResponse,
     refusal_of,

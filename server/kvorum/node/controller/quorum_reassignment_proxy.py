@@ -41,12 +41,12 @@ from kvorum.controller.quorum_reassignment.next_step import (
     Step,
 )
 from kvorum.controller.quorum_reassignment.pursuit import Pursuit
-from kvorum.controller.quorum_reassignment.step_requests import (
+from kvorum.controller.quorum_reassignment.requests import (
+    configuration_request,
     refusal_of,
     refusal_to_clear,
     request_of,
 )
-from kvorum.controller.quorum_reassignment.target_requests import configuration_request
 from kvorum.controller.quorum_reassignment.turn import Situation, Turn, live_controllers
 from kvorum.metadata.target_voters import recorded_target_voters
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC

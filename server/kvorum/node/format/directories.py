@@ -16,7 +16,8 @@ from kvorum.metadata.bootstrap import (
 )
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.node.format.checkpoints import write_bootstrap_snapshot
+from kvorum.metadata.record_frame import encode_record
+from kvorum.node.format.dynamic_voters import voters_record
 from kvorum.node.format.errors import FormatError
 from kvorum.node.format.levels import effective_feature_levels, effective_release_version
 from kvorum.node.format.record_text import bootstrap_metadata_text
@@ -24,6 +25,8 @@ from kvorum.node.format.request import DirectoryType, FormatRequest, directory_t
 from kvorum.node.format.scram import parse_scram_credential
 from kvorum.storage.errors import DiskError, StorageError
 from kvorum.storage.files import FileSystem, disk_errors
+from kvorum.storage.metadata_log.bootstrap_checkpoint import write_bootstrap_snapshot
+from kvorum.storage.names import METADATA_LOG_DIRECTORY
 from kvorum.storage.small_files.meta_properties import (
     MetaProperties,
     read_meta_properties,
@@ -179,13 +182,15 @@ def _format_one(
         with disk_errors(directory, "creating"):
             files.make_directory(directory)
         if request.is_controller and kind is not DirectoryType.DATA:
+            voters, listener_name = request.initial_controllers, request.controller_listener_name
             write_bootstrap_snapshot(
-                directory,
-                plan.bootstrap,
-                request.initial_controllers,
+                directory / METADATA_LOG_DIRECTORY,
                 files,
-                listener_name=request.controller_listener_name,
+                values=[encode_record(message, level) for message, level in plan.bootstrap.records],
                 kraft_version=plan.kraft_version,
+                voters=None
+                if voters is None
+                else voters_record(voters, listener_name=listener_name),
                 now_ms=now_ms,
             )
         write_meta_properties(directory, properties, files, now=now)

@@ -8,14 +8,22 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv6Address
 from types import MappingProxyType
 
 from kvorum.metadata.config_definitions.java_text import java_trim, parse_java_integer
 from kvorum.node.config import NodeConfig
 from kvorum.node.format.errors import FormatError
+from kvorum.wire.messages.voters_record import (
+    VotersRecord,
+    VotersRecordEndpoint,
+    VotersRecordKRaftVersionFeature,
+    VotersRecordVoter,
+)
 from kvorum.wire.uuid_text import random_uuid, uuid_from_text, uuid_to_text
 
 _PORT_MAX = 65535
+_KRAFT_VERSION_MAX = 1
 _HERE = "localhost"
 
 
@@ -119,3 +127,32 @@ def _parse_directory(text: str) -> bytes:
         return uuid_from_text(text)
     except ValueError:
         raise FormatError("Failed to parse directory ID in dynamic voter string.") from None
+
+
+def voters_record(voters: Mapping[int, DynamicVoter], *, listener_name: str) -> VotersRecord:
+    """Return the record that contains `voters`, each with an endpoint of the same listener."""
+    return VotersRecord(voters=[_voter_fields(each, listener_name) for each in voters.values()])
+
+
+def _voter_fields(voter: DynamicVoter, listener_name: str) -> VotersRecordVoter:
+    return VotersRecordVoter(
+        voter_id=voter.node_id,
+        voter_directory_id=voter.directory_id,
+        endpoints=[
+            VotersRecordEndpoint(
+                name=listener_name.upper(), host=_java_host(voter.host), port=voter.port
+            )
+        ],
+        k_raft_version_feature=VotersRecordKRaftVersionFeature(0, _KRAFT_VERSION_MAX),
+    )
+
+
+def _java_host(host: str) -> str:
+    """Return the host as Java stores it: an IPv6 address as eight numbers, others unchanged."""
+    try:
+        address = IPv6Address(host)
+    except AddressValueError:
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))

@@ -22,7 +22,7 @@ from kvorum.node.format import (
     parse_dynamic_voter,
     parse_dynamic_voters,
 )
-from kvorum.node.format.checkpoints import voters_record
+from kvorum.node.format.dynamic_voters import voters_record
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.small_files.meta_properties import read_meta_properties
 from kvorum.wire.messages.voters_record import VotersRecord

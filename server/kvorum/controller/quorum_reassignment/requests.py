@@ -1,7 +1,11 @@
-"""Steps as the requests that an operator would send, and what the responses say."""
+"""The requests that state, replace and clear target voters, and those that take a step (KIP-642).
+
+They are the requests of an operator.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from kvorum.controller.quorum_reassignment.next_step import (
@@ -11,13 +15,25 @@ from kvorum.controller.quorum_reassignment.next_step import (
     Reached,
     RemoveVoter,
 )
+from kvorum.metadata.config_operation import Operation
+from kvorum.metadata.configs_image import CLUSTER_RESOURCE
+from kvorum.metadata.target_voters import TARGET_VOTERS, TargetVoters, target_voters_text
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import (
     AddRaftVoterRequest,
     AddRaftVoterRequestListener,
     AddRaftVoterResponse,
 )
+from kvorum.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsRequestReassignablePartition,
+    AlterPartitionReassignmentsRequestReassignableTopic,
+)
 from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -61,3 +77,27 @@ def _refusal(step: VoterChange | Reached, code: int, text: str | None) -> Blocke
     if code == ErrorCode.NONE:
         return None
     return Blocked(BlockReason.REFUSED, f"the leader refuses to {step}: {text or f'error {code}'}")
+
+
+def reassignment_request(replicas: Sequence[int] | None) -> AlterPartitionReassignmentsRequest:
+    """Return the request for voters by their ids; with None it cancels the target voters."""
+    partition = AlterPartitionReassignmentsRequestReassignablePartition(
+        partition_index=CLUSTER_METADATA_PARTITION,
+        replicas=None if replicas is None else list(replicas),
+    )
+    topic = AlterPartitionReassignmentsRequestReassignableTopic(CLUSTER_METADATA_TOPIC, [partition])
+    return AlterPartitionReassignmentsRequest(topics=[topic])
+
+
+def configuration_request(targets: TargetVoters | None) -> IncrementalAlterConfigsRequest:
+    """Return the request for voters by ids and directories; with None it clears the targets.
+
+    It clears those that there are when the active controller reads it.
+    """
+    config = IncrementalAlterConfigsRequestAlterableConfig(
+        TARGET_VOTERS,
+        config_operation=Operation.DELETE if targets is None else Operation.SET,
+        value=None if targets is None else target_voters_text(targets),
+    )
+    resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_RESOURCE, [config])
+    return IncrementalAlterConfigsRequest([resource])
