@@ -26,7 +26,7 @@ from tests.support.waiting import PATIENCE_S
 
 from kvorum.spark.log_source.options import parse_options
 from kvorum.spark.log_source.range_rows import Reading, range_rows
-from kvorum.spark.log_source.segments import planned_segments
+from kvorum.spark.log_source.source import planned_segments
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TRANSACTIONS = "payments"

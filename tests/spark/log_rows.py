@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from tests.support.spark.small_logs import SmallLog
 
+from kvorum.spark.files.damage import Mode
 from kvorum.spark.files.find import find_files
-from kvorum.spark.files.modes import Mode
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.log_source.columns import ARROW_TYPES, columns_named
 from kvorum.spark.log_source.range_rows import Reading, range_rows

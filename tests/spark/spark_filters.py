@@ -16,8 +16,8 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+from kvorum.spark.files.damage import Mode
 from kvorum.spark.files.find import find_files
-from kvorum.spark.files.modes import Mode
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.log_source.columns import ARROW_TYPES
 from kvorum.spark.log_source.filters import LogFilter

@@ -13,16 +13,19 @@ from tests.support.spark.small_logs import LOG_FOLDER, START_MS, control, random
 
 from kvorum.metadata.record_frame import encode_record
 from kvorum.spark.columnar.batch_block import BatchBlock, block_of
-from kvorum.spark.columnar.needles import have_one_of
+from kvorum.spark.columnar.record_places import have_one_of
 from kvorum.spark.columnar.varints import Flags
 from kvorum.spark.conditions import Condition
-from kvorum.spark.files.blocks import chosen_blocks
-from kvorum.spark.files.damage import Damage, DamageKind
+from kvorum.spark.files.damage import Damage, DamageKind, Mode
 from kvorum.spark.files.find import METADATA_SEARCH, find_files
-from kvorum.spark.files.modes import Mode
-from kvorum.spark.files.range_reader import BlockOrDamage, read_blocks, read_range
+from kvorum.spark.files.range_reader import (
+    BlockOrDamage,
+    chosen_blocks,
+    read_blocks,
+    read_range,
+    usual_batches,
+)
 from kvorum.spark.files.ranges import plan_ranges
-from kvorum.spark.files.usual_batches import usual_batches
 from kvorum.spark.metadata_source.columns import COLUMNS, DAMAGE, DEFAULT_COLUMNS
 from kvorum.spark.metadata_source.decoded_rows import decoded_rows
 from kvorum.spark.metadata_source.filters import NO_FILTER
@@ -37,8 +40,6 @@ from kvorum.wire.records import (
 )
 
 RANGE_READER: Any = import_module(read_range.__module__)
-USUAL_BATCHES: Any = import_module(usual_batches.__module__)
-BLOCKS: Any = import_module(chosen_blocks.__module__)
 DAMAGED_LOGS = 250
 UNKNOWN_TYPE = b"\x01\x7f\x00"
 
@@ -160,14 +161,14 @@ def test_batches_that_are_not_usual_cost_no_second_look_at_the_whole_file(
         offset += 1
     (inner / f"{0:020}.log").write_bytes(b"".join(parts))
     verified = 0
-    crc32c = USUAL_BATCHES.crc32c
+    crc32c = RANGE_READER.crc32c
 
     def counted(data: memoryview) -> int:
         nonlocal verified
         verified += len(data)
         return int(crc32c(data))
 
-    monkeypatch.setattr(USUAL_BATCHES, "crc32c", counted)
+    monkeypatch.setattr(RANGE_READER, "crc32c", counted)
     (unit,) = plan_ranges(find_files([str(inner)], METADATA_SEARCH))
     assert sum(isinstance(item, Damage) for item in read_range(unit)) > 1400
     assert 0 < verified < 3000 * RANGE_READER.USUAL_BYTES_MIN
@@ -191,8 +192,8 @@ def mixed(random: Random, batches: list[RecordBatch]) -> Iterator[BlockOrDamage]
 def test_batches_that_are_chosen_stay_in_their_order_among_damage(
     monkeypatch: pytest.MonkeyPatch, joined_bytes: int
 ) -> None:
-    monkeypatch.setattr(BLOCKS, "BLOCK_BYTES_MIN", joined_bytes)
-    monkeypatch.setattr(BLOCKS, "JOINED_BYTES_MIN", 3 * joined_bytes)
+    monkeypatch.setattr(RANGE_READER, "BLOCK_BYTES_MIN", joined_bytes)
+    monkeypatch.setattr(RANGE_READER, "JOINED_BYTES_MIN", 3 * joined_bytes)
 
     def is_chosen(batch: RecordBatch) -> bool:
         return batch.base_offset % 3 != 0

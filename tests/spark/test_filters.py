@@ -21,8 +21,8 @@ from tests.spark.log_rows import flip
 from tests.spark.spark_filters import kept, random_filters
 from tests.support.spark.small_logs import LOG_FOLDER, START_MS, topic_id, write_log
 
+from kvorum.spark.files.damage import Mode
 from kvorum.spark.files.find import METADATA_SEARCH, find_files
-from kvorum.spark.files.modes import Mode
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS, columns_named
 from kvorum.spark.metadata_source.filters import NO_FILTER, RowFilter

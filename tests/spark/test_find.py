@@ -7,9 +7,7 @@ import pytest
 from tests.support.spark.small_logs import write_log
 
 from kvorum.spark.errors import LogFilesError
-from kvorum.spark.files.find import METADATA_SEARCH, find_files
-from kvorum.spark.files.log_file import FileKind
-from kvorum.spark.files.node_identity import Identity
+from kvorum.spark.files.find import METADATA_SEARCH, FileKind, Identity, find_files
 
 META = "version=1\ncluster.id={}\nnode.id={}\n"
 

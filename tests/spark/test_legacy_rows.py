@@ -12,8 +12,8 @@ from tests.spark.spark_filters import kept, pushed
 from tests.spark.spark_filters import rows as filtered_rows
 
 from kvorum.spark.errors import DamagedFileError
+from kvorum.spark.files.damage import Mode
 from kvorum.spark.files.find import find_files
-from kvorum.spark.files.modes import Mode
 from kvorum.spark.files.range_reader import read_range
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.log_source.filters import NO_FILTER

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import EqualNullSafe, EqualTo, Filter, GreaterThan, 
 from tests.spark.spark_filters import kept, pushed, random_filters, rows
 
 from kvorum.spark.errors import DamagedFileError
-from kvorum.spark.files.modes import Mode
+from kvorum.spark.files.damage import Mode
 from kvorum.spark.log_source.filters import NO_FILTER
 from kvorum.storage.names import offset_name
 from kvorum.wire.checksums import crc32c

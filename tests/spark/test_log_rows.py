@@ -11,7 +11,7 @@ import pytest
 from tests.spark.log_rows import EVERY_COLUMN, after_one_flipped_bit, rows_of
 
 from kvorum.spark.errors import DamagedFileError
-from kvorum.spark.files.modes import Mode
+from kvorum.spark.files.damage import Mode
 from kvorum.storage.names import offset_name
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker

@@ -12,8 +12,8 @@ from tests.support.spark.small_logs import write_log
 
 from kvorum.metadata.record_frame import encode_record
 from kvorum.spark.errors import DamagedFileError
+from kvorum.spark.files.damage import Mode
 from kvorum.spark.files.find import METADATA_SEARCH, find_files
-from kvorum.spark.files.modes import Mode
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.metadata_source.columns import (
     COLUMNS,

@@ -11,8 +11,8 @@ import pytest
 from tests.support.spark.small_logs import write_log
 
 from kvorum.spark.errors import DamagedFileError, LogFilesError
+from kvorum.spark.files.damage import Mode
 from kvorum.spark.files.find import METADATA_SEARCH, find_files
-from kvorum.spark.files.modes import Mode
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS
 from kvorum.spark.metadata_source.filters import NO_FILTER

@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
 from kvorum.spark.errors import OptionError
-from kvorum.spark.files.find import Search
-from kvorum.spark.files.modes import Mode, parse_mode
-from kvorum.spark.files.node_identity import Identity
+from kvorum.spark.files.damage import Mode, parse_mode
+from kvorum.spark.files.find import Identity, Search
 from kvorum.spark.files.ranges import MAX_PARTITION_BYTES
 
 FILE_SYSTEM_PREFIX: Final = "fs."

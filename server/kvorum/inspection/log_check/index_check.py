@@ -14,8 +14,7 @@ from typing import Final
 from kvorum.inspection.index_entries import OFFSET_ENTRY, TIME_ENTRY
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
 from kvorum.inspection.log_check.segment_batches import BatchPlace, SegmentBatches
-from kvorum.spark.files.file_systems import LocalFiles
-from kvorum.spark.files.file_window import FileWindow
+from kvorum.spark.files.file_systems import FileWindow, LocalFiles
 from kvorum.wire.errors import WireError
 from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 from kvorum.wire.records.legacy import read_entries

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
 from kvorum.inspection.log_check.listing import PartitionFiles, list_partition
+from kvorum.spark.files.batch_rules import LogTraits
 from kvorum.spark.files.damage import Damage, DamageKind
-from kvorum.spark.files.entry_reader import EntryOrDamage, EntryReader, LogTraits
-from kvorum.spark.files.file_systems import LocalFiles
-from kvorum.spark.files.file_window import FileWindow
-from kvorum.spark.files.find import FoundFiles, classify
-from kvorum.spark.files.log_file import LogFile
+from kvorum.spark.files.entry_reader import EntryOrDamage, EntryReader
+from kvorum.spark.files.file_systems import FileWindow, LocalFiles
+from kvorum.spark.files.find import FoundFiles, LogFile, classify
 from kvorum.spark.files.ranges import FileRange, plan_ranges
 
 _WHOLE_FILES = 2**63

@@ -1,23 +1,24 @@
-"""The places of the records of a run of batches, and what their headers say."""
+"""The places of the records of batches and of old messages, and what their headers say."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from kvorum.spark.columnar.batch_block import BatchBlock
 from kvorum.spark.columnar.field_places import ABSENT, Places
-from kvorum.spark.columnar.needles import have_one_of
 from kvorum.spark.columnar.record_bounds import find_bounds
 from kvorum.spark.columnar.varints import VARLONG_BYTES_MAX, Bytes, Flags, Ints, signed_varints
 from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, RecordBatch
 from kvorum.wire.records.batch import COMPRESSION_MASK, HEADER_BYTES, LOG_APPEND_TIME
 from kvorum.wire.records.compression import decompress
+from kvorum.wire.records.legacy import LegacyMessage
 
 PADDING = bytes(16)
-"""Behind the data, so that the longest value of fixed size can be read at its last byte."""
+"""The end of the data, so that the longest value of fixed size can be read at its last byte."""
+_NO_HEADERS = b"\x00"
 
 
 class RecordPlaces(NamedTuple):
@@ -157,3 +158,59 @@ def _nullable(data: Bytes, pos: Ints) -> tuple[Places, Ints]:
     """Return the places of bytes that may be null, as every negative length means."""
     lengths, pos = signed_varints(data, pos)
     return Places(pos, np.maximum(lengths, ABSENT)), pos + np.maximum(lengths, 0)
+
+
+def place_messages(messages: Sequence[LegacyMessage]) -> RecordPlaces:
+    """Return the places of the records of `messages`, wrapped ones unpacked.
+
+    Checksums are not verified. Raises `CorruptBatchError` and `BatchTooLargeError`.
+    """
+    content = bytearray(_NO_HEADERS)
+    numbers: list[int] = []
+    for index, message in enumerate(messages):
+        for record in message.records():
+            numbers += (index, record.offset, record.timestamp)
+            for part in (record.key, record.value):
+                numbers += (len(content), ABSENT if part is None else len(part))
+                content += part or b""
+    content += PADDING
+    columns = np.array(numbers, np.int64).reshape(-1, 7).T
+    batches, offsets, timestamps, key_starts, key_counts, value_starts, value_counts = columns
+    none = np.zeros_like(offsets)
+    return RecordPlaces(
+        content=bytes(content),
+        data=np.frombuffer(content, np.uint8),
+        batches=batches,
+        offsets=offsets,
+        timestamps=timestamps,
+        keys=Places(key_starts, key_counts),
+        values=Places(value_starts, value_counts),
+        header_starts=none,
+        ends=none + len(_NO_HEADERS),
+    )
+
+
+def have_one_of(content: bytes, starts: Ints, ends: Ints, needles: Collection[bytes]) -> Flags:
+    """Return which of the stretches `content[starts[i]:ends[i]]` have one of the needles in them.
+
+    Stretches are in ascending order, and none overlaps another.
+    """
+    found = np.full(len(starts), b"" in needles)
+    if not len(starts):
+        return found
+    for needle in needles:
+        if not needle:
+            continue
+        places = np.fromiter(_occurrences(content, needle), np.int64)
+        indexes = np.searchsorted(starts, places, "right") - 1
+        # A place may be before all stretches, between two, or in two that follow each other.
+        is_within = (indexes >= 0) & (places + len(needle) <= ends[indexes])
+        found[indexes[is_within]] = True
+    return found
+
+
+def _occurrences(content: bytes, needle: bytes) -> Iterator[int]:
+    place = content.find(needle)
+    while place >= 0:
+        yield place
+        place = content.find(needle, place + 1)

@@ -1,18 +1,21 @@
-"""The places of batches in a file: a header that can be one, a checksum, the next sound batch."""
+"""The places of batches in a file: headers, checksums, the next sound batch, a torn end."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from struct import Struct
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from kvorum.spark.files.file_window import BLOCK_BYTES, FileWindow
+from kvorum.spark.files.file_systems import BLOCK_BYTES, FileWindow, files_at
+from kvorum.spark.files.find import FileKind, LogFile
 from kvorum.spark.files.legacy_header import (
     MESSAGE_BYTES_MIN,
     LegacyHeader,
     checksum_of,
     is_of_legacy_format,
+    message_looks_torn,
     read_legacy_header,
 )
 from kvorum.storage.log.batch_header import (
@@ -22,6 +25,8 @@ from kvorum.storage.log.batch_header import (
     BatchHeader,
     read_header,
 )
+from kvorum.storage.log.torn_tail import looks_torn
+from kvorum.storage.metadata_log.control_batch import SNAPSHOT_HEADER, first_control_record
 from kvorum.wire.checksums import crc32c
 
 MAGIC_PLACE: Final = 16
@@ -81,6 +86,18 @@ def header_problem(header: EntryHeader) -> str | None:
     return header.problem()
 
 
+def control_type(header: BatchHeader, batch: memoryview) -> int | None:
+    """Return the type of a batch's first control record; None for a batch without one."""
+    control = first_control_record(batch, header)
+    return None if control is None else control[0]
+
+
+def is_of_other_kind(kind: FileKind, header: BatchHeader, batch: memoryview) -> bool:
+    """Return whether the first batch of a file belongs into a file of another kind."""
+    is_snapshot = control_type(header, batch) == SNAPSHOT_HEADER
+    return is_snapshot == (kind is FileKind.SEGMENT)
+
+
 def is_sound(window: FileWindow, position: int, header: EntryHeader) -> bool:
     """Return whether the checksum of a batch that ends within the window's file is right.
 
@@ -88,10 +105,11 @@ def is_sound(window: FileWindow, position: int, header: EntryHeader) -> bool:
     """
     is_legacy = isinstance(header, LegacyHeader)
     checksum, covered = (checksum_of, MAGIC_PLACE) if is_legacy else (crc32c, CRC_START)
-    if header.size <= BLOCK_BYTES:
-        return checksum(window.at(position, header.size)[covered:]) == header.crc
+    size = header.size
+    if size <= BLOCK_BYTES:
+        return checksum(window.at(position, size)[covered:]) == header.crc
     crc = 0
-    start, end = position + covered, position + header.size
+    start, end = position + covered, position + size
     while start < end:
         part = window.at(start, min(BLOCK_BYTES, end - start))
         if not part:
@@ -119,9 +137,9 @@ def next_sound_batch(
     """
     read = entry_header_at if with_legacy else header_at
     if header is not None and header_problem(header) is None:
-        behind = position + header.size
-        if _is_batch(window, behind, read(window, behind), bounds, end):
-            return behind
+        after = position + header.size
+        if _is_batch(window, after, read(window, after), bounds, end):
+            return after
     places = (
         _possible_entries(window, position + 1, end, bounds)
         if with_legacy
@@ -154,7 +172,7 @@ def _has_room(header: EntryHeader) -> bool:
 
 
 def _possible_places(window: FileWindow, start: int, end: int) -> Iterator[int]:
-    """Yield each position behind which the number of the batch format is at its place."""
+    """Yield each position that has the number of the batch format where a batch has it."""
     while start + HEADER_SIZE <= end:
         block = bytes(window.at(start, min(BLOCK_BYTES, end - start)))
         found = block.find(_MAGIC_BYTE, MAGIC_PLACE)
@@ -187,3 +205,32 @@ def _form_of_entries(bounds: Bounds) -> re.Pattern[bytes]:
     rest = b".{%d}" % (8 - same_bytes)
     # A length above 0, a checksum or an epoch, and one of the formats.
     return re.compile(b"(?=" + first_bytes + rest + rb"(?!\0{4})[\0-\x7f].{7}[\0-\x02])", re.DOTALL)
+
+
+def end_looks_torn(window: FileWindow, position: int, end: int, *, with_legacy: bool) -> bool:
+    """Return whether the bytes from `position` to `end`, with no sound batch, are a torn write."""
+    size = end - position
+    if size <= BLOCK_BYTES:
+        rest = window.at(position, size)
+        of_message = message_looks_torn(rest) if with_legacy else None
+        return looks_torn(rest) if of_message is None else of_message
+    # A block that was never written ends in zeros; of a cut batch the header is enough.
+    header = header_at(window, position)
+    if header is not None and header_problem(header) is None:
+        return header.size > size
+    return looks_torn(window.at(end - BLOCK_BYTES, BLOCK_BYTES))
+
+
+@contextmanager
+def opened_window(
+    file: LogFile, options: Mapping[str, Any], *, block_bytes: int = BLOCK_BYTES
+) -> Generator[FileWindow]:
+    """Yield a window on a file up to the size that was listed; `options` are fsspec's.
+
+    Opening and reading raise OSError.
+    """
+    opened = files_at(file.path, options).open(file.path)
+    try:
+        yield FileWindow(opened, end=file.size, block_bytes=block_bytes)
+    finally:
+        opened.close()

@@ -2,7 +2,7 @@
 
 A path with a scheme (``s3://bucket/folder``) belongs to fsspec; any other path is local. Local
 files are read with positioned reads and not mapped into memory: a node that truncates its log
-would end the process that has the file mapped.
+would end the process that has the file mapped. `FileWindow` reads an open file in blocks.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from kvorum.spark.errors import LogFilesError
 
 SCHEME_END: Final = "://"
 LOCAL_SCHEME: Final = "file://"
+BLOCK_BYTES: Final = 4 * 1024 * 1024
+_NOTHING: Final = memoryview(b"")
 
 
 class ReadableFile(Protocol):
@@ -254,3 +256,36 @@ class RemoteFile:
 
     def close(self) -> None:
         """See `ReadableFile`."""
+
+
+class FileWindow:
+    """The part of a file that is in memory; it moves with what is asked for.
+
+    `end` is the position up to which the file is read.
+    """
+
+    def __init__(self, file: ReadableFile, *, end: int, block_bytes: int = BLOCK_BYTES) -> None:
+        self.end = min(end, file.size)
+        self._file = file
+        self._block_bytes = block_bytes
+        self._start = 0
+        self._view = _NOTHING
+
+    def at(self, position: int, size: int) -> memoryview:
+        """Return `size` bytes from `position`; fewer only where the end is reached.
+
+        Raises OSError. The bytes stay what they are: a later call replaces the window's buffer.
+        """
+        return self.block_at(position, size)[:size]
+
+    def block_at(self, position: int, size: int) -> memoryview:
+        """Return what is in memory from `position` on: `size` bytes at least, as `at` does."""
+        begin = position - self._start
+        if begin >= 0 and begin + size <= len(self._view):
+            return self._view[begin:]
+        wanted = min(max(size, self._block_bytes), self.end - position)
+        if wanted <= 0:
+            return _NOTHING
+        self._view = memoryview(self._file.read_at(position, wanted))
+        self._start = position
+        return self._view

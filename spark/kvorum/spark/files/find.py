@@ -1,32 +1,153 @@
-"""The files that a path means: a file, a directory, a glob pattern, or several of them.
+"""The files that a path means, what each of them is, and the node whose disk it was on.
 
-A directory is searched at every depth, so it may be a partition's directory, a node's log
-directory, or a tree of many clusters' and nodes' directories. Files are recognised by their names.
+A path is a file, a directory or a glob pattern. A directory is searched at every depth, so it may
+be a partition's directory, a node's log directory, or a tree of many clusters' and nodes'
+directories. Files are recognised by their names, nodes by the meta.properties file next to a file
+or above it.
 """
 
 from __future__ import annotations
 
 import logging
 import posixpath
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
+from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.spark.errors import LogFilesError
 from kvorum.spark.files.file_systems import Files, files_at
-from kvorum.spark.files.log_file import FileKind, LogFile
-from kvorum.spark.files.node_identity import NO_IDENTITY, Identities, Identity
+from kvorum.storage.errors import MetaPropertiesError, PropertiesFormatError
 from kvorum.storage.metadata_log.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
 from kvorum.storage.names import (
     LOG_SUFFIX,
+    METADATA_LOG_DIRECTORY,
     SNAPSHOT_SUFFIX,
     parse_offset_name,
     parse_partition_directory,
     parse_snapshot_name,
 )
+from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE, decode_meta_properties
 
 GLOB_CHARACTERS: Final = frozenset("*?[")
+META_PROPERTIES_BYTES_MAX: Final = 64 * 1024
 _LOG: Final = logging.getLogger(__name__)
+
+
+class FileKind(Enum):
+    """Kinds of files; the value is that of the `file_kind` column."""
+
+    SEGMENT = "segment"
+    SNAPSHOT = "snapshot"
+    BOOTSTRAP = "bootstrap"
+
+
+class LogFile(NamedTuple):
+    """A file that holds record batches.
+
+    `offset` is a segment's first offset, or the offset up to which a snapshot replaces the log;
+    None for a segment whose name does not contain it. `epoch` belongs to a snapshot, 0 otherwise.
+    `size` is in bytes, at the time of the listing. `cluster_id` and `node_id` are those of the
+    node whose disk the file was on, `topic` and `partition` come from the directory's name; None
+    where they are not known.
+    """
+
+    path: str
+    kind: FileKind
+    offset: int | None
+    epoch: int
+    size: int
+    cluster_id: str | None = None
+    node_id: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+
+    @property
+    def directory(self) -> str:
+        """The directory that holds the file."""
+        return posixpath.dirname(self.path)
+
+    @property
+    def log_directory(self) -> str:
+        """The directory that segments, snapshots and bootstrap records of one log lie below."""
+        if posixpath.basename(self.directory) == METADATA_LOG_DIRECTORY:
+            return posixpath.dirname(self.directory)
+        return self.directory
+
+    @property
+    def order(self) -> tuple[str, bool, int, str]:
+        """The sort key: one log after the other, bootstrap records first, then by offset."""
+        is_bootstrap = self.kind is FileKind.BOOTSTRAP
+        return self.log_directory, not is_bootstrap, self.offset or 0, self.path
+
+
+class Identity(NamedTuple):
+    """A cluster's id and a node's; None where it is not known."""
+
+    cluster_id: str | None = None
+    node_id: int | None = None
+
+
+NO_IDENTITY: Final = Identity()
+
+
+class Identities:
+    """The identities of the files below one directory.
+
+    The nearest meta.properties counts, from the file's directory up to one level above `root`.
+    `listed` has the names of all files below `root`, None where they are not known. What
+    meta.properties does not contain is taken from `default`.
+    """
+
+    def __init__(
+        self, files: Files, root: str, *, listed: Container[str] | None, default: Identity
+    ) -> None:
+        self._files = files
+        self._highest = posixpath.dirname(root)
+        self._listed = listed
+        self._root = root
+        self._default = default
+        self._known: dict[str, Identity | None] = {}
+
+    def identified(self, file: LogFile) -> LogFile:
+        """Return the file with its node's identity."""
+        directory: str = file.directory
+        found = self._read(directory)
+        while found is None and directory not in {self._highest, ""}:
+            directory = posixpath.dirname(directory)
+            found = self._read(directory)
+        cluster_id, node_id = found or NO_IDENTITY
+        return file._replace(
+            cluster_id=self._default.cluster_id if cluster_id is None else cluster_id,
+            node_id=self._default.node_id if node_id is None else node_id,
+        )
+
+    def _read(self, directory: str) -> Identity | None:
+        if directory not in self._known:
+            self._known[directory] = self._identity_in(directory)
+        return self._known[directory]
+
+    def _identity_in(self, directory: str) -> Identity | None:
+        path = posixpath.join(directory, META_PROPERTIES_FILE)
+        is_below = directory == self._root or directory.startswith(self._root + "/")
+        if is_below and self._listed is not None and path not in self._listed:
+            return None
+        if directory.endswith(":"):
+            # The end of the way up from a bucket: a scheme without a path.
+            return None
+        try:
+            file = self._files.open(path)
+        except OSError:
+            # Above the root there need not be a readable directory, nor a bucket.
+            return None
+        try:
+            properties = decode_meta_properties(file.read_at(0, META_PROPERTIES_BYTES_MAX))
+        except (OSError, MetaPropertiesError, PropertiesFormatError) as error:
+            _LOG.warning("%s: not used: %s", path, error)
+            return None
+        finally:
+            file.close()
+        return Identity(properties.cluster_id, properties.node_id)
 
 
 class Search(NamedTuple):

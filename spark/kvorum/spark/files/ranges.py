@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, pairwise
 from typing import Any, Final, NamedTuple
 
-from kvorum.spark.files.batch_places import header_at, header_problem, is_sound
-from kvorum.spark.files.file_systems import Files, LocalFiles, ReadableFile, files_at
-from kvorum.spark.files.file_window import FileWindow
-from kvorum.spark.files.find import FoundFiles
-from kvorum.spark.files.log_file import FileKind, LogFile
-from kvorum.spark.files.snapshot_rules import is_of_other_kind
+from kvorum.spark.files.batch_places import (
+    header_at,
+    header_problem,
+    is_of_other_kind,
+    is_sound,
+    opened_window,
+)
+from kvorum.spark.files.file_systems import Files, FileWindow, LocalFiles, files_at
+from kvorum.spark.files.find import FileKind, FoundFiles, LogFile
 from kvorum.storage.log.batch_header import HEADER_SIZE, BatchHeader
 from kvorum.storage.log.offset_index import ENTRY_SIZE, OffsetIndex
 from kvorum.storage.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
@@ -130,16 +133,11 @@ def split_range(whole: FileRange, range_bytes: int, options: Mapping[str, Any]) 
         return [whole]
     files = files_at(whole.file.path, options)
     try:
-        file = files.open(whole.file.path)
+        with opened_window(whole.file, options, block_bytes=HEADER_SIZE) as window:
+            return _cut(whole, list(_places(files, window, whole, range_bytes)))
     except OSError:
         # The reader of the range names the problem.
         return [whole]
-    try:
-        return _cut(whole, list(_places(files, file, whole, range_bytes)))
-    except OSError:
-        return [whole]
-    finally:
-        file.close()
 
 
 def _cut(whole: FileRange, places: list[Place]) -> list[FileRange]:
@@ -156,11 +154,10 @@ def _cut(whole: FileRange, places: list[Place]) -> list[FileRange]:
 
 
 def _places(
-    files: Files, file: ReadableFile, whole: FileRange, range_bytes: int
+    files: Files, window: FileWindow, whole: FileRange, range_bytes: int
 ) -> Iterator[Place]:
     """Yield verified starts of batches, about `range_bytes` apart."""
     log_file, end_offset = whole.file, whole.end_offset
-    window = FileWindow(file, end=log_file.size, block_bytes=HEADER_SIZE)
     if not _begins_as_named(window, whole):
         return
     last_position, last_offset = 0, log_file.offset or 0
@@ -190,7 +187,7 @@ def _begins_as_named(window: FileWindow, whole: FileRange) -> bool:
 def _is_as_named(window: FileWindow, position: int, header: BatchHeader, last_offset: int) -> bool:
     """Return whether a sound batch is at `position`, whose offsets and epoch can be believed.
 
-    No checksum covers these, so the batch behind must agree with them.
+    No checksum covers these, so the next batch must agree with them.
     """
     if (
         header_problem(header) is not None
@@ -198,11 +195,11 @@ def _is_as_named(window: FileWindow, position: int, header: BatchHeader, last_of
         or not is_sound(window, position, header)
     ):
         return False
-    behind = header_at(window, position + header.size)
+    following = header_at(window, position + header.size)
     return (
-        behind is not None
-        and behind.base_offset >= header.next_offset
-        and behind.leader_epoch == header.leader_epoch
+        following is not None
+        and following.base_offset >= header.next_offset
+        and following.leader_epoch == header.leader_epoch
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kvorum.spark.arrow_types import TIMESTAMP
-from kvorum.spark.files.log_file import LogFile
+from kvorum.spark.files.find import LogFile
 from kvorum.spark.source_options import known_names
 
 HEADERS: Final[Any] = pa.list_(

@@ -20,12 +20,11 @@ from kvorum.spark.conditions import (
 )
 from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.log_source.columns import FILE_VALUES
-from kvorum.spark.log_source.message_columns import ALWAYS_NULL, MESSAGE_VALUES
-from kvorum.spark.log_source.record_columns import BATCH_VALUES
+from kvorum.spark.log_source.record_columns import ALWAYS_NULL, BATCH_VALUES, MESSAGE_VALUES
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import NO_SEQUENCE
-from kvorum.wire.records.legacy import LegacyMessage
+from kvorum.wire.records.legacy import Entry, LegacyMessage
 
 E = TypeVar("E")
 
@@ -56,7 +55,13 @@ class LogFilter(NamedTuple):
         facts = {name: value(unit.file) for name, value in FILE_VALUES.items()}
         return all_match(self.conditions, facts) and offsets_may_match(self.conditions, unit)
 
-    def admits_batch(self, batch: RecordBatch) -> bool:
+    def admits_entry(self, entry: Entry) -> bool:
+        """Return whether a batch or a message may hold a row that Spark keeps, by its header."""
+        if isinstance(entry, LegacyMessage):
+            return self._admits_message(entry)
+        return self._admits_batch(entry)
+
+    def _admits_batch(self, batch: RecordBatch) -> bool:
         """Return whether a batch may hold a row that Spark keeps, by its header."""
         wanted = self.conditions
         if not wanted:
@@ -81,7 +86,7 @@ class LogFilter(NamedTuple):
         first, last = batch.base_sequence, batch.last_sequence
         if first == NO_SEQUENCE:
             return False
-        # Behind the highest number the sequence begins again.
+        # After the highest number the sequence begins again.
         return last < first or sequences.may_match(first, last)
 
     def _admits_header(self, entry: E, values: Mapping[str, Callable[[E], Any]]) -> bool:
@@ -95,7 +100,7 @@ class LogFilter(NamedTuple):
             # Reading the batch says what is wrong.
             return True
 
-    def admits_message(self, message: LegacyMessage) -> bool:
+    def _admits_message(self, message: LegacyMessage) -> bool:
         """Return whether a message of format 0 or 1 may hold a row that Spark keeps."""
         if not ALWAYS_NULL.isdisjoint(self.conditions):
             return False

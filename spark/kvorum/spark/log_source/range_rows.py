@@ -1,8 +1,11 @@
-"""Arrow batches of the records of a range of a file."""
+"""Arrow batches of the records of a range of a file.
+
+Each run of batches, and each run of messages of the formats 0 and 1, becomes one Arrow batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -10,21 +13,32 @@ import pyarrow as pa
 
 from kvorum.spark.arrow_types import arrow_schema
 from kvorum.spark.columnar.arrow_values import Array
-from kvorum.spark.columnar.record_places import RecordPlaces
-from kvorum.spark.files.damage import Damage, DamageKind
+from kvorum.spark.columnar.batch_block import block_of
+from kvorum.spark.columnar.record_places import (
+    RecordPlaces,
+    find_records,
+    place_messages,
+    place_records,
+)
+from kvorum.spark.files.damage import Damage, DamageKind, Mode, admit
 from kvorum.spark.files.entry_reader import EntryOrDamage
-from kvorum.spark.files.modes import Mode, admit
 from kvorum.spark.files.range_reader import read_entries
 from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.log_source.columns import DAMAGE, FILE_VALUES, types_of
 from kvorum.spark.log_source.filters import NO_FILTER, LogFilter
-from kvorum.spark.log_source.runs import Run, runs
+from kvorum.spark.log_source.record_columns import batches_of, columns_of, messages_of
 from kvorum.spark.log_source.transactions import TransactionOutcomes
-from kvorum.wire.errors import WireError
+from kvorum.wire.errors import CorruptBatchError, WireError
 from kvorum.wire.records import RecordBatch
-from kvorum.wire.records.legacy import Entry, LegacyMessage
+from kvorum.wire.records.batch import COMPRESSION_MASK
+from kvorum.wire.records.legacy import Entry
 
 HEADERS: Final = "headers"
+RUN_RECORDS_MAX: Final = 16_384
+"""A run of entries, which becomes one Arrow batch, ends once it has more records than this."""
+RUN_BYTES_MAX: Final = 8 * 1024 * 1024
+"""The same for bytes; packed ones count `PACKED_FACTOR` times."""
+PACKED_FACTOR: Final = 8
 
 
 class Reading(NamedTuple):
@@ -52,6 +66,52 @@ def range_rows(unit: FileRange, reading: Reading) -> Iterator[pa.RecordBatch]:
         yield maker.damage_row(piece) if isinstance(piece, Damage) else piece
 
 
+def _runs(
+    items: Iterable[EntryOrDamage], admits: Callable[[Entry], bool]
+) -> Iterator[list[Entry] | Damage]:
+    """Yield runs of the entries that are admitted, each of one kind, and the damage between."""
+    run: list[Entry] = []
+    records = size = 0
+    for item in items:
+        if not isinstance(item, Damage) and not admits(item):
+            continue
+        is_full = records > RUN_RECORDS_MAX or size > RUN_BYTES_MAX
+        if run and (is_full or type(item) is not type(run[0])):
+            yield run
+            run, records, size = [], 0, 0
+        if isinstance(item, Damage):
+            yield item
+            continue
+        run.append(item)
+        records += item.record_count if isinstance(item, RecordBatch) else 1
+        size += item.size * (PACKED_FACTOR if item.attributes & COMPRESSION_MASK else 1)
+    if run:
+        yield run
+
+
+def _places_of(run: Sequence[Entry]) -> RecordPlaces:
+    """Return where the records are; `WireError` where one of the entries cannot be read."""
+    batches = batches_of(run)
+    if not batches:
+        return place_messages(messages_of(run))
+    found = find_records(block_of(batches))
+    placed = None if found is None else place_records(found)
+    if placed is None:
+        raise _misfit(batches)
+    return placed
+
+
+def _misfit(batches: Sequence[RecordBatch]) -> WireError:
+    """Return the error of batches whose records do not fit: the codec's, which says where."""
+    try:
+        for batch in batches:
+            for _ in batch.records():
+                pass
+    except WireError as error:
+        return error
+    return CorruptBatchError("record", "does not fit into its batch", offset=batches[0].position)
+
+
 class _RowMaker:
     """The way from batches to Arrow batches, for one range."""
 
@@ -64,22 +124,11 @@ class _RowMaker:
 
     def pieces(self, items: Iterator[EntryOrDamage]) -> Iterator[pa.RecordBatch | Damage]:
         """Yield the rows of batches, and the damage between them."""
-        for part in runs(self._admitted(items)):
-            if isinstance(part, Damage):
-                yield part
+        for run in _runs(items, self._filter.admits_entry):
+            if isinstance(run, Damage):
+                yield run
             else:
-                yield from self._rows_or_damage(part)
-
-    def _admitted(self, items: Iterable[EntryOrDamage]) -> Iterator[EntryOrDamage]:
-        """Yield the batches that the filter admits, and the damage between them."""
-        for item in items:
-            if isinstance(item, Damage) or self._is_admitted(item):
-                yield item
-
-    def _is_admitted(self, entry: Entry) -> bool:
-        if isinstance(entry, LegacyMessage):
-            return self._filter.admits_message(entry)
-        return self._filter.admits_batch(entry)
+                yield from self._rows_or_damage(run)
 
     def damage_row(self, damage: Damage) -> pa.RecordBatch:
         """Return one row that stands for damage."""
@@ -87,23 +136,23 @@ class _RowMaker:
         row |= {"offset": damage.first_offset, DAMAGE: damage.text}
         return pa.RecordBatch.from_pylist([row], schema=self._schema)
 
-    def _rows_or_damage(self, run: Run) -> Iterator[pa.RecordBatch | Damage]:
+    def _rows_or_damage(self, run: Sequence[Entry]) -> Iterator[pa.RecordBatch | Damage]:
         """Yield the rows of a run, or of each entry that can be read, and damage for the others."""
         try:
             rows = self._rows(run)
         except WireError as error:
-            if len(run.entries) == 1:
-                yield self._damage(run.entries[0], str(error))
+            if len(run) == 1:
+                yield self._damage(run[0], str(error))
                 return
-            for part in run.parts():
-                yield from self._rows_or_damage(part)
+            for entry in run:
+                yield from self._rows_or_damage([entry])
         else:
             if rows.num_rows:
                 yield rows
 
-    def _rows(self, run: Run) -> pa.RecordBatch:
+    def _rows(self, run: Sequence[Entry]) -> pa.RecordBatch:
         """Return the rows that the filter admits; `WireError` where an entry cannot be read."""
-        places = run.places()
+        places = _places_of(run)
         is_kept = self._filter.matching(places)
         if is_kept.all():
             columns = self._values(run, places, self._columns)
@@ -115,8 +164,10 @@ class _RowMaker:
             columns |= {name: array.filter(pa.array(is_kept)) for name, array in checked.items()}
         return pa.RecordBatch.from_pydict(columns, schema=self._schema)
 
-    def _values(self, run: Run, places: RecordPlaces, columns: Iterable[str]) -> dict[str, Array]:
-        found = run.columns(self._file, places, self._outcomes)
+    def _values(
+        self, run: Sequence[Entry], places: RecordPlaces, columns: Iterable[str]
+    ) -> dict[str, Array]:
+        found = columns_of(self._file, run, places, self._outcomes)
         return {name: found.column(name) for name in columns}
 
     def _damage(self, entry: Entry, reason: str) -> Damage:

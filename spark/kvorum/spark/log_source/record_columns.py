@@ -1,8 +1,8 @@
-"""The columns of a run of batches whose records have been found."""
+"""The columns of a run of batches, or of old messages, whose records have been found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -12,13 +12,13 @@ import pyarrow as pa
 from kvorum.spark.columnar.arrow_values import Array, masked, taken, timestamps
 from kvorum.spark.columnar.field_places import ABSENT, Places
 from kvorum.spark.columnar.record_places import RecordPlaces
-from kvorum.spark.files.log_file import LogFile
+from kvorum.spark.files.find import LogFile
 from kvorum.spark.log_source.columns import ARROW_TYPES, DAMAGE, FILE_VALUES
 from kvorum.spark.log_source.transactions import TransactionOutcomes
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch, decode_control_record
 from kvorum.wire.records.batch import INT32_MAX, NO_PRODUCER, NO_SEQUENCE
-from kvorum.wire.records.legacy import Entry
+from kvorum.wire.records.legacy import Entry, LegacyMessage
 from kvorum.wire.records.record import Record, read_headers
 
 CREATE_TIME: Final = "CreateTime"
@@ -171,3 +171,71 @@ def _control_type(places: RecordPlaces, index: int) -> str:
         return decode_control_record(record).type.name
     except WireError:
         return UNKNOWN_CONTROL
+
+
+ALWAYS_NULL: Final = frozenset(
+    {
+        *("leader_epoch", "producer_id", "producer_epoch", "sequence"),
+        *("transaction", "control_type"),
+    }
+)
+"""The columns of what these formats are older than."""
+
+
+def message_timestamp_type(message: LegacyMessage) -> str | None:
+    """Return the kind of a message's times; None in format 0, which has none."""
+    return timestamp_type(message) if message.magic else None
+
+
+MESSAGE_VALUES: Final[Mapping[str, Callable[[LegacyMessage], str | None]]] = MappingProxyType(
+    {
+        "timestamp_type": message_timestamp_type,
+        "compression": lambda message: message.compression.name.lower(),
+    }
+)
+"""The columns that are the same for all records that a message wraps."""
+
+
+class MessageColumns(RecordColumns):
+    """Columns by name, each made when it is asked for."""
+
+    def __init__(
+        self,
+        file: LogFile,
+        messages: Sequence[LegacyMessage],
+        places: RecordPlaces,
+        outcomes: TransactionOutcomes,
+    ) -> None:
+        super().__init__(file, (), places, outcomes)
+        self._messages = messages
+
+    def column(self, name: str) -> Array:
+        """Return one value for each record."""
+        kind = ARROW_TYPES[name]
+        if name in ALWAYS_NULL:
+            arrow: Any = pa
+            nulls: Array = arrow.nulls(len(self._places.offsets), kind)
+            return nulls
+        if name in MESSAGE_VALUES:
+            return self._each([MESSAGE_VALUES[name](message) for message in self._messages], kind)
+        return super().column(name)
+
+
+def batches_of(run: Iterable[Entry]) -> list[RecordBatch]:
+    """Return the batches among the entries of a run."""
+    return [entry for entry in run if isinstance(entry, RecordBatch)]
+
+
+def messages_of(run: Iterable[Entry]) -> list[LegacyMessage]:
+    """Return the messages of the formats 0 and 1 among the entries of a run."""
+    return [entry for entry in run if isinstance(entry, LegacyMessage)]
+
+
+def columns_of(
+    file: LogFile, run: Sequence[Entry], places: RecordPlaces, outcomes: TransactionOutcomes
+) -> RecordColumns:
+    """Return the columns of the records at `places` of a run of entries of one kind."""
+    batches = batches_of(run)
+    if batches:
+        return RecordColumns(file, batches, places, outcomes)
+    return MessageColumns(file, messages_of(run), places, outcomes)

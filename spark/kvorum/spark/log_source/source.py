@@ -18,11 +18,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPa
 from pyspark.sql.types import StructType
 
 from kvorum.spark.arrow_types import spark_schema
+from kvorum.spark.files.find import FileKind, find_files
+from kvorum.spark.files.ranges import FileRange, plan_ranges
 from kvorum.spark.log_source.columns import types_of
 from kvorum.spark.log_source.filters import COLUMN_KINDS, NO_FILTER, LogFilter
 from kvorum.spark.log_source.options import SourceOptions, chosen_columns, parse_options
 from kvorum.spark.log_source.range_rows import Reading, range_rows
-from kvorum.spark.log_source.segments import planned_segments
 from kvorum.spark.pushed_filters import pushed_conditions
 from kvorum.spark.range_partition import RangePartition, named_types, unit_of
 from kvorum.spark.worker_process import prepare_for_more_tasks
@@ -89,3 +90,19 @@ class KvorumLogSource(DataSource):
         options = parse_options(self.options)
         kind = PushingReader if options.is_pushing_filters else KvorumLogReader
         return kind(options, chosen_columns(options, named_types(schema)))
+
+
+def planned_segments(options: SourceOptions) -> list[FileRange]:
+    """Return the ranges to read, in the order of the files.
+
+    Snapshots and bootstrap records are no segments of a topic. Raises `LogFilesError`.
+    """
+    files = options.files
+    found = find_files(files.paths, files.search)
+    segments = tuple(file for file in found.files if file.kind is FileKind.SEGMENT)
+    return plan_ranges(
+        found._replace(files=segments),
+        range_bytes=files.range_bytes,
+        has_gaps=options.has_gaps,
+        file_system_options=files.search.file_system_options,
+    )

@@ -20,10 +20,8 @@ from kvorum.spark.files.batch_places import (
     header_problem,
     next_sound_batch,
 )
-from kvorum.spark.files.file_systems import files_at
-from kvorum.spark.files.file_window import FileWindow
-from kvorum.spark.files.find import classify
-from kvorum.spark.files.log_file import FileKind, LogFile
+from kvorum.spark.files.file_systems import FileWindow, files_at
+from kvorum.spark.files.find import FileKind, LogFile, classify
 from kvorum.spark.files.ranges import FileRange
 from kvorum.storage.log.batch_header import BatchHeader
 from kvorum.storage.metadata_log.control_batch import first_control_record
@@ -31,7 +29,7 @@ from kvorum.wire.records import ControlRecordType, RecordBatch
 from kvorum.wire.records.batch import TRANSACTIONAL
 
 NEVER: Final = 1 << 63
-"""Behind every offset."""
+"""An offset greater than every other."""
 
 
 class TransactionState(Enum):

@@ -10,7 +10,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from kvorum.spark.errors import OptionError
 from kvorum.spark.files.damage import Damage, DamageKind
-from kvorum.spark.files.range_reader import BatchOrDamage, read_range
+from kvorum.spark.files.entry_reader import BatchOrDamage
+from kvorum.spark.files.range_reader import read_range
 from kvorum.spark.metadata_source.columns import Column
 from kvorum.spark.metadata_source.filters import NO_FILTER
 from kvorum.spark.metadata_source.range_rows import Query, arrow_rows

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kvorum.spark.columnar.batch_block import BatchBlock
-from kvorum.spark.columnar.needles import have_one_of
+from kvorum.spark.columnar.record_places import have_one_of
 from kvorum.spark.columnar.varints import Flags, Ints
 from kvorum.spark.conditions import (
     ColumnKinds,

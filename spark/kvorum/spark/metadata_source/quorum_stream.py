@@ -14,8 +14,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from kvorum.spark.files.damage import Damage, DamageKind
-from kvorum.spark.files.log_file import FileKind, LogFile
-from kvorum.spark.files.range_reader import BatchOrDamage, read_range
+from kvorum.spark.files.entry_reader import BatchOrDamage
+from kvorum.spark.files.find import FileKind, LogFile
+from kvorum.spark.files.range_reader import read_range
 from kvorum.spark.files.ranges import NO_EPOCH, FileRange, Place
 from kvorum.spark.metadata_source.columns import Column
 from kvorum.spark.metadata_source.filters import NO_FILTER

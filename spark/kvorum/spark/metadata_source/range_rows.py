@@ -24,11 +24,9 @@ from kvorum.spark.columnar.body_columns import body_columns
 from kvorum.spark.columnar.record_run import RecordRun, read_run
 from kvorum.spark.columnar.varints import Flags, Ints
 from kvorum.spark.conditions import ANY, Condition
-from kvorum.spark.files.blocks import chosen_blocks
-from kvorum.spark.files.damage import Damage
-from kvorum.spark.files.log_file import LogFile
-from kvorum.spark.files.modes import Mode, admit
-from kvorum.spark.files.range_reader import BlockOrDamage, read_blocks
+from kvorum.spark.files.damage import Damage, Mode, admit
+from kvorum.spark.files.find import LogFile
+from kvorum.spark.files.range_reader import BlockOrDamage, chosen_blocks, read_blocks
 from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.metadata_source.columns import (
     COLUMNS,

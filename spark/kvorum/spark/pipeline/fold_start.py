@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from kvorum.spark.errors import DamagedFileError, LogFilesError
 from kvorum.spark.files.damage import Damage
-from kvorum.spark.files.find import FoundFiles
-from kvorum.spark.files.log_file import LogFile
+from kvorum.spark.files.find import FoundFiles, LogFile
 from kvorum.spark.files.range_reader import read_range
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.history import LogRecord, MetadataHistory

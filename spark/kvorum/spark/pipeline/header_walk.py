@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kvorum.spark.files.batch_places import header_at, header_problem
-from kvorum.spark.files.file_window import opened_window
-from kvorum.spark.files.log_file import LogFile
+from kvorum.spark.files.batch_places import header_at, header_problem, opened_window
+from kvorum.spark.files.find import LogFile
 from kvorum.spark.pipeline.replicas import Replica
 
 

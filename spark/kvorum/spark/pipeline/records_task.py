@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kvorum.spark.conditions import Condition
 from kvorum.spark.errors import SparkSliceError
-from kvorum.spark.files.modes import Mode
+from kvorum.spark.files.damage import Mode
 from kvorum.spark.metadata_source.columns import (
     DAMAGE,
     DEFAULT_COLUMNS,

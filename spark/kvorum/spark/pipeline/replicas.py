@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kvorum.spark.errors import LogFilesError
-from kvorum.spark.files.find import FoundFiles
-from kvorum.spark.files.log_file import FileKind, LogFile
+from kvorum.spark.files.find import FileKind, FoundFiles, LogFile
 
 
 class Replica(NamedTuple):

@@ -14,8 +14,7 @@ from typing import Final, NamedTuple
 
 from kvorum.spark.errors import LogFilesError
 from kvorum.spark.files.damage import Damage, DamageKind
-from kvorum.spark.files.find import find_files
-from kvorum.spark.files.log_file import FileKind, LogFile
+from kvorum.spark.files.find import FileKind, LogFile, find_files
 from kvorum.spark.files.ranges import NO_EPOCH, FileRange, Place, split_range
 from kvorum.spark.source_options import FileOptions
 from kvorum.spark.streaming.directory_offset import LogPlace, Places, segment_start

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kvorum.spark.files.damage import Damage, DamageKind
-from kvorum.spark.files.range_reader import BatchOrDamage
+from kvorum.spark.files.entry_reader import BatchOrDamage
 from kvorum.spark.streaming.leader_log import fetch
 from kvorum.spark.streaming.quorum_client import QuorumClient
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

@@ -11,16 +11,17 @@ from typing import Any, Final
 
 from kvorum.spark.files.batch_places import (
     Bounds,
+    end_looks_torn,
     header_at,
     header_problem,
     is_sound,
     next_sound_batch,
+    opened_window,
 )
-from kvorum.spark.files.file_window import BLOCK_BYTES, FileWindow, opened_window
-from kvorum.spark.files.log_file import LogFile
+from kvorum.spark.files.file_systems import FileWindow
+from kvorum.spark.files.find import LogFile
 from kvorum.spark.streaming.directory_offset import NO_BATCH, LogPlace, segment_start
 from kvorum.storage.log.batch_header import BatchHeader
-from kvorum.storage.log.torn_tail import looks_torn
 
 LOOK_BYTES: Final = 64 * 1024
 """The bytes that are read to see whether a batch is still the one that was read."""
@@ -86,13 +87,15 @@ class LogTail:
             while place.position < window.end and (limit is None or place.offset < limit):
                 header = _whole_batch(window, place.position)
                 if header is None:
-                    found = _behind_damage(window, place)
+                    found = _after_damage(window, place)
                     if found is None:
-                        is_torn = is_last and _is_torn(window, place.position)
+                        is_torn = is_last and end_looks_torn(
+                            window, place.position, window.end, with_legacy=False
+                        )
                         return place if is_torn else place._replace(position=window.end)
                     place = place._replace(position=found)
                     continue
-                place = _behind(header, place)
+                place = _after_batch(header, place)
             return place
 
 
@@ -113,8 +116,8 @@ def _whole_batch(window: FileWindow, position: int) -> BatchHeader | None:
     return header if is_followed or is_sound(window, position, header) else None
 
 
-def _behind_damage(window: FileWindow, place: LogPlace) -> int | None:
-    """Return where the next sound batch begins behind bytes that are none."""
+def _after_damage(window: FileWindow, place: LogPlace) -> int | None:
+    """Return where the next sound batch begins after bytes that are none."""
     return next_sound_batch(
         window,
         place.position,
@@ -124,17 +127,7 @@ def _behind_damage(window: FileWindow, place: LogPlace) -> int | None:
     )
 
 
-def _is_torn(window: FileWindow, position: int) -> bool:
-    """Return whether the rest of the file is a batch that is not written to its end yet."""
-    header = header_at(window, position)
-    size = window.end - position
-    if size > BLOCK_BYTES and header is not None and header_problem(header) is None:
-        return header.size > size
-    start = max(position, window.end - BLOCK_BYTES)
-    return looks_torn(window.at(start, window.end - start))
-
-
-def _behind(header: BatchHeader, place: LogPlace) -> LogPlace:
+def _after_batch(header: BatchHeader, place: LogPlace) -> LogPlace:
     return LogPlace(
         segment=place.segment,
         position=place.position + header.size,

@@ -7,8 +7,8 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from kvorum.spark.errors import OptionError
+from kvorum.spark.files.damage import Mode, parse_mode
 from kvorum.spark.files.find import METADATA_SEARCH
-from kvorum.spark.files.modes import Mode, parse_mode
 from kvorum.spark.source_options import (
     FILE_OPTIONS,
     FileOptions,
