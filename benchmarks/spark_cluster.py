@@ -24,12 +24,11 @@ from benchmarks.fleet.measured_fleet import CLUSTERS, write_fleet
 from benchmarks.report import Row
 from tests.support.spark.spark_cluster import SparkCluster, run_driver
 
-from kvorum.spark.pipeline.cluster_plan import FailedTask
-from kvorum.spark.pipeline.errors import PipelineError
+from kvorum.spark.errors import PipelineError
+from kvorum.spark.pipeline.cluster_plan import FailedTask, Item, Result
 from kvorum.spark.pipeline.progress import Console
 from kvorum.spark.pipeline.request import PipelineRequest
 from kvorum.spark.pipeline.run import run_pipeline
-from kvorum.spark.pipeline.tasks import Item, Result
 from kvorum.spark.worker_process import rare_collections
 
 RUNS: Final = 3

@@ -29,8 +29,8 @@ from kvorum.internal_topics.states import (
     TRANSACTION_STATES,
 )
 from kvorum.metadata.record_frame import encode_record
-from kvorum.spark.functions.columns import Row
 from kvorum.spark.functions.consumer_offsets import consumer_offsets_row
+from kvorum.spark.functions.record_function import Row
 from kvorum.spark.functions.remote_log_metadata import remote_log_metadata_row
 from kvorum.spark.functions.share_group_state import share_group_state_row
 from kvorum.spark.functions.transaction_state import transaction_state_row

@@ -32,10 +32,16 @@ from kvorum.spark.functions import (
 )
 from kvorum.spark.functions.arrow_structs import ArrowArray, evaluate, spark_struct
 from kvorum.spark.functions.cluster_metadata import METADATA_RECORD
-from kvorum.spark.functions.columns import Column, Field, Kind, Row
 from kvorum.spark.functions.consumer_offsets import CONSUMER_OFFSETS_RECORD
-from kvorum.spark.functions.errors import FunctionArgumentError, UndecodableRecordError
-from kvorum.spark.functions.record_function import RecordFunction
+from kvorum.spark.functions.record_function import (
+    Column,
+    Field,
+    FunctionArgumentError,
+    Kind,
+    RecordFunction,
+    Row,
+    UndecodableRecordError,
+)
 from kvorum.spark.functions.remote_log_metadata import REMOTE_LOG_METADATA_RECORD
 from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS, JSON_COLUMN, types_of
 from kvorum.wire.apis import message_class

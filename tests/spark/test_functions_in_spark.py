@@ -12,10 +12,13 @@ from tests.spark.log_rows import present
 from tests.support.golden_data import TOPICS, golden_records
 
 from kvorum.spark import functions
-from kvorum.spark.functions.columns import Column, Kind
 from kvorum.spark.functions.consumer_offsets import CONSUMER_OFFSETS_RECORD
-from kvorum.spark.functions.errors import FunctionArgumentError
-from kvorum.spark.functions.record_function import RecordFunction
+from kvorum.spark.functions.record_function import (
+    Column,
+    FunctionArgumentError,
+    Kind,
+    RecordFunction,
+)
 from kvorum.spark.functions.share_group_state import SHARE_GROUP_STATE_RECORD
 from kvorum.spark.functions.transaction_state import TRANSACTION_STATE_RECORD
 

@@ -17,8 +17,8 @@ from tests.support.golden_data import METADATA_NODES, dump_text, metadata_direct
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
 from kvorum.spark import KvorumMetadataSource
+from kvorum.spark.errors import PipelineError
 from kvorum.spark.files.find import METADATA_SEARCH, FileKind, LogFile, find_files
-from kvorum.spark.pipeline.errors import PipelineError
 from kvorum.spark.pipeline.job import SparkTasks
 from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
 from kvorum.spark.pipeline.run import run_pipeline

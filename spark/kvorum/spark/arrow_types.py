@@ -1,4 +1,4 @@
-"""Arrow types of columns, and what Spark calls them."""
+"""Arrow types of columns, what Spark calls them, and times of Kafka's records as Spark's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kvorum.spark.errors import OptionError
+
+# The last millisecond of the year 9999, in UTC: the range of Spark's timestamps ends there, and
+# neither Python nor Spark's own functions can show a later time.
+TIMESTAMP_MS_MAX: Final = 253_402_300_799_999
+
+
+def timestamp_us(timestamp_ms: int) -> int | None:
+    """Return a time in Spark's microseconds; None for "no timestamp" and a time out of range."""
+    return timestamp_ms * 1000 if 0 <= timestamp_ms <= TIMESTAMP_MS_MAX else None
+
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 """The unit is Spark's: it takes no other one from Arrow."""

@@ -1,10 +1,18 @@
-"""Errors that are raised while metadata files are read.
+"""The errors of reading logs and of making tables from them.
 
 SparkSliceError
-├── OptionError           an option or a column that does not exist, or contradicts another one
-├── QuorumError           controllers cannot be reached, or are not those of the checkpoint
-└── LogFilesError         a path holds no usable files
-    └── DamagedFileError  a file is damaged, or of an unknown format
+├── OptionError               an option or a column that does not exist, or contradicts another one
+├── QuorumError               controllers cannot be reached, or are not those of the checkpoint
+├── LogFilesError             a path holds no usable files
+│   └── DamagedFileError      a file is damaged, or of an unknown format
+├── HistoryError              a metadata log has no consistent history
+│   ├── MissingOffsetsError   records are missing before the one that was given
+│   ├── ContradictionError    a record contradicts the records before it
+│   └── SavedHistoryError     a saved history is damaged, or of another version
+└── PipelineError             a run of the pipeline cannot go on
+    ├── OutputInUseError      another run writes to the same output
+    ├── DamagedOutputError    the output is not what the last run left
+    └── UnreconciledError     counts that must agree do not; nothing is committed
 """
 
 from __future__ import annotations
@@ -42,3 +50,63 @@ class DamagedFileError(LogFilesError):
 
 def _damaged_file_error(file: str, offset: int, reason: str) -> DamagedFileError:
     return DamagedFileError(file=file, offset=offset, reason=reason)
+
+
+class HistoryError(SparkSliceError):
+    """A metadata log has no consistent history; the text says where and why."""
+
+
+class MissingOffsetsError(HistoryError):
+    """The record at `found` was given where the one at `expected` must follow."""
+
+    def __init__(self, *, expected: int, found: int) -> None:
+        super().__init__(
+            f"the next record of the log must be at offset {expected}, but the one at {found} came"
+        )
+        self.expected = expected
+        self.found = found
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Support pickling between processes, which keyword-only arguments would prevent."""
+        return _missing_offsets_error, (self.expected, self.found)
+
+
+class ContradictionError(HistoryError):
+    """The record at `offset` cannot follow the records before it."""
+
+    def __init__(self, *, offset: int, reason: str) -> None:
+        super().__init__(f"the record at offset {offset} cannot be applied: {reason}")
+        self.offset = offset
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Support pickling between processes, which keyword-only arguments would prevent."""
+        return _contradiction_error, (self.offset, self.reason)
+
+
+class SavedHistoryError(HistoryError):
+    """The bytes are not a history that this release saved."""
+
+
+def _missing_offsets_error(expected: int, found: int) -> MissingOffsetsError:
+    return MissingOffsetsError(expected=expected, found=found)
+
+
+def _contradiction_error(offset: int, reason: str) -> ContradictionError:
+    return ContradictionError(offset=offset, reason=reason)
+
+
+class PipelineError(SparkSliceError):
+    """A run cannot go on; the text says where and why."""
+
+
+class OutputInUseError(PipelineError):
+    """Another run writes to the same output."""
+
+
+class DamagedOutputError(PipelineError):
+    """The output is not what the last run left."""
+
+
+class UnreconciledError(PipelineError):
+    """Counts that must agree do not."""

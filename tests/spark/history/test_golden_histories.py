@@ -21,18 +21,17 @@ from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory, StateRow
-from kvorum.spark.history.node_rows import BrokerSessionRow, BrokerStateRow
-from kvorum.spark.history.partition_rows import (
-    AvailabilityRow,
-    LeaderChangeRow,
-    PartitionTimelineRow,
-)
-from kvorum.spark.history.state_rows import (
+from kvorum.spark.history.tables import (
     AclRow,
+    AvailabilityRow,
     BrokerRow,
+    BrokerSessionRow,
+    BrokerStateRow,
     ConfigRow,
     FeatureRow,
+    LeaderChangeRow,
     PartitionRow,
+    PartitionTimelineRow,
     QuotaRow,
     TopicRow,
 )

@@ -7,14 +7,15 @@ from typing import TypeVar
 from tests.support.spark.log_records import written_records
 
 from kvorum.spark.history import HistoryRow, MetadataHistory
-from kvorum.spark.history.change_rows import ConfigChangeRow
-from kvorum.spark.history.node_rows import BrokerSessionRow, BrokerStateRow
-from kvorum.spark.history.partition_rows import (
+from kvorum.spark.history.tables import (
     AvailabilityRow,
+    BrokerSessionRow,
+    BrokerStateRow,
+    ConfigChangeRow,
     LeaderChangeRow,
     PartitionTimelineRow,
+    QuorumVotersRow,
 )
-from kvorum.spark.history.quorum_rows import QuorumVotersRow
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord

@@ -24,7 +24,7 @@ from kvorum.controller.periodic_tasks import (
 from kvorum.controller.result import at_once
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.spark.history import LogRecord, MetadataHistory
-from kvorum.spark.history.partition_rows import LeaderChangeRow
+from kvorum.spark.history.tables import LeaderChangeRow
 from kvorum.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsRequestDirectoryData,

@@ -17,26 +17,28 @@ from tests.support.spark.log_records import (
     written_records,
 )
 
+from kvorum.spark.errors import ContradictionError, MissingOffsetsError
 from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory, StateRow
-from kvorum.spark.history.change_rows import (
+from kvorum.spark.history.columns import VoterColumn
+from kvorum.spark.history.metadata_history import RECORDS_PER_IMAGE
+from kvorum.spark.history.tables import (
     AclChangeRow,
+    AvailabilityRow,
     ConfigChangeRow,
+    ConfigRow,
+    ControllerRegistrationRow,
     DelegationTokenChangeRow,
     FeatureChangeRow,
+    LeaderChangeRow,
+    PartitionRow,
+    PartitionTimelineRow,
     ProducerIdsRow,
+    QuorumEpochRow,
+    QuorumVotersRow,
     QuotaChangeRow,
     ScramChangeRow,
+    TopicRow,
 )
-from kvorum.spark.history.errors import ContradictionError, MissingOffsetsError
-from kvorum.spark.history.metadata_history import RECORDS_PER_IMAGE
-from kvorum.spark.history.node_rows import ControllerRegistrationRow
-from kvorum.spark.history.partition_rows import (
-    AvailabilityRow,
-    LeaderChangeRow,
-    PartitionTimelineRow,
-)
-from kvorum.spark.history.quorum_rows import QuorumEpochRow, QuorumVotersRow
-from kvorum.spark.history.state_rows import ConfigRow, PartitionRow, TopicRow, VoterRow
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
@@ -349,7 +351,7 @@ def test_epochs_and_voters() -> None:
         for row in rows
         if isinstance(row, QuorumVotersRow)
     ] == [(1, [], 3), (1, [2], 4)]
-    (voter,) = [row for row in history.end_state() if isinstance(row, VoterRow)]
+    (voter,) = [row for row in history.end_state() if isinstance(row, VoterColumn)]
     assert (voter.voter_id, voter.endpoints) == (2, (("CONTROLLER", "h", 9),))
 
 

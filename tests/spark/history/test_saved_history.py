@@ -18,8 +18,8 @@ from tests.support.spark.log_records import (
     written_records,
 )
 
+from kvorum.spark.errors import SavedHistoryError
 from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory, StateRow
-from kvorum.spark.history.errors import SavedHistoryError
 from kvorum.spark.history.saved_history import MAGIC
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
 from kvorum.wire.messages.partition_record import PartitionRecord

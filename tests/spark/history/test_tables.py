@@ -12,8 +12,8 @@ from tests.support.source_tree import ROOT
 
 from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES, LogRecord, MetadataHistory
 from kvorum.spark.history.arrow_schemas import arrow_schema, record_batch
-from kvorum.spark.history.quorum_rows import QuorumEpochRow
-from kvorum.spark.pipeline.own_tables import OWN_TABLES
+from kvorum.spark.history.tables import QuorumEpochRow
+from kvorum.spark.pipeline.tables import OWN_TABLES
 from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
 
 DOCUMENT = ROOT / "docs" / "spark" / "tables.md"

@@ -9,12 +9,11 @@ from typing import Any
 
 import pyarrow.dataset
 
-from kvorum.spark.pipeline.cluster_plan import FailedTask
-from kvorum.spark.pipeline.errors import PipelineError
+from kvorum.spark.errors import PipelineError
+from kvorum.spark.pipeline.cluster_plan import FailedTask, Item, Result
 from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
 from kvorum.spark.pipeline.run import run_pipeline
 from kvorum.spark.pipeline.tables import ALL_TABLES
-from kvorum.spark.pipeline.tasks import Item, Result
 
 DATASET: Any = pyarrow.dataset
 

@@ -13,8 +13,8 @@ from tests.spark.object_store import object_store
 from tests.spark.pipeline.runs import Notes, content, rows_of, run_here
 from tests.spark.pipeline.story_logs import Story, make_story
 
+from kvorum.spark.errors import PipelineError
 from kvorum.spark.pipeline.delta_log import LOG
-from kvorum.spark.pipeline.errors import PipelineError
 from kvorum.spark.pipeline.output_files import LocalOutput
 from kvorum.spark.pipeline.request import TableFormat
 from kvorum.spark.pipeline.table_commit import partition_values

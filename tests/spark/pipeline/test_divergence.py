@@ -6,8 +6,7 @@ from random import Random
 
 import pytest
 
-from kvorum.spark.pipeline.divergence import Difference, DifferenceKind, differences
-from kvorum.spark.pipeline.header_walk import BatchPlace
+from kvorum.spark.pipeline.divergence import BatchPlace, Difference, DifferenceKind, differences
 
 
 def log(*batches: tuple[int, int, int]) -> list[BatchPlace]:

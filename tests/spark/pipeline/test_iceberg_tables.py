@@ -18,7 +18,7 @@ from tests.spark.object_store import object_store
 from tests.spark.pipeline.runs import Notes, content, rows_of, run_here
 from tests.spark.pipeline.story_logs import Story, make_story
 
-from kvorum.spark.pipeline.errors import PipelineError
+from kvorum.spark.errors import PipelineError
 from kvorum.spark.pipeline.output_files import LocalOutput
 from kvorum.spark.pipeline.request import TableFormat
 from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS

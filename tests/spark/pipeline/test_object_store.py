@@ -17,7 +17,7 @@ from tests.spark.pipeline.runs import Notes, content, run_here
 from tests.spark.pipeline.story_logs import Story, make_story
 from tests.support.source_tree import ROOT
 
-from kvorum.spark.pipeline.errors import OutputInUseError, PipelineError
+from kvorum.spark.errors import OutputInUseError, PipelineError
 from kvorum.spark.pipeline.lock import locked
 from kvorum.spark.pipeline.output_files import RemoteOutput
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tests.spark.pipeline.runs import Notes, content, files_of, rows_of, run_here
 from tests.spark.pipeline.story_logs import LOG, make_story
 
-from kvorum.spark.pipeline.errors import PipelineError
+from kvorum.spark.errors import PipelineError
 from kvorum.spark.pipeline.job import SparkTasks
 from kvorum.spark.pipeline.request import PipelineRequest
 from kvorum.spark.pipeline.run import run_pipeline

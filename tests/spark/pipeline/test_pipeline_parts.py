@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from kvorum.spark.pipeline.cluster_state import ClusterState
-from kvorum.spark.pipeline.errors import DamagedOutputError, OutputInUseError
+from kvorum.spark.errors import DamagedOutputError, OutputInUseError
+from kvorum.spark.pipeline.cluster_state import ClusterState, Tail, TailPlace
 from kvorum.spark.pipeline.job import failure_line
 from kvorum.spark.pipeline.journal import Journal, commit, recover
 from kvorum.spark.pipeline.layout import cluster_directory, day_directory, day_of
 from kvorum.spark.pipeline.lock import locked
-from kvorum.spark.pipeline.log_tail import Tail, TailPlace
 from kvorum.spark.pipeline.output_files import LocalOutput, OutputFiles, output_files
 from kvorum.spark.pipeline.progress import Console
 

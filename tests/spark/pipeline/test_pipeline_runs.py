@@ -12,14 +12,14 @@ from tests.spark.pipeline.runs import Notes, content, files_of, rows_of, run_her
 from tests.spark.pipeline.story_logs import LOG, Story, make_story, write_snapshot
 
 from kvorum.metadata.record_frame import encode_record
-from kvorum.spark.errors import LogFilesError
-from kvorum.spark.pipeline import records_task
-from kvorum.spark.pipeline.errors import (
+from kvorum.spark.errors import (
     DamagedOutputError,
+    LogFilesError,
     OutputInUseError,
     PipelineError,
     UnreconciledError,
 )
+from kvorum.spark.pipeline import records_task
 from kvorum.spark.pipeline.lock import locked
 from kvorum.spark.pipeline.log_reading import Piece
 from kvorum.spark.pipeline.output_files import LocalOutput

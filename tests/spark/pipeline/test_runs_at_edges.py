@@ -15,12 +15,11 @@ from tests.spark.pipeline.runs import content, rows_of, run_here
 from tests.spark.pipeline.story_logs import LOG, Story, make_story, write_snapshot
 
 from kvorum.metadata.record_frame import encode_record
-from kvorum.spark.errors import LogFilesError
+from kvorum.spark.errors import LogFilesError, OutputInUseError, PipelineError
 from kvorum.spark.files.damage import Damage
 from kvorum.spark.history import LogRecord
-from kvorum.spark.pipeline import batch_records
-from kvorum.spark.pipeline.errors import OutputInUseError, PipelineError
-from kvorum.spark.pipeline.header_walk import batch_places
+from kvorum.spark.pipeline import log_reading
+from kvorum.spark.pipeline.divergence import batch_places
 from kvorum.spark.pipeline.lock import locked
 from kvorum.spark.pipeline.output_files import output_files
 from kvorum.spark.pipeline.request import PipelineRequest
@@ -220,7 +219,7 @@ def test_a_new_segment_without_a_batch_does_not_hide_those_before(
 def test_a_record_that_is_not_folded_stops_the_run(
     story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sound = batch_records.decoded_records
+    sound = log_reading.decoded_records
 
     def one_less(path: str, batches: Sequence[RecordBatch]) -> Iterator[LogRecord | Damage]:
         yield from list(sound(path, batches))[:-1]

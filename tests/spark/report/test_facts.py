@@ -11,13 +11,12 @@ from tests.spark.report.written_tables import cluster_tables
 
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
-from kvorum.spark.history.node_rows import BrokerState
-from kvorum.spark.history.partition_rows import Condition
+from kvorum.spark.history.tables import BrokerState, Condition
 from kvorum.spark.report.cluster_report import ClusterFacts, cluster_report
 from kvorum.spark.report.events import group_labels
+from kvorum.spark.report.log_files import Trouble
 from kvorum.spark.report.table_files import TablesError
 from kvorum.spark.report.time_window import DAY_MS
-from kvorum.spark.report.trouble import Trouble
 
 
 def small_cluster() -> MadeUpCluster:

@@ -23,12 +23,10 @@ from kvorum.metadata.acl_codes import (
 )
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.spark.history import MetadataHistory
-from kvorum.spark.history.node_rows import BrokerStateRow
-from kvorum.spark.history.partition_rows import Condition
-from kvorum.spark.history.quorum_rows import QuorumEpochRow
+from kvorum.spark.history.tables import BrokerStateRow, Condition, QuorumEpochRow
 from kvorum.spark.report.cluster_report import ClusterFacts, cluster_report
+from kvorum.spark.report.log_files import Trouble
 from kvorum.spark.report.tables_directory import ClusterTables, TablesDirectory
-from kvorum.spark.report.trouble import Trouble
 from kvorum.spark.report.written_report import write_report
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord

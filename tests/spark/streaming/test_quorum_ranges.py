@@ -12,12 +12,11 @@ from tests.spark.streaming.scripted_log import CLUSTER, ScriptedLog
 
 from kvorum.spark.errors import OptionError, QuorumError
 from kvorum.spark.files.damage import Damage
-from kvorum.spark.streaming.addresses import Address
-from kvorum.spark.streaming.log_range import read_log
+from kvorum.spark.streaming.connection import Address
+from kvorum.spark.streaming.leader_log import read_log
 from kvorum.spark.streaming.options import Starting
 from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan
-from kvorum.spark.streaming.quorum_offset import BEGINNING, QuorumOffset
-from kvorum.spark.streaming.quorum_planner import QuorumPlanner
+from kvorum.spark.streaming.quorum_planner import BEGINNING, QuorumOffset, QuorumPlanner
 from kvorum.spark.streaming.snapshot_copy import copy_snapshot
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse

@@ -8,9 +8,14 @@ import pytest
 
 from kvorum.spark.errors import OptionError, QuorumError
 from kvorum.spark.streaming.options import directory_options, quorum_options, stream_options
-from kvorum.spark.streaming.sasl import MECHANISMS, SaslError
-from kvorum.spark.streaming.security import Credentials, Security, Tls
-from kvorum.spark.streaming.security_options import security_options
+from kvorum.spark.streaming.security import (
+    MECHANISMS,
+    Credentials,
+    SaslError,
+    Security,
+    Tls,
+    security_options,
+)
 
 PASSWORD = "open sesame"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

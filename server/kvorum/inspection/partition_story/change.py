@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import NamedTuple
 
-from kvorum.spark.history.partition_rows import LeaderChangeCause, PartitionTimelineRow
+from kvorum.spark.history.tables import LeaderChangeCause, PartitionTimelineRow
 
 
 @unique

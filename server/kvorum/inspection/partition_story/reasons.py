@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kvorum.inspection.partition_story.change import Reason, ReasonKind
 from kvorum.inspection.partition_story.surroundings import Surroundings
 from kvorum.metadata.partition import NO_LEADER, RECOVERED
-from kvorum.spark.history.partition_rows import LeaderChangeCause, PartitionTimelineRow
+from kvorum.spark.history.tables import LeaderChangeCause, PartitionTimelineRow
 
 
 def reasons_for(

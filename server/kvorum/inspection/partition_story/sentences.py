@@ -11,7 +11,7 @@ from kvorum.inspection.partition_story.story import PartitionStory
 from kvorum.inspection.times import utc_text
 from kvorum.metadata.directory_ids import LOST, MIGRATING, UNASSIGNED
 from kvorum.metadata.partition import NO_LEADER, RECOVERED
-from kvorum.spark.history.partition_rows import PartitionTimelineRow
+from kvorum.spark.history.tables import PartitionTimelineRow
 from kvorum.wire.uuid_text import uuid_to_text
 
 _SENTENCES: Final[Mapping[ReasonKind, str]] = MappingProxyType(

@@ -13,10 +13,10 @@ from kvorum.inspection.metadata_log.records import HistorySource
 from kvorum.inspection.partition_story.change import PartitionChange, Reason, ReasonKind
 from kvorum.inspection.partition_story.reasons import reasons_for
 from kvorum.inspection.partition_story.surroundings import SurroundingsOfChanges
+from kvorum.spark.errors import HistoryError
 from kvorum.spark.history import HistoryRow, LogRecord
-from kvorum.spark.history.errors import HistoryError
 from kvorum.spark.history.intervals import IntervalEnd
-from kvorum.spark.history.partition_rows import LeaderChangeRow, PartitionTimelineRow
+from kvorum.spark.history.tables import LeaderChangeRow, PartitionTimelineRow
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.uuid_text import uuid_from_text

@@ -24,9 +24,16 @@ from pyspark.sql.types import (
 )
 
 from kvorum.spark.arrow_types import TIMESTAMP
-from kvorum.spark.functions.columns import Column, Kind, Row
-from kvorum.spark.functions.errors import FunctionArgumentError, UndecodableRecordError
-from kvorum.spark.functions.record_function import Mode, RecordFunction, mode_of
+from kvorum.spark.functions.record_function import (
+    Column,
+    FunctionArgumentError,
+    Kind,
+    Mode,
+    RecordFunction,
+    Row,
+    UndecodableRecordError,
+    mode_of,
+)
 
 if TYPE_CHECKING:
     ArrowArray: TypeAlias = pa.Array[Any]

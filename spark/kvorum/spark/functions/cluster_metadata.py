@@ -10,11 +10,10 @@ from kvorum.metadata.errors import MetadataParseError
 from kvorum.metadata.json_text import json_text
 from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.record_types import record_type_name
-from kvorum.spark.functions.columns import Column, Kind, Row
-from kvorum.spark.functions.record_function import RecordFunction
+from kvorum.spark.functions.record_function import Column, Kind, RecordFunction, Row
 from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS as TABLE_COLUMNS
 from kvorum.spark.metadata_source.columns import INT, INTS, TEXT, Origin
-from kvorum.spark.metadata_source.subject_fields import SUBJECT_FIELDS
+from kvorum.spark.metadata_source.record_types import SUBJECT_FIELDS
 from kvorum.wire.json_form import to_json
 
 _KINDS: Final[Mapping[Any, Kind]] = MappingProxyType(

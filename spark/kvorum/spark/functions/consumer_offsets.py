@@ -8,10 +8,17 @@ from typing import Final
 
 from kvorum.internal_topics.coordinator_records import CONSUMER_OFFSETS
 from kvorum.internal_topics.states import MEMBER_STATES, STREAMS_MEMBER_STATES
-from kvorum.spark.functions.columns import Column, Field, Kind, Row, field, structs
+from kvorum.spark.arrow_types import timestamp_us
 from kvorum.spark.functions.coordinator_rows import FIRST_COLUMNS, LAST_COLUMNS, coordinator_row
-from kvorum.spark.functions.record_function import RecordFunction
-from kvorum.spark.timestamps import timestamp_us
+from kvorum.spark.functions.record_function import (
+    Column,
+    Field,
+    Kind,
+    RecordFunction,
+    Row,
+    field,
+    structs,
+)
 
 COLUMNS: Final = (
     *FIRST_COLUMNS,

@@ -8,7 +8,7 @@ from typing import Final
 from kvorum.internal_topics.coordinator_records import CoordinatorTopic
 from kvorum.internal_topics.errors import DamagedRecordError, InternalTopicError
 from kvorum.metadata.json_text import json_text
-from kvorum.spark.functions.columns import Column, Field, Kind, Row, read_fields
+from kvorum.spark.functions.record_function import Column, Field, Kind, Row, read_fields
 from kvorum.wire.json_form import Json
 
 # The first and the last fields of every such result.

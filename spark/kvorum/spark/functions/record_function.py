@@ -1,13 +1,106 @@
-"""A function over columns of bytes: what it is called, takes and returns."""
+"""A function over columns of bytes: its name, its arguments, and the columns of its result.
+
+RecordFunctionError          an error that ends a query with one of these functions
+├── FunctionArgumentError    arguments that a function cannot take
+└── UndecodableRecordError   a record that cannot be decoded, in the mode FAILFAST
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
+from typing import NamedTuple, TypeAlias, cast
 
-from kvorum.spark.functions.columns import Column, Row
-from kvorum.spark.functions.errors import FunctionArgumentError
+from kvorum.wire.json_form import Json
+
+
+class RecordFunctionError(Exception):
+    """A function cannot return its result; the text names the function and the reason."""
+
+
+class FunctionArgumentError(RecordFunctionError, ValueError):
+    """Arguments of a wrong number or type, or an unknown mode."""
+
+
+class UndecodableRecordError(RecordFunctionError):
+    """Bytes that are not a record of the function's topic."""
+
+
+Row: TypeAlias = dict[str, Json]
+"""One result: the columns that are not null, by name. Times are in microseconds."""
+
+
+class Kind(Enum):
+    """The type of a column, of an element in an array where the name is in the plural."""
+
+    TEXT = auto()
+    INTEGER = auto()
+    LONG = auto()
+    BOOLEAN = auto()
+    TIMESTAMP = auto()
+    TEXTS = auto()
+    INTEGERS = auto()
+    STRUCTS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a result; `elements` are the columns of an array's structs."""
+
+    name: str
+    kind: Kind
+    elements: tuple[Column, ...] = ()
+
+
+class Field(NamedTuple):
+    """The field that fills a column: its path in Kafka's JSON form, and what becomes of its value.
+
+    A path begins with the part of the record, `key` or `value`. Records of versions without the
+    field, and tagged fields at their default, leave the column null.
+    """
+
+    column: str
+    path: tuple[str, ...]
+    convert: Callable[[Json], Json] | None = None
+
+
+def field(column: str, path: str, convert: Callable[[Json], Json] | None = None) -> Field:
+    """Return a field whose path is written with dots."""
+    return Field(column, tuple(path.split(".")), convert)
+
+
+def structs(
+    names: Mapping[str, str], convert: Mapping[str, Callable[[Json], Json]] | None = None
+) -> Callable[[Json], Json]:
+    """Return a conversion of an array of structs, with the field of each column.
+
+    `convert` has what becomes of the values of some columns.
+    """
+    conversions = convert or {}
+
+    def struct(element: Mapping[str, Json]) -> Row:
+        return {
+            column: conversions[column](element[name]) if column in conversions else element[name]
+            for column, name in names.items()
+            if name in element
+        }
+
+    return lambda elements: [struct(each) for each in cast("list[Mapping[str, Json]]", elements)]
+
+
+def read_fields(fields: Iterable[Field], record: Mapping[str, Json]) -> Row:
+    """Return the columns that the fields of a record fill."""
+    found: Row = {}
+    for column, path, convert in fields:
+        value: Json = record
+        for name in path:
+            value = value.get(name)
+            if value is None:
+                break
+        else:
+            found[column] = value if convert is None else convert(value)
+    return found
 
 
 class Mode(Enum):

@@ -10,9 +10,17 @@ from kvorum.internal_topics.errors import InternalTopicError
 from kvorum.internal_topics.remote_log_metadata import decode_remote_log_record
 from kvorum.internal_topics.states import REMOTE_PARTITION_DELETE_STATES, REMOTE_SEGMENT_STATES
 from kvorum.metadata.json_text import json_text
-from kvorum.spark.functions.columns import Column, Field, Kind, Row, field, read_fields, structs
-from kvorum.spark.functions.record_function import RecordFunction
-from kvorum.spark.timestamps import timestamp_us
+from kvorum.spark.arrow_types import timestamp_us
+from kvorum.spark.functions.record_function import (
+    Column,
+    Field,
+    Kind,
+    RecordFunction,
+    Row,
+    field,
+    read_fields,
+    structs,
+)
 
 COLUMNS: Final = (
     Column("type", Kind.TEXT),

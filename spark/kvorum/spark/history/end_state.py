@@ -9,24 +9,25 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.spark.history.columns import VoterColumn
-from kvorum.spark.history.node_columns import (
-    endpoint_columns,
-    feature_columns,
-    log_dir_texts,
-    state_of,
-)
-from kvorum.spark.history.state_rows import (
+from kvorum.spark.history.tables import (
     AclRow,
     BrokerRow,
     ConfigRow,
     FeatureRow,
     PartitionRow,
     QuotaRow,
+    StateRow,
     TopicRow,
-    VoterRow,
 )
-from kvorum.spark.history.tables import StateRow
-from kvorum.spark.history.value_columns import acl_row, entity_columns, is_sensitive
+from kvorum.spark.history.value_columns import (
+    acl_row,
+    endpoint_columns,
+    entity_columns,
+    feature_columns,
+    is_sensitive,
+    log_dir_texts,
+    state_of,
+)
 from kvorum.wire.uuid_text import uuid_to_text
 
 
@@ -44,8 +45,7 @@ def end_state(image: MetadataImage, voters: tuple[VoterColumn, ...]) -> Iterator
     yield from _quotas(image)
     for name, level in image.features.all_levels().items():
         yield FeatureRow(name, level)
-    for voter in voters:
-        yield VoterRow(*voter)
+    yield from voters
 
 
 def _partition_row(topic: TopicImage, index: int, partition: PartitionRegistration) -> PartitionRow:

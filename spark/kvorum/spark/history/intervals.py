@@ -1,9 +1,25 @@
-"""Places in the log at which the state changes, and the begins and ends of intervals."""
+"""Records of the log, places at which they change the state, and the intervals between these."""
 
 from __future__ import annotations
 
 from enum import StrEnum, unique
 from typing import NamedTuple
+
+from kvorum.wire.primitives import Message
+
+
+class LogRecord(NamedTuple):
+    """A metadata record, or the message of a control record, with its place in the log.
+
+    `epoch` is the leader epoch of the record's batch. `timestamp_ms` is the time when the leader
+    created the batch, in milliseconds since 1970. `version` is the version of the message.
+    """
+
+    offset: int
+    epoch: int
+    timestamp_ms: int
+    message: Message
+    version: int
 
 
 class Position(NamedTuple):

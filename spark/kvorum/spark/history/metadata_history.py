@@ -20,11 +20,10 @@ from typing import Any, Final
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.replay import ImageEditor, fold_record
+from kvorum.spark.errors import ContradictionError, MissingOffsetsError
 from kvorum.spark.history.cluster_history import ClusterHistory
 from kvorum.spark.history.end_state import end_state
-from kvorum.spark.history.errors import ContradictionError, MissingOffsetsError
-from kvorum.spark.history.intervals import Position, log_end
-from kvorum.spark.history.log_record import LogRecord
+from kvorum.spark.history.intervals import LogRecord, Position, log_end
 from kvorum.spark.history.quorum_history import QuorumHistory
 from kvorum.spark.history.saved_history import SavedHistory
 from kvorum.spark.history.tables import HistoryRow, StateRow

@@ -12,17 +12,17 @@ from kvorum.metadata.cluster_image import (
     ControllerRegistration,
 )
 from kvorum.spark.history.intervals import Begin, End, IntervalEnd, Position, begin_at, end_at
-from kvorum.spark.history.node_columns import (
-    endpoint_columns,
-    feature_columns,
-    log_dir_texts,
-    state_of,
-)
-from kvorum.spark.history.node_rows import (
+from kvorum.spark.history.tables import (
     BrokerSessionRow,
     BrokerState,
     BrokerStateRow,
     ControllerRegistrationRow,
+)
+from kvorum.spark.history.value_columns import (
+    endpoint_columns,
+    feature_columns,
+    log_dir_texts,
+    state_of,
 )
 from kvorum.wire.uuid_text import uuid_to_text
 

@@ -16,13 +16,17 @@ from kvorum.metadata.configs_image import (
     ConfigsImage,
     ResourceType,
 )
-from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS
-from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.effective_configs import (
+    MIN_INSYNC_REPLICAS,
+    BrokerConfigLayers,
+    effective_topic_config,
+    whole_number,
+)
+from kvorum.metadata.partition import NO_LEADER, PartitionRegistration
 from kvorum.metadata.topics_image import TopicsImage
-from kvorum.spark.history.availability import AVAILABLE, conditions_of, min_insync_replicas
 from kvorum.spark.history.intervals import Begin, End, IntervalEnd, Position, begin_at, end_at
 from kvorum.spark.history.leader_change_causes import LeaderChanges, PartitionName
-from kvorum.spark.history.partition_rows import (
+from kvorum.spark.history.tables import (
     AvailabilityRow,
     Condition,
     LeaderChangeRow,
@@ -302,3 +306,44 @@ def _availability_row(
         duration_ms=end.observed_ms - begin.timestamp_ms,
         end_reason=end.reason,
     )
+
+
+AVAILABLE: Final[tuple[Condition, ...]] = ()
+
+
+def conditions_of(
+    partition: PartitionRegistration, min_insync_replicas: int
+) -> tuple[Condition, ...]:
+    """Return the conditions in which `partition` is, none where it is fully available.
+
+    Kafka's rules: replicas that are being added are not counted as missing, and the minimal ISR is
+    limited to the number of replicas.
+    """
+    in_sync = len(partition.isr)
+    replicas = len(partition.replicas)
+    is_under_replicated = in_sync < replicas - len(partition.adding_replicas)
+    is_under_min_isr = in_sync < min_insync_replicas and in_sync < replicas
+    if partition.leader != NO_LEADER and not is_under_replicated and not is_under_min_isr:
+        return AVAILABLE
+    found: list[Condition] = []
+    if partition.leader == NO_LEADER:
+        found.append(Condition.OFFLINE)
+    if is_under_replicated:
+        found.append(Condition.UNDER_REPLICATED)
+    if is_under_min_isr:
+        found.append(Condition.UNDER_MIN_ISR)
+    return tuple(found)
+
+
+def min_insync_replicas(configs: ConfigsImage, topic_name: str) -> int:
+    """Return min.insync.replicas of a topic as far as the log has it.
+
+    It is the topic's own value, else the cluster's dynamic default, else Kafka's default of 1. A
+    value in the brokers' properties files is not in the log.
+    """
+    config = effective_topic_config(
+        MIN_INSYNC_REPLICAS,
+        configs.of_topic(topic_name),
+        BrokerConfigLayers(cluster=configs.of_cluster()),
+    )
+    return whole_number(config)

@@ -25,8 +25,8 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION, MetadataVersion
 from kvorum.metadata.record_frame import decode_record, encode_record
-from kvorum.spark.history.errors import SavedHistoryError
-from kvorum.spark.history.log_record import LogRecord
+from kvorum.spark.errors import SavedHistoryError
+from kvorum.spark.history.intervals import LogRecord
 
 MAGIC: Final = b"kvorum-history-1\n"
 """The name and the number of the format. Another format has another number."""

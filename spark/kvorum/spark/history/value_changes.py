@@ -22,7 +22,8 @@ from kvorum.metadata.image_delta import map_delta
 from kvorum.metadata.image_parts import ImageParts
 from kvorum.metadata.replay import ImageEditor
 from kvorum.metadata.scram_image import ScramImage, ScramMechanism
-from kvorum.spark.history.change_rows import (
+from kvorum.spark.history.intervals import Position
+from kvorum.spark.history.tables import (
     AclChangeRow,
     Action,
     ConfigChangeRow,
@@ -32,7 +33,6 @@ from kvorum.spark.history.change_rows import (
     QuotaChangeRow,
     ScramChangeRow,
 )
-from kvorum.spark.history.intervals import Position
 from kvorum.spark.history.value_columns import acl_row, entity_columns, is_sensitive
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord

@@ -1,10 +1,13 @@
-"""Names and texts of configuration resources, access control entries and quotas in rows."""
+"""Values of nodes, configurations, access control entries and quotas, as rows have them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acls_image import AccessControlEntry
 from kvorum.metadata.client_quotas_image import QuotaEntity
+from kvorum.metadata.cluster_image import BrokerRegistration, Endpoint
 from kvorum.metadata.config_definitions import (
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
@@ -13,9 +16,40 @@ from kvorum.metadata.config_definitions import (
     broker_definition,
 )
 from kvorum.metadata.configs_image import ResourceType
-from kvorum.spark.history.columns import QuotaEntityColumn
-from kvorum.spark.history.state_rows import AclRow
+from kvorum.metadata.features import VersionRange
+from kvorum.spark.history.columns import EndpointColumn, FeatureRangeColumn, QuotaEntityColumn
+from kvorum.spark.history.tables import AclRow, BrokerState
 from kvorum.wire.uuid_text import uuid_to_text
+
+
+def state_of(broker: BrokerRegistration) -> BrokerState:
+    """Return the state of a registered broker."""
+    if broker.is_fenced:
+        return BrokerState.FENCED
+    if broker.is_in_controlled_shutdown:
+        return BrokerState.CONTROLLED_SHUTDOWN
+    return BrokerState.UNFENCED
+
+
+def endpoint_columns(endpoints: Iterable[Endpoint]) -> tuple[EndpointColumn, ...]:
+    """Return endpoints in their order."""
+    return tuple(
+        EndpointColumn(each.listener, each.host, each.port, each.security_protocol)
+        for each in endpoints
+    )
+
+
+def feature_columns(features: Mapping[str, VersionRange]) -> tuple[FeatureRangeColumn, ...]:
+    """Return supported features by name."""
+    return tuple(
+        FeatureRangeColumn(name, range_.min, range_.max)
+        for name, range_ in sorted(features.items())
+    )
+
+
+def log_dir_texts(directories: Iterable[bytes]) -> tuple[str, ...]:
+    """Return directory ids as Kafka prints them."""
+    return tuple(uuid_to_text(directory) for directory in directories)
 
 
 def is_sensitive(resource_type: int, name: str) -> bool | None:
@@ -39,7 +73,7 @@ def _definition(resource_type: int, name: str) -> ConfigDefinition | None:
 
 
 def acl_row(entry_id: bytes, entry: AccessControlEntry) -> AclRow:
-    """Return an access control entry; a row of a change has the same columns behind its own."""
+    """Return an access control entry; a row of a change has the same columns after its own."""
     return AclRow(
         acl_id=uuid_to_text(entry_id),
         resource_type=AclResourceType(entry.resource_type).name,

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from kvorum.spark.arrow_types import TIMESTAMP
 from kvorum.spark.columnar.body_columns import BodyColumn
-from kvorum.spark.metadata_source.record_types import NUMBERS, message_classes
+from kvorum.spark.metadata_source.record_types import NUMBERS, SUBJECT_FIELDS, message_classes
 from kvorum.spark.metadata_source.struct_types import struct_type
-from kvorum.spark.metadata_source.subject_fields import SUBJECT_FIELDS
 from kvorum.spark.source_options import known_names
 
 DAMAGE: Final = "damage"

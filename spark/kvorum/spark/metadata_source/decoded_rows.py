@@ -9,12 +9,11 @@ from kvorum.metadata.errors import MetadataError, MetadataParseError
 from kvorum.metadata.json_text import json_text
 from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.record_types import record_type_name
+from kvorum.spark.arrow_types import timestamp_us
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.metadata_source.columns import COLUMNS, JSON, Origin
-from kvorum.spark.metadata_source.record_types import CONTROL, METADATA
+from kvorum.spark.metadata_source.record_types import CONTROL, METADATA, SUBJECT_FIELDS
 from kvorum.spark.metadata_source.struct_types import struct_value
-from kvorum.spark.metadata_source.subject_fields import SUBJECT_FIELDS
-from kvorum.spark.timestamps import timestamp_us
 from kvorum.wire.errors import WireError
 from kvorum.wire.json_form import to_json
 from kvorum.wire.primitives import Message

@@ -21,11 +21,10 @@ from kvorum.spark.files.ranges import NO_EPOCH, FileRange, Place
 from kvorum.spark.metadata_source.columns import Column
 from kvorum.spark.metadata_source.filters import NO_FILTER
 from kvorum.spark.metadata_source.range_rows import Query, arrow_rows
-from kvorum.spark.streaming.log_range import read_log
+from kvorum.spark.streaming.leader_log import read_log
 from kvorum.spark.streaming.options import QuorumOptions, StreamOptions
 from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan
-from kvorum.spark.streaming.quorum_offset import QuorumOffset
-from kvorum.spark.streaming.quorum_planner import QuorumPlanner
+from kvorum.spark.streaming.quorum_planner import QuorumOffset, QuorumPlanner
 from kvorum.spark.streaming.snapshot_copy import copy_snapshot
 from kvorum.storage.names import METADATA_LOG_DIRECTORY, snapshot_name
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

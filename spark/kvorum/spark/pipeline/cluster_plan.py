@@ -1,18 +1,18 @@
-"""The values that the driver hands to the tasks, and those that it gets back."""
+"""The values that the driver hands to the tasks and gets back, and the runner of tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kvorum.spark.pipeline.cluster_state import ClusterState
 from kvorum.spark.pipeline.layout import cluster_directory
 from kvorum.spark.pipeline.log_reading import Piece
-from kvorum.spark.pipeline.own_tables import ErrorRow
 from kvorum.spark.pipeline.replicas import Cluster
 from kvorum.spark.pipeline.staged_files import StagedFile
+from kvorum.spark.pipeline.tables import ErrorRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +111,26 @@ class FailedTask(NamedTuple):
     """A task that ends the run: one line for the user."""
 
     reason: str
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Tasks(Protocol):
+    """A way to run one task for each item."""
+
+    def run(
+        self,
+        task: Callable[[Item], Result | FailedTask],
+        items: Sequence[Item],
+        *,
+        records_of: Callable[[Result], int],
+        show: Callable[[int, int], None],
+    ) -> list[Result]:
+        """Return the result of `task` for each item, in their order.
+
+        `show` gets the number of tasks that are done and of their records. Raises `PipelineError`
+        when a task has failed; the others are given up.
+        """
+        ...

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from kvorum.spark.arrow_types import spark_type
-from kvorum.spark.pipeline.errors import PipelineError
+from kvorum.spark.errors import PipelineError
 from kvorum.spark.pipeline.output_files import OutputFiles
 from kvorum.spark.pipeline.table_commit import AddedFile, partition_values
 

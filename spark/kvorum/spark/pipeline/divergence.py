@@ -1,16 +1,75 @@
-"""Places at which two replicas of one log differ, found by comparing the headers of batches.
+"""The replica of a log that the tables are made from, and where the others differ from it.
 
 Every batch of a metadata log is the same on every replica: followers append the leader's bytes. So
-two replicas agree where base offset, epoch, size and checksum of a batch are equal.
+two replicas agree where base offset, epoch, size and checksum of a batch are equal. No record is
+read, and no checksum verified: where it is wrong, reading the records finds out. A header that
+cannot be one ends the walk through its file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kvorum.spark.pipeline.header_walk import BatchPlace
+from kvorum.spark.files.batch_places import header_at, header_problem, opened_window
+from kvorum.spark.files.find import LogFile
+from kvorum.spark.pipeline.replicas import ENDLESS, ReadableReplica, Replica
+from kvorum.spark.pipeline.tables import ReplicaDivergenceRow
+
+
+class BatchPlace(NamedTuple):
+    """The batch of one replica at an offset: its end, and its identity."""
+
+    base_offset: int
+    next_offset: int
+    epoch: int
+    crc: int
+    size: int
+
+
+def batch_places(replica: Replica, options: Mapping[str, Any]) -> Iterator[BatchPlace]:
+    """Yield the batches of a replica's segments, whose offsets ascend.
+
+    A file that cannot be read ends in the same way as a damaged one.
+    """
+    offset = -1
+    for file in replica.segments:
+        for place in _places_in(file, options):
+            if place.base_offset >= offset:
+                yield place
+                offset = place.next_offset
+
+
+def _places_in(file: LogFile, options: Mapping[str, Any]) -> Iterator[BatchPlace]:
+    position = 0
+    try:
+        with opened_window(file, options) as window:
+            while (header := header_at(window, position)) is not None:
+                end = position + header.size
+                if header_problem(header) is not None or end > window.end:
+                    return
+                yield BatchPlace(
+                    header.base_offset,
+                    header.next_offset,
+                    header.leader_epoch,
+                    header.crc,
+                    header.size,
+                )
+                position = end
+    except OSError:
+        return
+
+
+def last_place(replica: Replica, options: Mapping[str, Any]) -> BatchPlace | None:
+    """Return the last batch of a replica; None where no segment has one."""
+    for file in reversed(replica.segments):
+        last = None
+        for place in _places_in(file, options):
+            last = place
+        if last is not None:
+            return last
+    return None
 
 
 @unique
@@ -120,3 +179,49 @@ def _past(
     while theirs is not None and theirs.base_offset < until:
         theirs = next(replica, None)
     return ours, theirs
+
+
+def by_preference(
+    replicas: Sequence[Replica], options: Mapping[str, Any]
+) -> tuple[ReadableReplica, ...]:
+    """Return the replicas, the one that reached furthest first: the reference.
+
+    A log whose last batch has a higher epoch reached further than a longer one, by the rule that
+    voters elect by: the end of the longer one may never have been committed.
+    """
+    if len(replicas) == 1:
+        # There is no choice, so the end need not be known before it is read.
+        return (ReadableReplica(replicas[0], ENDLESS),)
+    ranked: list[tuple[tuple[int, int], ReadableReplica]] = []
+    for replica in replicas:
+        last = last_place(replica, options)
+        if last is not None:
+            rank = (last.epoch, last.next_offset)
+        else:
+            rank = max(
+                ((file.epoch, file.offset or 0) for file in replica.snapshots), default=(0, 0)
+            )
+        ranked.append((rank, ReadableReplica(replica, rank[1])))
+    # Of equal ones the first in order, so that a later run chooses the same.
+    return tuple(each for _, each in sorted(ranked, key=lambda each: each[0], reverse=True))
+
+
+def divergence_rows(
+    reference: Replica, others: Sequence[Replica], options: Mapping[str, Any]
+) -> Iterator[ReplicaDivergenceRow]:
+    """Yield where each of the other replicas differs from the reference."""
+    for replica in others:
+        found = differences(batch_places(reference, options), batch_places(replica, options))
+        for each in found:
+            yield ReplicaDivergenceRow(
+                node_id=replica.node_id,
+                log_directory=replica.log_directory,
+                reference_node_id=reference.node_id,
+                reference_log_directory=reference.log_directory,
+                kind=each.kind,
+                is_divergence=each.is_divergence,
+                from_offset=each.from_offset,
+                to_offset=each.to_offset,
+                epoch=each.epoch,
+                reference_epoch=each.reference_epoch,
+            )

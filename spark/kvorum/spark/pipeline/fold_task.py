@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from kvorum.spark.errors import LogFilesError, SparkSliceError
+from kvorum.spark.errors import LogFilesError, SparkSliceError, UnreconciledError
 from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES
 from kvorum.spark.history.arrow_schemas import record_batch
 from kvorum.spark.pipeline.cluster_plan import (
@@ -19,18 +19,15 @@ from kvorum.spark.pipeline.cluster_plan import (
     FoldBegin,
 )
 from kvorum.spark.pipeline.cluster_state import ClusterState
-from kvorum.spark.pipeline.errors import UnreconciledError
-from kvorum.spark.pipeline.folded_log import FoldedLog, LogFold
+from kvorum.spark.pipeline.divergence import by_preference, divergence_rows
+from kvorum.spark.pipeline.folded_log import FoldedLog, LogFold, RowPlace
 from kvorum.spark.pipeline.layout import CLUSTER_FILE, HISTORY_FILE, STATE, day_directory, day_of
-from kvorum.spark.pipeline.log_fold import RowPlace
 from kvorum.spark.pipeline.log_reading import Piece
 from kvorum.spark.pipeline.output_files import output_files
-from kvorum.spark.pipeline.own_tables import ErrorRow
 from kvorum.spark.pipeline.records_task import write_records
-from kvorum.spark.pipeline.reference import by_preference, divergence_rows
 from kvorum.spark.pipeline.replicas import Replica
 from kvorum.spark.pipeline.staged_files import Stage, table_of
-from kvorum.spark.pipeline.tables import ROW_TYPES
+from kvorum.spark.pipeline.tables import ROW_TYPES, ErrorRow
 
 DIVERGENCE: Final = "replica_divergence"
 ERRORS: Final = "errors"

@@ -1,29 +1,206 @@
 """A cluster's log, folded as far as it can be: saved history first, then what its replicas have.
 
-Up to four passes may be needed: from the saved history; again, where the log is not what was saved;
-from the reference alone, where the replicas do not fit together; and once more up to a record that
-contradicts those before it.
+A fold begins with a saved history, a snapshot, or nothing. Up to four passes may be needed: from
+the saved history; again, where the log is not what was saved; from the reference alone, where the
+replicas do not fit together; and once more up to a record that contradicts those before it.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
-from kvorum.spark.errors import LogFilesError
+from kvorum.spark.errors import (
+    ContradictionError,
+    DamagedFileError,
+    DamagedOutputError,
+    HistoryError,
+    LogFilesError,
+    PipelineError,
+    SavedHistoryError,
+    UnreconciledError,
+)
 from kvorum.spark.files.damage import Damage
-from kvorum.spark.history import MetadataHistory
-from kvorum.spark.history.errors import SavedHistoryError
+from kvorum.spark.files.find import FoundFiles, LogFile
+from kvorum.spark.files.range_reader import read_range
+from kvorum.spark.files.ranges import plan_ranges
+from kvorum.spark.history import HISTORY_TABLES, HistoryRow, LogRecord, MetadataHistory
 from kvorum.spark.pipeline.cluster_plan import ClusterPlan, FoldBegin
+from kvorum.spark.pipeline.cluster_state import Tail
 from kvorum.spark.pipeline.day_rows import DayRows
-from kvorum.spark.pipeline.errors import DamagedOutputError, PipelineError
-from kvorum.spark.pipeline.fold_start import FoldStart, first_start
-from kvorum.spark.pipeline.log_fold import FoldCounts, StoppedError, fold
-from kvorum.spark.pipeline.log_reading import LogReading
-from kvorum.spark.pipeline.log_tail import Tail
+from kvorum.spark.pipeline.layout import day_of
+from kvorum.spark.pipeline.log_reading import LogReading, Piece, decoded_records
 from kvorum.spark.pipeline.output_files import output_files
-from kvorum.spark.pipeline.own_tables import ErrorRow
-from kvorum.spark.pipeline.readable_replica import ENDLESS, ReadableReplica
+from kvorum.spark.pipeline.replicas import ENDLESS, Begin, ReadableReplica, begins_of
 from kvorum.spark.pipeline.staged_files import Stage
+from kvorum.spark.pipeline.tables import ErrorRow
+
+
+class FoldStart(NamedTuple):
+    """A history, and the place in the log at which it goes on.
+
+    `pieces` and `snapshot_count` are the records of the snapshot that it begins with.
+    """
+
+    begin: FoldBegin
+    history: MetadataHistory
+    next_offset: int
+    tail: Tail | None
+    pieces: list[Piece]
+    snapshot_count: int
+
+
+def first_start(
+    replicas: Sequence[ReadableReplica], options: Mapping[str, Any], damages: list[Damage] | None
+) -> FoldStart:
+    """Return where the longest history of the reference begins, or else that of another replica.
+
+    Snapshots that are damaged are passed over, and added to `damages`; where that is None, they
+    raise `DamagedFileError`. Raises `LogFilesError` where there is nothing to begin with.
+    """
+    for readable in replicas:
+        for begin in begins_of(readable.replica):
+            start = _start_at(begin, options, damages)
+            if start is not None:
+                return start
+    replica = replicas[0].replica
+    raise LogFilesError(
+        f"{replica.log_directory}: no whole log and no usable snapshot to begin with"
+    )
+
+
+class _DamagedSnapshotError(Exception):
+    """A snapshot whose state cannot be used."""
+
+    def __init__(self, damage: Damage) -> None:
+        super().__init__(damage.text)
+        self.damage = damage
+
+
+def _start_at(
+    begin: Begin, options: Mapping[str, Any], damages: list[Damage] | None
+) -> FoldStart | None:
+    file = begin.snapshot
+    if file is None:
+        return FoldStart(FoldBegin.LOG, MetadataHistory(), 0, None, [], 0)
+    counted = _CountedRecords(file, options)
+    try:
+        history = MetadataHistory.from_snapshot(
+            counted.records(), end_offset=begin.offset, epoch=file.epoch
+        )
+    except _DamagedSnapshotError as error:
+        found = error.damage
+        if damages is None:
+            raise DamagedFileError(
+                file=found.path, offset=found.first_offset, reason=found.text
+            ) from None
+        damages.append(found)
+        return None
+    except ContradictionError as error:
+        raise LogFilesError(f"{file.path}: {error}") from error
+    (unit,) = counted.units
+    pieces = [Piece(unit, 0, ENDLESS)]
+    return FoldStart(FoldBegin.SNAPSHOT, history, begin.offset, None, pieces, counted.count)
+
+
+class _CountedRecords:
+    """The records of one snapshot, and how many have been read."""
+
+    def __init__(self, file: LogFile, options: Mapping[str, Any]) -> None:
+        self.units = plan_ranges(FoundFiles((file,), frozenset()), range_bytes=max(file.size, 1))
+        self.count = 0
+        self._options = options
+
+    def records(self) -> Iterator[LogRecord]:
+        """Yield the records; raises `_DamagedSnapshotError`."""
+        for unit in self.units:
+            for item in read_range(unit, file_system_options=self._options):
+                if isinstance(item, Damage):
+                    raise _DamagedSnapshotError(item)
+                for record in decoded_records(unit.file.path, [item]):
+                    if isinstance(record, Damage):
+                        raise _DamagedSnapshotError(record)
+                    self.count += 1
+                    yield record
+
+
+class RowPlace:
+    """The table of each type of row, and the day of a row: that of the time when it began."""
+
+    TABLES: Final[Mapping[type[Any], tuple[str, int]]] = MappingProxyType(
+        {
+            row_type: (
+                name,
+                next(
+                    index
+                    for index, column in enumerate(row_type._fields)
+                    if column in {"from_time", "time"}
+                ),
+            )
+            for name, row_type in HISTORY_TABLES.items()
+        }
+    )
+
+    @classmethod
+    def of(cls, row: HistoryRow) -> tuple[str, int | None]:
+        """Return the table and the day of a row, in days since 1970."""
+        table, time = cls.TABLES[type(row)]
+        timestamp_ms: Any = row[time]
+        return table, day_of(timestamp_ms)
+
+
+class StoppedError(Exception):
+    """A record contradicts those before it, so that the log has no history from there on."""
+
+    def __init__(self, *, path: str, offset: int, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.offset = offset
+        self.reason = reason
+
+
+class FoldCounts:
+    """The number of records by kind."""
+
+    def __init__(self) -> None:
+        self.control = 0
+        self.metadata = 0
+
+
+def fold(history: MetadataHistory, reading: LogReading, rows: DayRows) -> FoldCounts:
+    """Add the rows of all records of `reading` to `rows`.
+
+    Raises `StoppedError` for a record that cannot follow, after which `history` and `rows` are of
+    no use, and `UnreconciledError` where records of the files did not get here.
+    """
+    counts = FoldCounts()
+    begin = history.next_offset
+    add, place, add_row = history.add, RowPlace.of, rows.add_row
+    offset = begin
+    for record in reading.records():
+        offset = record.offset
+        try:
+            for row in add(record):
+                add_row(*place(row), row)
+        except HistoryError as error:
+            raise StoppedError(path=reading.path, offset=offset, reason=str(error)) from error
+        if record.message.API_KEY is None:
+            counts.control += 1
+        else:
+            counts.metadata += 1
+    _reconcile(reading, counts, folded=history.next_offset - begin)
+    return counts
+
+
+def _reconcile(reading: LogReading, counts: FoldCounts, *, folded: int) -> None:
+    if not folded == reading.handed_count == counts.control + counts.metadata:
+        raise UnreconciledError(
+            f"{reading.path}: {reading.offered_count} records by the headers of batches, "
+            f"{reading.withheld_count} behind damage, but {counts.control} control and "
+            f"{counts.metadata} metadata records were folded"
+        )
+
 
 PASSES_MAX: Final = 4
 

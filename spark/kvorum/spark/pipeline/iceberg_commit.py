@@ -41,7 +41,7 @@ from pyiceberg.table.update import (
     update_table_metadata,
 )
 
-from kvorum.spark.pipeline.errors import DamagedOutputError, PipelineError
+from kvorum.spark.errors import DamagedOutputError, PipelineError
 from kvorum.spark.pipeline.iceberg_files import OutputFileIO
 from kvorum.spark.pipeline.iceberg_manifests import COMPRESSION, ManifestWriting
 from kvorum.spark.pipeline.iceberg_schema import partition_spec, table_schema

@@ -14,10 +14,9 @@ from uuid import uuid4
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
 
+from kvorum.spark.errors import PipelineError
 from kvorum.spark.java_error import JavaError
-from kvorum.spark.pipeline.cluster_plan import FailedTask
-from kvorum.spark.pipeline.errors import PipelineError
-from kvorum.spark.pipeline.tasks import Item, Result
+from kvorum.spark.pipeline.cluster_plan import FailedTask, Item, Result
 from kvorum.spark.worker_process import prepare_for_more_tasks, rare_collections
 
 SHOW_S: Final = 0.5

@@ -21,12 +21,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from kvorum.spark.pipeline.errors import DamagedOutputError
+from kvorum.spark.errors import DamagedOutputError, PipelineError
+from kvorum.spark.pipeline import delta_log
 from kvorum.spark.pipeline.layout import COMMITS, STAGING, STATE
 from kvorum.spark.pipeline.output_files import OutputFiles
 from kvorum.spark.pipeline.request import TableFormat
 from kvorum.spark.pipeline.table_commit import AddCommit, AddedFile
-from kvorum.spark.pipeline.table_formats import commit_of
 
 JOURNAL_SUFFIX: Final = ".json"
 DONE_SUFFIX: Final = ".done"
@@ -133,3 +133,21 @@ def _read(files: OutputFiles, root: str, number: int) -> Journal:
 
 def _path(root: str, number: int, suffix: str) -> str:
     return f"{root}/{COMMITS}/{number}{suffix}"
+
+
+def commit_of(table_format: TableFormat) -> AddCommit | None:
+    """Return what adds a run's commit to a table; None where the files are all there is.
+
+    Raises `PipelineError` where a package that the format needs is not installed.
+    """
+    if table_format is TableFormat.DELTA:
+        return delta_log.add_commit
+    if table_format is TableFormat.PARQUET:
+        return None
+    try:
+        from kvorum.spark.pipeline import iceberg_commit  # noqa: PLC0415 - an optional package
+    except ImportError as error:
+        raise PipelineError(
+            f"--format {table_format}: {error}: install kvorum with its extra 'iceberg'"
+        ) from error
+    return iceberg_commit.add_commit

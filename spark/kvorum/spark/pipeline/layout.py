@@ -18,7 +18,7 @@ from datetime import date
 from typing import Final
 from urllib.parse import quote
 
-from kvorum.spark.timestamps import TIMESTAMP_MS_MAX
+from kvorum.spark.arrow_types import TIMESTAMP_MS_MAX
 
 STATE: Final = "_state"
 COMMITS: Final = "_commits"

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from kvorum.spark.pipeline.errors import OutputInUseError
+from kvorum.spark.errors import OutputInUseError
 from kvorum.spark.pipeline.layout import LOCK
 from kvorum.spark.pipeline.output_files import LocalOutput, OutputFiles
 from kvorum.storage.files import RealFileSystem

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet
 
-from kvorum.spark.pipeline.errors import UnreconciledError
+from kvorum.spark.errors import UnreconciledError
 from kvorum.spark.pipeline.output_files import OutputFiles
 
 # The hints of pyarrow's module for Parquet are incomplete.

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from kvorum.spark.history.partition_rows import Condition
+from kvorum.spark.history.tables import Condition
 from kvorum.spark.report.counts_over_time import highest_counts
 from kvorum.spark.report.outages import Outage, explained
 from kvorum.spark.report.rows import MISSING, Int64s, Rows

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kvorum.spark.history.node_rows import BrokerState
+from kvorum.spark.history.tables import BrokerState
 from kvorum.spark.report.counts_over_time import highest_counts
 from kvorum.spark.report.rows import MISSING, Rows
 from kvorum.spark.report.tables_directory import ClusterTables

@@ -6,17 +6,13 @@ from typing import Final
 
 from kvorum.spark.report.cluster_report import ClusterFacts, ClusterReport
 from kvorum.spark.report.markup import Content, Markup, element
-from kvorum.spark.report.page import page
-from kvorum.spark.report.parts import time_element
-from kvorum.spark.report.sections.brokers import brokers
-from kvorum.spark.report.sections.events import changed_last
+from kvorum.spark.report.parts import page, time_element
+from kvorum.spark.report.sections.brokers import brokers, leaders
+from kvorum.spark.report.sections.events import changed_last, values
 from kvorum.spark.report.sections.health import files_alone, health, wrong_now
-from kvorum.spark.report.sections.leaders import leaders
-from kvorum.spark.report.sections.offline import offline
+from kvorum.spark.report.sections.offline import offline, recoveries
 from kvorum.spark.report.sections.quorum import quorum
-from kvorum.spark.report.sections.recoveries import recoveries
 from kvorum.spark.report.sections.timeline import timeline
-from kvorum.spark.report.sections.values import values
 from kvorum.spark.report.texts import duration_text
 
 _LINKS: Final = (

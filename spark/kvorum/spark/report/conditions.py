@@ -8,9 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute
 
-from kvorum.spark.arrow_types import TIMESTAMP
+from kvorum.spark.arrow_types import TIMESTAMP, TIMESTAMP_MS_MAX
 from kvorum.spark.report.time_window import TimeWindow
-from kvorum.spark.timestamps import TIMESTAMP_MS_MAX
 
 # The stubs of pyarrow do not know the types of columns.
 _compute: Any = pyarrow.compute

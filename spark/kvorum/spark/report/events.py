@@ -11,8 +11,7 @@ import numpy as np
 
 from kvorum.metadata.partition import NO_LEADER
 from kvorum.spark.history.intervals import IntervalEnd
-from kvorum.spark.history.node_rows import BrokerState
-from kvorum.spark.history.partition_rows import LeaderChangeCause
+from kvorum.spark.history.tables import BrokerState, LeaderChangeCause
 from kvorum.spark.report.conditions import Condition, at_least, during, is_text
 from kvorum.spark.report.quorum import QuorumFacts
 from kvorum.spark.report.rows import Int64s

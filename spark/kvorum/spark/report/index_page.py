@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kvorum.spark.history.partition_rows import Condition
+from kvorum.spark.history.tables import Condition
 from kvorum.spark.report.charts import plot, step_area
-from kvorum.spark.report.cluster_report import ClusterFacts, ClusterReport
+from kvorum.spark.report.cluster_report import WORST_FIRST, ClusterFacts, ClusterReport
+from kvorum.spark.report.log_files import Trouble
 from kvorum.spark.report.markup import Content, Markup, element, joined
-from kvorum.spark.report.page import page
-from kvorum.spark.report.parts import status, table, time_element, trouble_class
+from kvorum.spark.report.parts import page, status, table, time_element, trouble_class
 from kvorum.spark.report.texts import count_text
-from kvorum.spark.report.trouble import Trouble
 
 _HEIGHT: Final = 22
 _COLUMNS: Final = (
@@ -54,7 +53,7 @@ def index_line(report: ClusterReport, file_name: str) -> IndexLine:
         link,
         status(report.trouble),
         _files(report),
-        *(_count(facts, condition) for condition in _WORST_FIRST),
+        *(_count(facts, condition) for condition in WORST_FIRST),
         _sparkline(facts),
         f"{len(facts.registered) - len(facts.out_of_service):,} of {len(facts.registered):,}",
         f"{epoch.leader}, epoch {epoch.epoch}" if epoch is not None and is_led else "-",
@@ -62,13 +61,6 @@ def index_line(report: ClusterReport, file_name: str) -> IndexLine:
         time_element(facts.window.end_ms),
     )
     return IndexLine(report.order, report.trouble, cells)
-
-
-_WORST_FIRST: Final = (
-    Condition.OFFLINE,
-    Condition.UNDER_MIN_ISR,
-    Condition.UNDER_REPLICATED,
-)
 
 
 def index_page(lines: Sequence[IndexLine]) -> str:

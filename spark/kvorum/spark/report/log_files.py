@@ -6,12 +6,22 @@ They are as the runs of the pipeline found them, whatever time a page covers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum, unique
 from typing import Final
 
 from kvorum.spark.pipeline.divergence import DifferenceKind
 from kvorum.spark.report.rows import MISSING
 from kvorum.spark.report.tables_directory import ClusterTables
-from kvorum.spark.report.trouble import Trouble
+
+
+@unique
+class Trouble(IntEnum):
+    """The trouble of a cluster, or of the files of its log."""
+
+    NONE = 0
+    DEGRADED = 1
+    CRITICAL = 2
+
 
 UNUSABLE: Final = "unusable"
 _DIFFERENCE_COLUMNS: Final = (

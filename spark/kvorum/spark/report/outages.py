@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from kvorum.metadata.partition import NO_LEADER
 from kvorum.spark.history.intervals import IntervalEnd
-from kvorum.spark.history.node_rows import BrokerState
+from kvorum.spark.history.tables import BrokerState
 from kvorum.spark.report.conditions import is_in, is_not_text
 from kvorum.spark.report.rows import MISSING, Int64s, Rows
 from kvorum.spark.report.tables_directory import ClusterTables

@@ -1,17 +1,18 @@
-"""Parts of pages that sections share: tables, limits of lists, marks of trouble."""
+"""Parts of pages that sections share: the frame, tables, limits of lists, marks of trouble."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.spark.history.partition_rows import LeaderChangeCause
+from kvorum.spark.history.tables import LeaderChangeCause
 from kvorum.spark.report.availability import Incident
+from kvorum.spark.report.log_files import Trouble
 from kvorum.spark.report.markup import Content, Markup, element, joined
 from kvorum.spark.report.outages import MissingReplica, Outage
 from kvorum.spark.report.texts import clock_text, duration_text, time_text
-from kvorum.spark.report.trouble import Trouble
 
 CAUSES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -190,3 +191,21 @@ def _missing(replica: MissingReplica) -> str:
     if replica.out_of_service_ms == 0:
         return f"{replica.broker_id} behind"
     return f"{replica.broker_id} out of service {duration_text(replica.out_of_service_ms)}"
+
+
+def page(title: str, header: Markup, *content: Content) -> str:
+    """Return a whole document."""
+    style = files("kvorum.spark.report").joinpath("report.css").read_text("utf-8")
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", f"{title} - Kafka metadata report"),
+        element("style", Markup(style)),
+    )
+    footer = element(
+        "footer", element("p", "Made by kvorum report from tables of kvorum pipeline.")
+    )
+    body = element("body", header, element("main", *content), footer)
+    return f"<!doctype html>\n{element('html', head, body, lang='en').html}\n"

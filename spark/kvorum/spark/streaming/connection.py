@@ -8,24 +8,64 @@ from __future__ import annotations
 import secrets
 import socket
 import struct
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
-from kvorum.spark.errors import QuorumError
-from kvorum.spark.streaming.addresses import Address
-from kvorum.spark.streaming.sasl import MECHANISMS, SaslError
-from kvorum.spark.streaming.security import PLAINTEXT, Credentials, Security, Tls
+from kvorum.spark.errors import OptionError, QuorumError
+from kvorum.spark.streaming.security import (
+    MECHANISMS,
+    PLAINTEXT,
+    Credentials,
+    SaslError,
+    Security,
+    Tls,
+)
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kvorum.wire.messages.sasl_authenticate import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-)
+from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kvorum.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kvorum.wire.primitives import Message
+
+PORT_MAX = 65535
+
+
+class Address(NamedTuple):
+    """A host and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Return the address as an option has it; an IPv6 host in brackets."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def parse_addresses(text: str) -> tuple[Address, ...]:
+    """Return the addresses of a list such as ``a:9093,[::1]:9093``; `OptionError` for no such list.
+
+    An address that is listed twice is returned once.
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts:
+        raise OptionError("option 'controllers' is empty: name controllers as host:port,host:port")
+    return tuple(dict.fromkeys(_parse(part) for part in parts))
+
+
+def _parse(text: str) -> Address:
+    host, _, port = text.rpartition(":")
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    if is_bracketed:
+        host = host[1:-1]
+    if not host or (":" in host and not is_bracketed):
+        raise OptionError(f"option 'controllers' has {text!r}: an address is host:port")
+    if not (port.isascii() and port.isdigit() and 0 < int(port) <= PORT_MAX):
+        raise OptionError(f"option 'controllers' has {text!r}: its port is not 1 to {PORT_MAX}")
+    return Address(host, int(port))
+
 
 CLIENT: Final = "kvorum-spark"
 API_VERSIONS_VERSION: Final = 3

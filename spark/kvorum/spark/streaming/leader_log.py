@@ -6,13 +6,14 @@ high watermark of the same answer are returned: these never change, also under l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeVar
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION
 from kvorum.spark.errors import QuorumError
-from kvorum.spark.streaming.addresses import Address
-from kvorum.spark.streaming.connection import Connection
+from kvorum.spark.files.damage import Damage, DamageKind
+from kvorum.spark.files.entry_reader import BatchOrDamage
+from kvorum.spark.streaming.connection import Address, Connection
 from kvorum.spark.streaming.quorum_client import (
     LeaderHint,
     QuorumClient,
@@ -188,3 +189,30 @@ def _committed(
             yield batch
     except WireError as error:
         raise UnusableAnswerError(str(error)) from None
+
+
+def read_log(
+    client: QuorumClient, start: OffsetAndEpoch, end_offset: int, *, path: str
+) -> Iterator[BatchOrDamage]:
+    """Yield the batches that begin from `start` on and before `end_offset`, all committed.
+
+    `start.epoch` is as in `fetch`. Where the log does not have them any more, the rest is one
+    `Damage`. Raises `QuorumError`.
+    """
+    place = start
+    while place.offset < end_offset:
+        fetched = fetch(client, place, reach=end_offset)
+        if fetched.snapshot is not None:
+            reason = (
+                f"the controllers have no records before {fetched.log_start_offset} any more, but "
+                f"the snapshot of offset {fetched.snapshot.offset}"
+            )
+            yield Damage(DamageKind.DELETED, path, 0, place.offset, end_offset - 1, reason)
+            return
+        for batch in fetched.batches:
+            if batch.base_offset >= end_offset:
+                return
+            # A batch that begins before the range belongs to the range before.
+            if batch.base_offset >= place.offset:
+                yield batch
+            place = OffsetAndEpoch(batch.next_offset, batch.partition_leader_epoch)

@@ -16,9 +16,14 @@ from kvorum.spark.source_options import (
     given_options,
     number_option,
 )
-from kvorum.spark.streaming.addresses import Address, parse_addresses
-from kvorum.spark.streaming.security import PLAINTEXT, Security
-from kvorum.spark.streaming.security_options import PREFIX, SECURITY_OPTIONS, security_options
+from kvorum.spark.streaming.connection import Address, parse_addresses
+from kvorum.spark.streaming.security import (
+    PLAINTEXT,
+    PREFIX,
+    SECURITY_OPTIONS,
+    Security,
+    security_options,
+)
 
 RETRY_TIMEOUT_MS: Final = 60_000
 """The time for which a leader is looked for: an election takes a few seconds."""

@@ -20,8 +20,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.spark.errors import QuorumError
-from kvorum.spark.streaming.addresses import Address
-from kvorum.spark.streaming.connection import Connection, ConnectionFailedError
+from kvorum.spark.streaming.connection import Address, Connection, ConnectionFailedError
 from kvorum.spark.streaming.security import PLAINTEXT, Security
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse

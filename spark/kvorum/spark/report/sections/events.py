@@ -1,12 +1,13 @@
-"""The latest changes."""
+"""The latest changes, and those of configurations, ACLs, quotas, features and credentials."""
 
 from __future__ import annotations
 
 from kvorum.spark.report.cluster_report import ClusterFacts
 from kvorum.spark.report.events import Event, Severity
-from kvorum.spark.report.markup import Markup, element
-from kvorum.spark.report.parts import folded, section
-from kvorum.spark.report.texts import clock_text, day_text, time_text
+from kvorum.spark.report.markup import Markup, element, joined
+from kvorum.spark.report.parts import folded, more, section, table, time_element
+from kvorum.spark.report.texts import clock_text, count_text, day_text, time_text
+from kvorum.spark.report.value_history import ValueHistory
 
 _SHOWN = 12
 _MARKS = {Severity.BAD: "■", Severity.WARNING: "▲", Severity.GOOD: "●", Severity.PLAIN: "·"}
@@ -55,4 +56,25 @@ def _line(event: Event) -> Markup:
             aria_hidden="true",
         ),
         element("span", element("span", event.kind, class_="kind"), " ", event.text),
+    )
+
+
+def values(facts: ClusterFacts) -> Markup:
+    """Return the latest changes of each kind, folded."""
+    found = [_kind(each) for each in facts.values if each.count]
+    content = found or [element("p", "None of them changed in this time.")]
+    lead = "Values of sensitive keys, and of keys that Kafka does not define, are hidden."
+    return section("values", "Configurations and access", *content, lead=lead)
+
+
+def _kind(history: ValueHistory) -> Markup:
+    rows = [
+        (time_element(change.time_ms), change.subject, change.change, f"{change.offset:,}")
+        for change in history.changes
+    ]
+    name = history.kind[0].upper() + history.kind[1:]
+    return folded(
+        joined(element("b", name), f" {count_text(history.count, 'change')}"),
+        table(("Time", "Of", "Change", "#Offset"), rows, caption=f"{name}: the latest changes"),
+        more(history.count - len(rows), "changes before"),
     )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvorum.spark.history.node_rows import BrokerState
-from kvorum.spark.history.partition_rows import Condition
+from kvorum.spark.history.tables import BrokerState, Condition
 from kvorum.spark.report.availability import ConditionFacts
 from kvorum.spark.report.cluster_report import ClusterFacts
-from kvorum.spark.report.log_files import LogFileFacts
+from kvorum.spark.report.log_files import LogFileFacts, Trouble
 from kvorum.spark.report.markup import Content, Markup, element, joined
 from kvorum.spark.report.parts import (
     begin_of,
@@ -24,7 +23,6 @@ from kvorum.spark.report.parts import (
 )
 from kvorum.spark.report.sections.log_files import file_sentences, wrong_files
 from kvorum.spark.report.texts import count_text, duration_text, time_text
-from kvorum.spark.report.trouble import Trouble
 
 _NAMES_MAX = 4
 _CONDITIONS = (

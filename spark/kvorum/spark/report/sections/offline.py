@@ -1,16 +1,20 @@
-"""The partitions without a leader, by day, and the reasons."""
+"""The partitions without a leader, by day, with the reasons, and the slowest recoveries."""
 
 from __future__ import annotations
 
-from kvorum.spark.history.partition_rows import Condition
-from kvorum.spark.report.availability import OfflineDay
+from collections.abc import Iterator
+
+from kvorum.spark.history.tables import Condition
+from kvorum.spark.report.availability import Incident, OfflineDay
 from kvorum.spark.report.cluster_report import ClusterFacts
-from kvorum.spark.report.markup import Markup, element, joined
+from kvorum.spark.report.markup import Content, Markup, element, joined
 from kvorum.spark.report.parts import (
     begin_of,
     end_of,
     folded,
     how_ended,
+    incident_partitions,
+    missing_replicas,
     more,
     section,
     table,
@@ -71,4 +75,43 @@ def _day(day: OfflineDay, *, is_open: bool) -> Markup:
         more(day.more_count, "intervals"),
         is_open=is_open,
         id_=f"offline-{name.split()[1]}",
+    )
+
+
+_CONDITIONS = (
+    (Condition.UNDER_MIN_ISR, "Below min ISR"),
+    (Condition.UNDER_REPLICATED, "Under-replicated"),
+)
+
+
+def recoveries(facts: ClusterFacts) -> Markup:
+    """Return the longest intervals with too few replicas in sync."""
+    content = list(_tables(facts)) or [element("p", "All replicas were in sync all the time.")]
+    lead = (
+        "Partitions that fell behind and recovered together are one line. A replica is behind "
+        "where its broker was in service all the time."
+    )
+    return section("recoveries", "Slowest recoveries", *content, lead=lead)
+
+
+def _tables(facts: ClusterFacts) -> Iterator[Markup]:
+    for condition, name in _CONDITIONS:
+        incidents = facts.availability.slowest[condition]
+        if incidents:
+            yield element("h3", name)
+            yield table(
+                ("Partitions", "From", "To", "#Duration", "Missing replicas"),
+                map(_recovery, incidents),
+                caption=f"{name}: the longest intervals",
+            )
+
+
+def _recovery(incident: Incident) -> tuple[Content, ...]:
+    outage = incident.longest
+    return (
+        incident_partitions(incident),
+        begin_of(outage),
+        end_of(outage),
+        duration_text(outage.duration_ms),
+        missing_replicas(outage),
     )
