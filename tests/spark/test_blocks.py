@@ -149,7 +149,7 @@ def test_nearly_all_batches_of_a_sound_segment_are_read_together(tmp_path: Path)
 def test_batches_that_are_not_usual_cost_no_second_look_at_the_whole_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each second batch begins at a higher offset than it should, as the one behind confirms."""
+    """Each second batch begins at a higher offset than it should, as the next one confirms."""
     values = [encode_record(NoOpRecord(), 0)]
     inner = tmp_path / LOG_FOLDER
     inner.mkdir()

@@ -28,7 +28,7 @@ own 700 are made by a few records. None of the fold's objects forms garbage in c
 def prepare_for_more_tasks() -> None:
     """Make the next pieces of work in this process begin and end sooner; to be called in each.
 
-    Does nothing in processes that are not Spark's, nor in those that end behind their task.
+    Does nothing in processes that are not Spark's, nor in those that end with their task.
     """
     if IS_REUSED not in os.environ:
         return

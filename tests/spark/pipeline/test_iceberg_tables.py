@@ -32,7 +32,6 @@ pytestmark = [
 
 pytest.importorskip("pyiceberg")
 StaticTable: Any = import_module("pyiceberg.table").StaticTable
-OutputFileIO: Any = import_module("kvorum.spark.pipeline.iceberg_files").OutputFileIO
 iceberg_manifests: Any = import_module("kvorum.spark.pipeline.iceberg_manifests")
 fsspec: Any = import_module("fsspec")
 ICEBERG = TableFormat.ICEBERG
@@ -143,7 +142,7 @@ def test_large_manifests_stay_as_they_are(
     lists = {
         name: opened(tmp_path / "out", name)
         .current_snapshot()
-        .manifests(OutputFileIO(LocalOutput()))
+        .manifests(iceberg_manifests.OutputFileIO(LocalOutput()))
         for name in SAMPLE
     }
     assert [len(lists[name]) for name in SAMPLE] == [1, 2, 3]

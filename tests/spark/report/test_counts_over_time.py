@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kvorum.spark.report.counts_over_time import highest_counts, mean_counts
 from kvorum.spark.report.rows import MISSING, Int64s
-from kvorum.spark.report.time_window import DAY_MS, STEPS_MAX, Intervals, TimeWindow
+from kvorum.spark.report.time_window import (
+    DAY_MS,
+    STEPS_MAX,
+    Intervals,
+    TimeWindow,
+    highest_counts,
+    mean_counts,
+)
 
 EDGES = np.array([0, 10, 20, 30], dtype=np.int64)
 WINDOW = TimeWindow(0, 30)

@@ -87,7 +87,7 @@ def timestamps(milliseconds: Ints) -> Array:
 
 def _fixed(data: Bytes, starts: Ints, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return values of a fixed size."""
-    # A value begins at every byte, and overlaps those that begin at the bytes behind.
+    # A value begins at every byte, and overlaps those that begin at the bytes after it.
     everywhere = np.ndarray(len(data) - dtype.itemsize + 1, dtype, data, strides=(1,))
     found: NDArray[Any] = everywhere[starts]
     return found

@@ -130,8 +130,8 @@ def _tagged_fields(
         for tag, field in wanted.items():
             here = np.flatnonzero(tags == tag)
             if here.size:
-                places, behind = _plain_field(data, begins[here], field)
-                if (behind != pos[here]).any():
+                places, after = _plain_field(data, begins[here], field)
+                if (after != pos[here]).any():
                     raise UnknownPlaceError
                 target = found[field.json_name]
                 target.starts[rows[here]] = places.starts

@@ -56,12 +56,12 @@ def find_bounds(content: bytes, starts: Ints, ends: Ints, counts: Ints) -> Bound
     rows = np.flatnonzero(counts)
     while rows.size >= _TOGETHER_MIN:
         lengths, begins = signed_varints(data, pos[rows])
-        behind = begins + lengths
-        if ((lengths < 0) | (behind > ends[rows])).any():
+        after = begins + lengths
+        if ((lengths < 0) | (after > ends[rows])).any():
             return None
         found.starts[firsts[rows] + step] = begins
-        found.ends[firsts[rows] + step] = behind
-        pos[rows] = behind
+        found.ends[firsts[rows] + step] = after
+        pos[rows] = after
         step += 1
         rows = rows[counts[rows] > step]
     left = counts[rows] - step

@@ -12,7 +12,7 @@ Ints: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 NOWHERE: Final = 1 << 40
-"""A position behind every buffer: that of what cannot be read."""
+"""A position after every buffer: that of what cannot be read."""
 VARINT_BYTES_MAX: Final = 5
 VARLONG_BYTES_MAX: Final = 10
 
@@ -20,7 +20,7 @@ VARLONG_BYTES_MAX: Final = 10
 class Numbers(NamedTuple):
     """The numbers at some positions, and the positions after them.
 
-    Where a number does not end, or takes more than 62 bits, the position is behind `NOWHERE`.
+    Where a number does not end, or takes more than 62 bits, the position is after `NOWHERE`.
     """
 
     values: Ints

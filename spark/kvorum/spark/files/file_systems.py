@@ -1,4 +1,4 @@
-"""The files of this machine and of every file system that fsspec knows, behind one protocol.
+"""The files of this machine and of every file system that fsspec knows, in one protocol.
 
 A path with a scheme (``s3://bucket/folder``) belongs to fsspec; any other path is local. Local
 files are read with positioned reads and not mapped into memory: a node that truncates its log

@@ -102,7 +102,7 @@ class TransactionOutcomes:
                 open_ones.discard(seen.producer_id)
         if not open_ones:
             return found
-        for seen in self._behind():
+        for seen in self._after_range():
             if seen.state is not None:
                 found.setdefault(seen.producer_id, []).append(_Marker(seen.offset, seen.state))
                 open_ones.discard(seen.producer_id)
@@ -110,13 +110,13 @@ class TransactionOutcomes:
                     break
         return found
 
-    def _behind(self) -> Iterator[_Seen]:
+    def _after_range(self) -> Iterator[_Seen]:
         """Yield the transactional batches after the range, in later segments too."""
         yield from self._in_file(self._unit.file, self._unit.end)
-        for file in self._files_behind():
+        for file in self._files_after():
             yield from self._in_file(file, 0)
 
-    def _files_behind(self) -> Iterator[LogFile]:
+    def _files_after(self) -> Iterator[LogFile]:
         """Yield the segments of the same log after the range's file, listed again."""
         own = self._unit.file
         if own.offset is None:
@@ -149,7 +149,7 @@ class TransactionOutcomes:
             if header is None or header_problem(header) or position + header.size > window.end:
                 self._damaged.append(last_offset)
                 bounds = Bounds(max(last_offset, 0))
-                behind = next_sound_batch(
+                after = next_sound_batch(
                     window,
                     position,
                     header=None,
@@ -157,9 +157,9 @@ class TransactionOutcomes:
                     end=window.end,
                     with_legacy=True,
                 )
-                if behind is None:
+                if after is None:
                     return
-                position = behind
+                position = after
                 continue
             last_offset = header.last_offset
             if isinstance(header, BatchHeader) and header.attributes & TRANSACTIONAL:

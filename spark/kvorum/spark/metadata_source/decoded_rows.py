@@ -23,58 +23,63 @@ from kvorum.wire.records import Record, RecordBatch, decode_control_record
 class DecodedRecord(NamedTuple):
     """A record of any kind, decoded."""
 
+    record: Record
     record_kind: str
     type: str
     message: Message
     version: int
 
 
-def decode(record: Record, *, is_control: bool) -> DecodedRecord:
-    """Return the record; raises `WireError` or `MetadataError` for one that cannot be read."""
+def decoded_one_by_one(path: str, batch: RecordBatch) -> Iterator[DecodedRecord | Damage]:
+    """Yield each record of a batch decoded, and damage for what cannot be.
+
+    Every offset of the batch is that of a record or in a damage.
+    """
+    expected = batch.base_offset
+    reason = f"the batch holds {batch.record_count} records"
+    try:
+        for record in batch.records():
+            if record.offset != expected:
+                reason = f"a record of offset {record.offset} where {expected} belongs"
+                break
+            expected += 1
+            yield _decoded_or_damage(path, batch, record)
+    except WireError as error:
+        reason = str(error)
+    if expected <= batch.last_offset:
+        yield _damage(path, batch, expected, batch.last_offset, reason)
+
+
+def _decoded_or_damage(path: str, batch: RecordBatch, record: Record) -> DecodedRecord | Damage:
+    try:
+        return _decoded(record, is_control=batch.is_control)
+    except (WireError, MetadataError) as error:
+        return _damage(path, batch, record.offset, record.offset, str(error))
+
+
+def _decoded(record: Record, *, is_control: bool) -> DecodedRecord:
     if is_control:
         control = decode_control_record(record)
-        return DecodedRecord(CONTROL, control.type.name, control.message, control.version)
+        return DecodedRecord(record, CONTROL, control.type.name, control.message, control.version)
     if record.value is None:
         raise MetadataParseError("a metadata record without a value")
     message, version = decode_record(record.value)
-    return DecodedRecord(METADATA, record_type_name(type(message)), message, version)
+    return DecodedRecord(record, METADATA, record_type_name(type(message)), message, version)
 
 
 def decoded_rows(
     path: str, batch: RecordBatch, wanted: frozenset[str]
 ) -> Iterator[dict[str, Any] | Damage]:
-    """Yield a row with the `wanted` columns for each record, and damage for what has none.
-
-    Every offset of the batch is in a row or in a damage.
-    """
-    expected = batch.base_offset
-    try:
-        for record in batch.records():
-            if record.offset != expected:
-                reason = f"a record of offset {record.offset} where {expected} belongs"
-                yield _damage(path, batch, expected, batch.last_offset, reason)
-                return
-            expected += 1
-            yield _row_or_damage(path, batch, record, wanted)
-    except WireError as error:
-        yield _damage(path, batch, expected, batch.last_offset, str(error))
-        return
-    if expected <= batch.last_offset:
-        reason = f"the batch holds {batch.record_count} records"
-        yield _damage(path, batch, expected, batch.last_offset, reason)
+    """Yield a row with the `wanted` columns for each record, and damage for what has none."""
+    for item in decoded_one_by_one(path, batch):
+        yield item if isinstance(item, Damage) else _row(batch, item, wanted)
 
 
-def _row_or_damage(
-    path: str, batch: RecordBatch, record: Record, wanted: frozenset[str]
-) -> dict[str, Any] | Damage:
-    try:
-        decoded = decode(record, is_control=batch.is_control)
-    except (WireError, MetadataError) as error:
-        return _damage(path, batch, record.offset, record.offset, str(error))
+def _row(batch: RecordBatch, decoded: DecodedRecord, wanted: frozenset[str]) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "offset": record.offset,
+        "offset": decoded.record.offset,
         "epoch": batch.partition_leader_epoch,
-        "timestamp": timestamp_us(record.timestamp),
+        "timestamp": timestamp_us(decoded.record.timestamp),
         "record_kind": decoded.record_kind,
         "type": decoded.type,
         "version": decoded.version,

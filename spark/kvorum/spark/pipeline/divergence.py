@@ -170,7 +170,7 @@ def _past(
     reference: Iterator[BatchPlace],
     replica: Iterator[BatchPlace],
 ) -> tuple[BatchPlace | None, BatchPlace | None]:
-    """Return the next batches behind two unequal ones, where neither overlaps what was compared."""
+    """Return the next batches after two unequal ones, where neither overlaps what was compared."""
     assert ours is not None
     assert theirs is not None
     until = max(ours.next_offset, theirs.next_offset)
@@ -190,7 +190,7 @@ def by_preference(
     voters elect by: the end of the longer one may never have been committed.
     """
     if len(replicas) == 1:
-        # There is no choice, so the end need not be known before it is read.
+        # It is the only one, so the end need not be known before it is read.
         return (ReadableReplica(replicas[0], ENDLESS),)
     ranked: list[tuple[tuple[int, int], ReadableReplica]] = []
     for replica in replicas:

@@ -21,7 +21,7 @@ from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.files.range_reader import read_range
 from kvorum.spark.files.ranges import FileRange, plan_ranges
 from kvorum.spark.history.intervals import LogRecord
-from kvorum.spark.metadata_source.decoded_rows import decode
+from kvorum.spark.metadata_source.decoded_rows import decoded_one_by_one
 from kvorum.spark.pipeline.cluster_state import Tail, TailPlace
 from kvorum.spark.pipeline.replicas import ENDLESS, Hole, ReadableReplica, Replica
 from kvorum.wire.errors import WireError
@@ -262,19 +262,9 @@ def _of_run(run: RecordRun) -> list[LogRecord]:
 
 
 def _one_by_one(path: str, batch: RecordBatch) -> Iterator[LogRecord | Damage]:
-    expected = batch.base_offset
-    reason = f"the batch holds {batch.record_count} records"
-    try:
-        for record in batch.records():
-            if record.offset != expected:
-                reason = f"a record of offset {record.offset} where {expected} belongs"
-                break
-            decoded = decode(record, is_control=batch.is_control)
-            epoch, time = batch.partition_leader_epoch, record.timestamp
-            yield LogRecord(expected, epoch, time, decoded.message, decoded.version)
-            expected += 1
-    except (WireError, MetadataError) as error:
-        reason = str(error)
-    if expected < batch.next_offset:
-        position, last = batch.position, batch.last_offset
-        yield Damage(DamageKind.DAMAGED, path, position, expected, last, reason)
+    for item in decoded_one_by_one(path, batch):
+        if isinstance(item, Damage):
+            yield item._replace(last_offset=batch.last_offset)
+            return
+        offset, time = item.record.offset, item.record.timestamp
+        yield LogRecord(offset, batch.partition_leader_epoch, time, item.message, item.version)

@@ -116,7 +116,7 @@ def _by_offset(files: list[LogFile], kind: FileKind) -> list[LogFile]:
 def begins_of(replica: Replica) -> list[Begin]:
     """Return where a fold of a replica can begin, the one with the longest history first.
 
-    Without segments only the latest snapshot is one. There is none where the segments begin behind
+    Without segments only the latest snapshot is one. There is none where the segments begin after
     every snapshot.
     """
     start = replica.start_offset
@@ -170,6 +170,6 @@ class ReadableReplica:
         return not any(hole.first_offset <= offset < hole.end_offset for hole in self.holes)
 
     def next_after(self, offset: int) -> int:
-        """Return the lowest offset behind `offset` at which this replica has something again."""
+        """Return the lowest offset after `offset` at which this replica has something again."""
         starts = [self.replica.start_offset or 0, *(hole.end_offset for hole in self.holes)]
         return min((each for each in starts if each > offset and self.has(each)), default=ENDLESS)

@@ -9,11 +9,10 @@ from typing import Final
 import numpy as np
 
 from kvorum.spark.history.tables import Condition
-from kvorum.spark.report.counts_over_time import highest_counts
 from kvorum.spark.report.outages import Outage, explained
 from kvorum.spark.report.rows import MISSING, Int64s, Rows
 from kvorum.spark.report.tables_directory import ClusterTables
-from kvorum.spark.report.time_window import DAY_MS, SECOND_MS, Intervals, TimeWindow
+from kvorum.spark.report.time_window import DAY_MS, SECOND_MS, Intervals, TimeWindow, highest_counts
 
 COLUMNS: Final = (
     "topic_name",

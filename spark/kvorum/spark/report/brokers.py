@@ -9,10 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from kvorum.spark.history.tables import BrokerState
-from kvorum.spark.report.counts_over_time import highest_counts
 from kvorum.spark.report.rows import MISSING, Rows
 from kvorum.spark.report.tables_directory import ClusterTables
-from kvorum.spark.report.time_window import Intervals, TimeWindow
+from kvorum.spark.report.time_window import Intervals, TimeWindow, highest_counts
 
 SPANS_MAX: Final = 80
 """More spans of one broker are drawn as the worst state of each step."""

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from kvorum.metadata.partition import NO_LEADER
 from kvorum.spark.report.conditions import during, holds_at
-from kvorum.spark.report.counts_over_time import mean_counts
 from kvorum.spark.report.rows import MISSING, Int64s, Rows
 from kvorum.spark.report.tables_directory import ClusterTables
-from kvorum.spark.report.time_window import Intervals, TimeWindow
+from kvorum.spark.report.time_window import Intervals, TimeWindow, mean_counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ class Connection:
     def _closed(self) -> str:
         if self._has_answered:
             return "the controller closed the connection"
-        # Kafka closes so where a listener wants TLS; where it wants SASL, behind ApiVersions.
+        # Kafka closes so where a listener wants TLS; where it wants SASL, after ApiVersions.
         return (
             "the controller closed the connection without an answer, as listeners do that are not "
             f"{self._protocol}: see option 'kafka.security.protocol'"

@@ -155,7 +155,7 @@ class DirectoryPlanner:
         """Yield the ranges of segments between two places."""
         chosen = [file for file in log.segments if start.segment <= _offset(file) <= end.segment]
         following: Mapping[int, LogFile] = {
-            _offset(file): behind for file, behind in pairwise(chosen)
+            _offset(file): after for file, after in pairwise(chosen)
         }
         for file in chosen:
             base = _offset(file)
@@ -163,10 +163,10 @@ class DirectoryPlanner:
             if base == start.segment:
                 place = Place(start.position, start.offset, start.epoch)
             last_batch: tuple[int, int] | None = None
-            behind = following.get(base)
-            if behind is not None:
+            after = following.get(base)
+            if after is not None:
                 whole = FileRange(
-                    file, place, file.size, end_offset=behind.offset, next_path=behind.path
+                    file, place, file.size, end_offset=after.offset, next_path=after.path
                 )
             else:
                 cut = file._replace(size=end.position)

@@ -61,7 +61,7 @@ def copy_snapshot(client: QuorumClient, snapshot: OffsetAndEpoch, file: Path) ->
 def _fetch_chunk(
     client: QuorumClient, snapshot: OffsetAndEpoch, before: _Chunk | None
 ) -> _Chunk | None:
-    """Return the bytes behind those of `before`; None where the leader has no such snapshot.
+    """Return the bytes after those of `before`; None where the leader has no such snapshot.
 
     Replicas write their snapshots each for itself, so bytes of two of them do not fit together:
     the bytes of a new leader are the first ones again.
