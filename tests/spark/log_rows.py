@@ -12,6 +12,7 @@ from kvorum.spark.files.find import find_files
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.log_source.columns import ARROW_TYPES, columns_named
 from kvorum.spark.log_source.range_rows import Reading, range_rows
+from kvorum.wire.checksums import crc32c
 
 EVERY_COLUMN = columns_named(ARROW_TYPES)
 
@@ -57,6 +58,12 @@ def after_one_flipped_bit(
     return expected.keys() - {row["offset"] for row in whole}, [
         row for row in rows if row["damage"]
     ]
+
+
+def with_checksum(batch: bytearray) -> bytes:
+    """Return a batch that was changed, with the checksum that its bytes have now."""
+    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    return bytes(batch)
 
 
 def flip(log: SmallLog, random: Random) -> None:

@@ -8,9 +8,16 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.request import Request, urlopen
 
+import pytest
 from moto.server import ThreadedMotoServer
 
 Options = dict[str, Any]
+SOCKETS_LEFT_OPEN = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+"""The marks of tests with a client of an object store: it leaves sockets to the collector."""
 
 
 @contextmanager

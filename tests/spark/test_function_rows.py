@@ -1,6 +1,9 @@
 """Results of the functions for single records, without Spark."""
 
+from __future__ import annotations
+
 import json
+import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 from tests.spark.log_rows import present
 from tests.support.dump_log import read_dump
 from tests.support.golden_data import TOPICS, GoldenRecord, dump_text, golden_records
+from tests.support.source_tree import ROOT
 
 from kvorum.internal_topics.coordinator_records import (
     CONSUMER_OFFSETS,
@@ -371,3 +375,27 @@ def test_columns_of_metadata_are_of_the_same_type_as_those_of_the_data_source() 
     columns = [column for column in cluster_metadata.COLUMNS if column.name != "error"]
     ours = {f"`{each.name}` {each.dataType.simpleString()}" for each in spark_struct(columns)}
     assert ours <= set(spark_schema(types_of((*DEFAULT_COLUMNS, JSON_COLUMN))).split(", "))
+
+
+ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \|", re.MULTILINE)
+NESTED = re.compile(r"(?<=\w):(?=\w)|,(?=\w)")
+
+
+def spaced(type_text: str) -> str:
+    """Write Spark's short text of a type, struct<a:int,b:int>, as SQL does."""
+    return NESTED.sub(lambda found: " " if found[0] == ":" else ", ", type_text)
+
+
+def test_the_page_lists_every_column_with_its_type() -> None:
+    page = (ROOT / "docs" / "spark" / "functions.md").read_text(encoding="utf-8")
+    sections = {
+        section.partition("\n")[0]: [(name, kind) for name, kind in ROW.findall(section)]
+        for section in page.partition("\n## Columns\n")[2].split("\n### ")[1:]
+    }
+    assert sections == {
+        function.name: [
+            (field.name, spaced(field.dataType.simpleString()))
+            for field in spark_struct(function.columns)
+        ]
+        for function in FUNCTIONS
+    }

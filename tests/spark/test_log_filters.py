@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from pyspark.sql.datasource import EqualNullSafe, EqualTo, Filter, GreaterThan, IsNull, Not
+from tests.spark.log_rows import with_checksum
 from tests.spark.spark_filters import kept, pushed, random_filters, rows
 
 from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.files.damage import Mode
 from kvorum.spark.log_source.filters import NO_FILTER
 from kvorum.storage.names import offset_name
-from kvorum.wire.checksums import crc32c
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (
     BatchOptions,
@@ -69,8 +69,7 @@ def stamped(batch: bytes, random: Random) -> bytes:
         return batch
     data = bytearray(batch)
     data[22] |= LOG_APPEND_TIME
-    data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
-    return bytes(data)
+    return with_checksum(data)
 
 
 def with_unreadable_header(offset: int) -> bytes:
@@ -81,8 +80,7 @@ def with_unreadable_header(offset: int) -> bytes:
     ]
     data = bytearray(build_batch(records, BatchOptions(base_offset=offset)))
     data[data.index(b"name") - 1] = 0x7E
-    data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
-    return bytes(data)
+    return with_checksum(data)
 
 
 def write_logs(folder: Path, random: Random, *, is_damaged: bool) -> None:

@@ -8,12 +8,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.spark.log_rows import EVERY_COLUMN, after_one_flipped_bit, rows_of
+from tests.spark.log_rows import EVERY_COLUMN, after_one_flipped_bit, rows_of, with_checksum
 
 from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.files.damage import Mode
 from kvorum.storage.names import offset_name
-from kvorum.wire.checksums import crc32c
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (
     BatchOptions,
@@ -267,11 +266,10 @@ def test_a_batch_with_a_right_checksum_and_wrong_records_is_damage(
     )
     # One record more than there is.
     wrong[57:61] = (3).to_bytes(4, "big")
-    wrong[17:21] = crc32c(bytes(wrong[21:])).to_bytes(4, "big")
     later = build_batch([RecordData(b"later")], BatchOptions(base_offset=3))
     path = tmp_path / "orders-0" / offset_name(0, ".log")
     path.parent.mkdir()
-    path.write_bytes(good + wrong + later)
+    path.write_bytes(good + with_checksum(wrong) + later)
     rows = rows_of([path], mode=Mode.PERMISSIVE)
     assert [(row["offset"], row["value"], row["damage"] is None) for row in rows] == [
         (0, b"good", True),
@@ -282,11 +280,6 @@ def test_a_batch_with_a_right_checksum_and_wrong_records_is_damage(
     with pytest.raises(DamagedFileError, match="damaged at offset 1"):
         rows_of([path])
     assert [row["offset"] for row in rows_of([path], mode=Mode.DROPMALFORMED)] == [0, 3]
-
-
-def with_checksum(batch: bytearray) -> bytes:
-    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
-    return bytes(batch)
 
 
 def unknown_codec() -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.spark.object_store import SOCKETS_LEFT_OPEN
 from tests.support.spark.small_logs import write_log
 
 from kvorum.spark.errors import DamagedFileError, LogFilesError
@@ -19,12 +20,7 @@ from kvorum.spark.metadata_source.filters import NO_FILTER
 from kvorum.spark.metadata_source.options import parse_options
 from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
 
-# Clients of object stores leave sockets to the garbage collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = SOCKETS_LEFT_OPEN
 
 Options = dict[str, Any]
 # Has no type hints.

@@ -17,7 +17,6 @@ from tests.support.golden_data import METADATA_NODES, dump_text, metadata_direct
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
 from kvorum.spark import KvorumMetadataSource
-from kvorum.spark.errors import PipelineError
 from kvorum.spark.files.find import METADATA_SEARCH, FileKind, LogFile, find_files
 from kvorum.spark.pipeline.job import SparkTasks
 from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
@@ -238,22 +237,6 @@ def test_the_topics_of_a_snapshot_are_those_that_the_real_node_reported(
     run_with(spark, snapshot, tmp_path)
     topics = spark.read.parquet(str(tmp_path / "topics")).collect()
     assert sorted(row["topic_name"] for row in topics) == reported
-
-
-def test_damage_in_a_task_is_one_line_that_names_file_and_offset(
-    spark: SparkSession, golden_sets: Path, tmp_path: Path
-) -> None:
-    source = tmp_path / "node"
-    shutil.copytree(golden_sets / METADATA_NODES[4], source)
-    segment = source / "__cluster_metadata-0" / "00000000000000000000.log"
-    data = bytearray(segment.read_bytes())
-    batch = list(read_batches(bytes(data)))[3]
-    data[batch.position + 70] ^= 1
-    segment.write_bytes(data)
-    expected = rf"^{segment}: damaged at offset {batch.base_offset}: .* at byte {batch.position}: "
-    with pytest.raises(PipelineError, match=expected):
-        run_with(spark, source, tmp_path / "out")
-    assert not (tmp_path / "out" / "records").exists()
 
 
 OPTIONS = {"pushFilters": "true", "structs": "true", "json": "true"}

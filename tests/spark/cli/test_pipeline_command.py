@@ -58,16 +58,3 @@ def test_damage_is_one_line_that_names_file_and_offset(golden_sets: Path, tmp_pa
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"kvorum pipeline: {segment}: damaged at offset 0: damaged at byte 0: ")
     assert "Traceback" not in done.stderr
-
-
-def test_a_path_without_a_log_costs_no_start_of_spark(tmp_path: Path) -> None:
-    done = run_pipeline(tmp_path / "missing", tmp_path / "tables")
-    assert done.returncode == 1
-    assert done.stderr == f"kvorum pipeline: {tmp_path / 'missing'}: no such file or directory\n"
-
-
-def test_a_wrong_option_is_an_error_of_usage(tmp_path: Path) -> None:
-    done = run_pipeline(tmp_path, tmp_path / "tables", "--fs", "anon")
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (
-        2, "kvorum pipeline: error: argument --fs: 'anon' is not KEY=VALUE",
-    )  # fmt: skip

@@ -20,14 +20,23 @@ Caused by: java.io.IOException: error=13, Permission denied
 """
 
 
-@pytest.mark.parametrize("size", ["lots", "", "1", "0g", "1gb", "-1g", "1.5g"])
-def test_a_heap_of_no_size_is_wrong_usage(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], size: str
+NO_SIZES = ("lots", "", "1", "0g", "1gb", "-1g", "1.5g")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "wanted"),
+    [
+        *(("--driver-memory", size, "a size such as 512m or 2g") for size in NO_SIZES),
+        ("--fs", "anon", "KEY=VALUE"),
+    ],
+)
+def test_a_value_that_an_option_does_not_take_is_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str, wanted: str
 ) -> None:
     paths = ["--input", str(tmp_path), "--output", str(tmp_path / "out")]
-    assert main(["pipeline", *paths, f"--driver-memory={size}"]) == 2
+    assert main(["pipeline", *paths, f"{option}={value}"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith(f"argument --driver-memory: {size!r} is not a size such as 512m or 2g")
+    assert last == f"kvorum pipeline: error: argument {option}: {value!r} is not {wanted}"
 
 
 def test_a_stack_trace_of_java_is_one_line(

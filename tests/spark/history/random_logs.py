@@ -1,12 +1,15 @@
-"""Logs of records that follow each other legally, drawn from a seed, with every kind of record."""
+"""Logs of given records, and of random ones that follow each other legally, of every kind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import TypeVar
+
+from tests.support.spark.log_records import written_records
 
 from kvorum.metadata.image import MetadataImage
-from kvorum.spark.history import LogRecord
+from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
@@ -46,6 +49,19 @@ from kvorum.wire.primitives import Message
 RECORD_COUNT = 150
 BROKERS: tuple[int, ...] = (1, 2, 3, 4)
 NAMES = ("a", "b", "c")
+Row = TypeVar("Row")
+
+
+def log_of(*messages: Message) -> list[LogRecord]:
+    """Return a log with the leader's record at offset 0, and one record a second after it."""
+    return written_records([(message, type(message).MAX_VERSION) for message in messages])
+
+
+def rows_of(row_type: type[Row], *messages: Message) -> list[Row]:
+    """Return the rows of one type that such a log makes."""
+    history = MetadataHistory()
+    rows: list[HistoryRow] = [*history.add_all(log_of(*messages)), *history.open_rows()]
+    return [row for row in rows if isinstance(row, row_type)]
 
 
 class RandomLog:

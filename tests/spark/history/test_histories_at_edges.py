@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
+from tests.spark.history.random_logs import rows_of
 from tests.support.spark.log_records import written_records
 
-from kvorum.spark.history import HistoryRow, MetadataHistory
+from kvorum.spark.history import MetadataHistory
 from kvorum.spark.history.tables import (
     AvailabilityRow,
     BrokerSessionRow,
@@ -35,7 +34,6 @@ TOPIC, OTHER_TOPIC = bytes(15) + b"\x07", bytes(15) + b"\x08"
 TOPIC_CONFIG = 2
 FENCE, UNFENCE = 1, -1
 BEGIN, END = BeginTransactionRecord(name="t"), EndTransactionRecord()
-Row = TypeVar("Row")
 
 
 def new_topic(name: str = "orders", topic_id: bytes = TOPIC, *elr: int) -> list[Message]:
@@ -47,14 +45,6 @@ def new_topic(name: str = "orders", topic_id: bytes = TOPIC, *elr: int) -> list[
             eligible_leader_replicas=list(elr),
         ),
     ]  # fmt: skip
-
-
-def rows_of(row_type: type[Row], *messages: Message) -> list[Row]:
-    """Return rows of a log with the leader's record at offset 0, one record a second."""
-    records = written_records([(message, type(message).MAX_VERSION) for message in messages])
-    history = MetadataHistory()
-    rows: list[HistoryRow] = [*history.add_all(records), *history.open_rows()]
-    return [row for row in rows if isinstance(row, row_type)]
 
 
 def min_isr(value: str | None) -> ConfigRecord:

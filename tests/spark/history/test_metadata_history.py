@@ -5,10 +5,9 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
-from tests.spark.history.random_logs import random_log
+from tests.spark.history.random_logs import log_of, random_log, rows_of
 from tests.support.golden_data import METADATA_NODES
 from tests.support.spark.log_records import (
     directory_records,
@@ -18,7 +17,7 @@ from tests.support.spark.log_records import (
 )
 
 from kvorum.spark.errors import ContradictionError, MissingOffsetsError
-from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory, StateRow
+from kvorum.spark.history import LogRecord, MetadataHistory, StateRow
 from kvorum.spark.history.columns import VoterColumn
 from kvorum.spark.history.metadata_history import RECORDS_PER_IMAGE
 from kvorum.spark.history.tables import (
@@ -69,23 +68,11 @@ from kvorum.wire.messages.voters_record import VotersRecord, VotersRecordEndpoin
 from kvorum.wire.primitives import Message
 
 TOPIC = bytes(15) + b"\x07"
-Row = TypeVar("Row")
 
 NEW_TOPIC: list[Message] = [
     TopicRecord("orders", TOPIC),
     PartitionRecord(0, TOPIC, replicas=[1, 2, 3], isr=[1, 2, 3], leader=1, partition_epoch=0),
 ]
-
-
-def log(*messages: Message) -> list[LogRecord]:
-    """A log with the leader's record at offset 0 and `messages` from offset 1, one a second."""
-    return written_records([(message, type(message).MAX_VERSION) for message in messages])
-
-
-def rows_of(row_type: type[Row], *messages: Message) -> list[Row]:
-    history = MetadataHistory()
-    rows: list[HistoryRow] = [*history.add_all(log(*messages)), *history.open_rows()]
-    return [row for row in rows if isinstance(row, row_type)]
 
 
 def isr_change(*isr: int) -> PartitionChangeRecord:
@@ -131,10 +118,10 @@ def test_a_value_that_a_transaction_changes_twice_changes_once() -> None:
 def test_an_open_transaction_is_not_seen() -> None:
     history = MetadataHistory()
     messages = [BeginTransactionRecord(name="t"), *NEW_TOPIC]
-    assert list(history.add_all(log(*messages))) == []
+    assert list(history.add_all(log_of(*messages))) == []
     assert [row for row in history.open_rows() if not isinstance(row, QuorumEpochRow)] == []
     assert list(history.end_state()) == []
-    *_, end = log(*messages, EndTransactionRecord())
+    *_, end = log_of(*messages, EndTransactionRecord())
     rows = list(history.add(end))
     assert [type(row) for row in rows] == [LeaderChangeRow]
     assert [row.partition_id for row in history.end_state() if isinstance(row, PartitionRow)] == [0]
@@ -409,7 +396,7 @@ def test_records_are_folded_only_when_rows_are_asked_for() -> None:
     taken: list[int] = []
 
     def records() -> Iterator[LogRecord]:
-        for record in log(*NEW_TOPIC, isr_change(1), isr_change(1, 2), isr_change(1, 2, 3)):
+        for record in log_of(*NEW_TOPIC, isr_change(1), isr_change(1, 2), isr_change(1, 2, 3)):
             taken.append(record.offset)
             yield record
 
@@ -426,7 +413,7 @@ def test_a_long_log_is_folded_like_a_short_one() -> None:
 
 
 def test_missing_records_are_reported() -> None:
-    records = log(*NEW_TOPIC)
+    records = log_of(*NEW_TOPIC)
     history = MetadataHistory()
     with pytest.raises(MissingOffsetsError, match="must be at offset 0, but the one at 1 came"):
         list(history.add(records[1]))
@@ -436,7 +423,7 @@ def test_missing_records_are_reported() -> None:
 
 
 def test_records_that_were_added_before_are_skipped() -> None:
-    records = log(*NEW_TOPIC, isr_change(1))
+    records = log_of(*NEW_TOPIC, isr_change(1))
     history = MetadataHistory()
     list(history.add_all(records))
     assert list(history.add_all(records)) == []
@@ -444,7 +431,7 @@ def test_records_that_were_added_before_are_skipped() -> None:
 
 def test_a_record_that_contradicts_the_others_is_named() -> None:
     with pytest.raises(ContradictionError, match="offset 1 cannot be applied: no topic with id"):
-        list(MetadataHistory().add_all(log(isr_change(1))))
+        list(MetadataHistory().add_all(log_of(isr_change(1))))
 
 
 @pytest.mark.parametrize(

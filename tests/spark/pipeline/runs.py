@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,10 @@ class HereTasks:
             results.append(result)
             show(len(results), sum(map(records_of, results)))
         return results
+
+
+class KilledError(BaseException):
+    """Ends a run at any place; nothing catches it."""
 
 
 class Notes:
@@ -84,13 +88,17 @@ def content(output: Path) -> dict[str, list[str]]:
     for table in ALL_TABLES:
         if table == "runs":
             continue
-        rows = rows_of(output, table)
-        for row in rows:
-            row.pop("run", None)
-            if table == "records":
-                row.pop("path")
-        found[table] = sorted(json.dumps(row, default=str, sort_keys=True) for row in rows)
+        found[table] = comparable(table, rows_of(output, table))
     return found
+
+
+def comparable(table: str, rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Return rows of a table as sorted text, without what differs from run to run."""
+    left_out = {"run", "path"} if table == "records" else {"run"}
+    return sorted(
+        json.dumps({k: v for k, v in row.items() if k not in left_out}, default=str, sort_keys=True)
+        for row in rows
+    )
 
 
 def files_of(output: Path) -> dict[str, int]:

@@ -60,6 +60,19 @@ class Story:
         return folder
 
 
+def damage(disk: Path, story: Story, number: int, *, begin: int = 0) -> int:
+    """Flip a bit of a batch on a disk whose one segment has the batches from `begin` on.
+
+    Returns the first offset of the batch.
+    """
+    (segment,) = (disk / LOG).glob("*.log")
+    data = bytearray(segment.read_bytes())
+    batch = story.batches[number]
+    data[batch.position - story.batches[begin].position + 70] ^= 1
+    segment.write_bytes(data)
+    return batch.base_offset
+
+
 def write_snapshot(story: Story, folder: Path, number: int) -> int:
     """Write the snapshot that covers the batches before `number`; return its end offset."""
     image = MetadataImage()

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from tests.spark.object_store import object_store
-from tests.spark.pipeline.runs import Notes, content, rows_of, run_here
-from tests.spark.pipeline.story_logs import Story, make_story
+from tests.spark.object_store import SOCKETS_LEFT_OPEN, object_store
+from tests.spark.pipeline.runs import KilledError, Notes, comparable, content, rows_of, run_here
+from tests.spark.pipeline.story_logs import Story
 
-from kvorum.spark.errors import PipelineError
 from kvorum.spark.pipeline.delta_log import LOG
 from kvorum.spark.pipeline.output_files import LocalOutput
 from kvorum.spark.pipeline.request import TableFormat
 from kvorum.spark.pipeline.table_commit import partition_values
 from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS
 
-# Clients of object stores leave sockets to the garbage collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = SOCKETS_LEFT_OPEN
 
 deltalake: Any = pytest.importorskip("deltalake")
 fsspec: Any = import_module("fsspec")
 DELTA = TableFormat.DELTA
-
-
-class KilledError(BaseException):
-    """Ends a run at any place; nothing catches it."""
-
-
-@pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
-    return make_story(tmp_path_factory.mktemp("story") / "c", 11, records=300, partitions=30)
 
 
 def delta_content(output: Path) -> dict[str, list[str]]:
@@ -50,13 +34,7 @@ def delta_content(output: Path) -> dict[str, list[str]]:
         rows: list[dict[str, Any]] = []
         if (output / table).exists():
             rows = import_module("pyarrow").table(_table(output, table)).to_pylist()
-        for row in rows:
-            row.pop("run", None)
-            if "day" in row:
-                row["day"] = None if row["day"] is None else str(row["day"])
-            if table == "records":
-                row.pop("path")
-        found[table] = sorted(json.dumps(row, default=str, sort_keys=True) for row in rows)
+        found[table] = comparable(table, rows)
     return found
 
 
@@ -147,16 +125,6 @@ def test_commits_of_other_programs_are_kept(story: Story, tmp_path: Path) -> Non
     again = deltalake.DeltaTable(tmp_path / "out" / "records")
     assert (again.version(), again.metadata().id) == (2, records.metadata().id)
     assert again.metadata().configuration == {"delta.appendOnly": "false"}
-
-
-def test_an_output_keeps_its_format(story: Story, tmp_path: Path) -> None:
-    source = story.write(tmp_path / "in")
-    run_here(source, tmp_path / "parquet")
-    with pytest.raises(PipelineError, match="of the format parquet: give --format parquet"):
-        run_here(source, tmp_path / "parquet", table_format=DELTA)
-    run_here(source, tmp_path / "delta", table_format=DELTA)
-    with pytest.raises(PipelineError, match="of the format delta: give --format delta"):
-        run_here(source, tmp_path / "delta")
 
 
 def test_directories_name_the_values_of_partitions() -> None:

@@ -20,45 +20,44 @@ def log(*batches: tuple[int, int, int]) -> list[BatchPlace]:
 SAME = log((0, 2, 1), (2, 3, 1), (5, 1, 2), (6, 4, 2))
 
 
-def found(replica: list[BatchPlace]) -> list[tuple[str, int, int, bool]]:
-    return [
+OTHERS = [SAME[0], SAME[1]._replace(epoch=3), SAME[2]._replace(crc=1), SAME[3]]
+
+
+@pytest.mark.parametrize(
+    ("replica", "expected"),
+    [
+        pytest.param(SAME, [], id="equal"),
+        pytest.param(SAME[2:], [], id="a later begin"),
+        pytest.param(SAME[:2], [("behind", 5, 10, False)], id="shorter"),
+        pytest.param(
+            [*SAME, *log((10, 2, 2), (12, 1, 2))], [("beyond", 10, 13, True)], id="longer"
+        ),
+        pytest.param([SAME[0], *SAME[2:]], [("missing", 2, 5, True)], id="a batch less"),
+        pytest.param(
+            OTHERS,
+            [("other_epoch", 2, 5, True), ("other_content", 5, 6, True)],
+            id="another epoch and other content",
+        ),
+        pytest.param(
+            [*SAME[:1], *log((2, 4, 1)), SAME[3]],
+            [("other_content", 2, 6, True)],
+            id="batches of other sizes",
+        ),
+    ],
+)
+def test_differences_are_named(
+    replica: list[BatchPlace], expected: list[tuple[str, int, int, bool]]
+) -> None:
+    assert [
         (each.kind.value, each.from_offset, each.to_offset, each.is_divergence)
         for each in differences(SAME, replica)
-    ]
+    ] == expected
 
 
-def test_equal_logs_do_not_differ() -> None:
-    assert found(SAME) == []
-
-
-def test_a_shorter_log_is_behind_and_has_not_diverged() -> None:
-    assert found(SAME[:2]) == [("behind", 5, 10, False)]
-
-
-def test_a_longer_log_has_what_the_reference_does_not() -> None:
-    longer = [*SAME, *log((10, 2, 2), (12, 1, 2))]
-    assert found(longer) == [("beyond", 10, 13, True)]
-
-
-def test_a_later_begin_is_no_difference() -> None:
-    assert found(SAME[2:]) == []
-
-
-def test_a_missing_and_an_extra_batch_are_named() -> None:
-    assert found([SAME[0], *SAME[2:]]) == [("missing", 2, 5, True)]
+def test_an_extra_batch_has_its_epoch_and_none_of_the_reference() -> None:
     assert list(differences([SAME[0], *SAME[2:]], SAME)) == [
         Difference(DifferenceKind.EXTRA, 2, 5, epoch=1, reference_epoch=None)
     ]
-
-
-def test_another_epoch_and_other_content_are_told_apart() -> None:
-    other = [SAME[0], SAME[1]._replace(epoch=3), SAME[2]._replace(crc=1), SAME[3]]
-    assert found(other) == [("other_epoch", 2, 5, True), ("other_content", 5, 6, True)]
-
-
-def test_batches_of_other_sizes_are_compared_again_where_both_begin() -> None:
-    other = [*SAME[:1], *log((2, 4, 1)), SAME[3]]
-    assert found(other) == [("other_content", 2, 6, True)]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.spark.pipeline.runs import content, run_here
-from tests.spark.pipeline.story_logs import make_story
+from tests.spark.pipeline.runs import comparable, content, run_here
+from tests.spark.pipeline.story_logs import Story
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import ICEBERG_RUNTIME, NotToBeHadError, find_java
 
@@ -49,14 +49,13 @@ spark.stop()
 
 @pytest.mark.slow
 def test_iceberg_in_spark_reads_the_rows_of_parquet_tables(
-    tmp_path: Path, kafka_jars: JarsOf
+    story: Story, tmp_path: Path, kafka_jars: JarsOf
 ) -> None:
     jars = kafka_jars(ICEBERG_RUNTIME)
     try:
         java = find_java()
     except NotToBeHadError as error:
         pytest.skip(str(error))
-    story = make_story(tmp_path / "story", 11, records=300, partitions=30)
     source = story.write(tmp_path / "in", end=len(story.batches) // 2)
     output = tmp_path / "warehouse" / "kafka"
     run_here(source, output, table_format=TableFormat.ICEBERG)
@@ -74,19 +73,7 @@ def test_iceberg_in_spark_reads_the_rows_of_parquet_tables(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert {table: as_content(table, rows) for table, rows in found["rows"].items()} == {
-        table: expected[table] for table in tables
-    }
+    assert {
+        table: comparable(table, map(json.loads, rows)) for table, rows in found["rows"].items()
+    } == {table: expected[table] for table in tables}
     assert found["records_in_files"] == len(expected["records"])
-
-
-def as_content(table: str, rows: list[str]) -> list[str]:
-    """Return rows in the form of `content`."""
-    kept: list[str] = []
-    for text in rows:
-        row = json.loads(text)
-        row.pop("run", None)
-        if table == "records":
-            row.pop("path")
-        kept.append(json.dumps(row, sort_keys=True))
-    return sorted(kept)

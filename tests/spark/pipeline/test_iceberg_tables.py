@@ -14,21 +14,16 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.spark.object_store import object_store
-from tests.spark.pipeline.runs import Notes, content, rows_of, run_here
-from tests.spark.pipeline.story_logs import Story, make_story
+from tests.spark.object_store import SOCKETS_LEFT_OPEN, object_store
+from tests.spark.pipeline.runs import KilledError, Notes, comparable, content, rows_of, run_here
+from tests.spark.pipeline.story_logs import Story
 
 from kvorum.spark.errors import PipelineError
 from kvorum.spark.pipeline.output_files import LocalOutput
 from kvorum.spark.pipeline.request import TableFormat
 from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS
 
-# Clients of object stores leave sockets to the garbage collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = SOCKETS_LEFT_OPEN
 
 pytest.importorskip("pyiceberg")
 StaticTable: Any = import_module("pyiceberg.table").StaticTable
@@ -40,15 +35,6 @@ EPOCH = date(1970, 1, 1)
 SAMPLE = ("partitions", "records", "partition_timeline")
 
 
-class KilledError(BaseException):
-    """Ends a run at any place; nothing catches it."""
-
-
-@pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
-    return make_story(tmp_path_factory.mktemp("story") / "c", 11, records=300, partitions=30)
-
-
 def iceberg_content(output: Path, tables: Sequence[str] = ALL_TABLES) -> dict[str, list[str]]:
     """Return what pyiceberg finds in tables, in the form of `content`."""
     found: dict[str, list[str]] = {}
@@ -56,13 +42,7 @@ def iceberg_content(output: Path, tables: Sequence[str] = ALL_TABLES) -> dict[st
         if table == RUNS:
             continue
         rows = rows_of_iceberg(output, table) if (output / table).exists() else []
-        for row in rows:
-            row.pop("run", None)
-            if "day" in row:
-                row["day"] = None if row["day"] is None else str(row["day"])
-            if table == "records":
-                row.pop("path")
-        found[table] = sorted(json.dumps(row, default=str, sort_keys=True) for row in rows)
+        found[table] = comparable(table, rows)
     return found
 
 

@@ -12,21 +12,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.spark.object_store import Options, object_store
+from tests.spark.object_store import SOCKETS_LEFT_OPEN, Options, object_store
 from tests.spark.pipeline.runs import Notes, content, run_here
-from tests.spark.pipeline.story_logs import Story, make_story
+from tests.spark.pipeline.story_logs import Story
 from tests.support.source_tree import ROOT
 
 from kvorum.spark.errors import OutputInUseError, PipelineError
 from kvorum.spark.pipeline.lock import locked
 from kvorum.spark.pipeline.output_files import RemoteOutput
 
-# Clients of object stores leave sockets to the garbage collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = SOCKETS_LEFT_OPEN
 
 # Have no type hints.
 fsspec: Any = import_module("fsspec")
@@ -75,11 +70,6 @@ class Requests:
 
     def begin(self, kill_before: int | None = None) -> None:
         self.sent, self.kill_before = [], kill_before
-
-
-@pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
-    return make_story(tmp_path_factory.mktemp("story") / "c", 11, records=300, partitions=30)
 
 
 @pytest.fixture(scope="module")

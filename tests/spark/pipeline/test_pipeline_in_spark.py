@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.pipeline.runs import Notes, content, files_of, rows_of, run_here
-from tests.spark.pipeline.story_logs import LOG, make_story
+from tests.spark.pipeline.story_logs import LOG, damage, make_story
 
 from kvorum.spark.errors import PipelineError
 from kvorum.spark.pipeline.job import SparkTasks
@@ -51,11 +51,9 @@ def test_damage_of_one_cluster_ends_the_run_with_its_line(
     for seed in (1, 2):
         story = make_story(tmp_path / "fleet" / str(seed), seed, records=600)
     (segment,) = (tmp_path / "fleet" / "2" / LOG).glob("*.log")
-    data = bytearray(segment.read_bytes())
-    data[story.batches[30].position + 70] ^= 1
-    segment.write_bytes(data)
+    offset = damage(tmp_path / "fleet" / "2", story, 30)
     request = PipelineRequest((str(tmp_path / "fleet"),), str(tmp_path / "out"))
-    expected = rf"^{segment}: damaged at offset {story.batches[30].base_offset}: "
+    expected = rf"^{segment}: damaged at offset {offset}: "
     with pytest.raises(PipelineError, match=expected):
         run_pipeline(request, lambda: SparkTasks(spark), Notes())
     assert not [name for name in files_of(tmp_path / "out") if not name.startswith("_staging")]

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.spark.pipeline.runs import Notes, content, files_of, run_here
+from tests.spark.pipeline.runs import KilledError, Notes, content, files_of, run_here
 from tests.spark.pipeline.story_logs import Story, make_story
 from tests.support.source_tree import ROOT
 
@@ -22,7 +22,7 @@ from kvorum.spark.pipeline.output_files import LocalOutput
 KILLED_RUN = """
 import os, signal, sys
 from pathlib import Path
-from tests.spark.pipeline.runs import run_here
+from tests.spark.pipeline.runs import KilledError, run_here
 from kvorum.spark.pipeline.output_files import LocalOutput
 
 write = LocalOutput.write
@@ -35,10 +35,6 @@ def write_and_die(self, path, data):
 LocalOutput.write = write_and_die
 run_here(Path(sys.argv[1]), Path(sys.argv[2]))
 """
-
-
-class KilledError(BaseException):
-    """Ends a run at any place; nothing catches it."""
 
 
 class Steps:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 from benchmarks.fleet.cluster_log import write_cluster
-from tests.spark.object_store import object_store
+from tests.spark.object_store import SOCKETS_LEFT_OPEN, object_store
 from tests.spark.pipeline.runs import content, run_here
 from tests.support.kafka.fetch_jars import NotToBeHadError, find_java
 from tests.support.spark.spark_cluster import (
@@ -25,11 +25,7 @@ from tests.support.waiting import PATIENCE_S
 
 from kvorum.spark.pipeline.delta_log import LOG
 
-pytestmark = [
-    # Clients of object stores leave sockets to the garbage collector.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = SOCKETS_LEFT_OPEN
 
 # Has no type hints.
 fsspec: Any = import_module("fsspec")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.spark.pipeline.runs import Notes, content, files_of, rows_of, run_here
-from tests.spark.pipeline.story_logs import LOG, Story, make_story, write_snapshot
+from tests.spark.pipeline.story_logs import LOG, Story, damage, make_story, write_snapshot
 
 from kvorum.metadata.record_frame import encode_record
 from kvorum.spark.errors import (
@@ -187,20 +187,11 @@ def test_a_record_that_is_lost_on_the_way_stops_the_run(
     )
 
 
-def flip(source: Path, story: Story, number: int) -> int:
-    """Damage the batch of this number on a disk of one segment; return its first offset."""
-    (segment,) = (source / LOG).glob("*.log")
-    data = bytearray(segment.read_bytes())
-    data[story.batches[number].position + 70] ^= 1
-    segment.write_bytes(data)
-    return story.batches[number].base_offset
-
-
 def test_damage_stops_the_run_with_file_and_offset_and_nothing_is_written(
     story: Story, tmp_path: Path
 ) -> None:
     source = story.write(tmp_path / "a")
-    offset = flip(source, story, 40)
+    offset = damage(source, story, 40)
     with pytest.raises(PipelineError, match=rf"\.log: damaged at offset {offset}: "):
         run_here(source, tmp_path / "out")
     assert [name for name in files_of(tmp_path / "out") if not name.startswith("_staging")] == []
@@ -211,7 +202,7 @@ def test_with_errors_the_cluster_stops_at_damage_and_the_others_go_on(
 ) -> None:
     other = make_story(tmp_path / "made", 8, records=600)
     source = story.write(tmp_path / "in" / "a")
-    offset = flip(source, story, 40)
+    offset = damage(source, story, 40)
     other.write(tmp_path / "in" / "b")
     report = run_here(tmp_path / "in", tmp_path / "out", keeps_errors=True)
     assert report.error_count == 1
@@ -235,7 +226,7 @@ def test_a_damaged_replica_is_left_for_one_that_has_the_offsets(
     story: Story, whole: dict[str, list[str]], tmp_path: Path
 ) -> None:
     first = story.write(tmp_path / "in" / "a", node=1)
-    offset = flip(first, story, 40)
+    offset = damage(first, story, 40)
     story.write(tmp_path / "in" / "b", node=2, end=len(story.batches) - 5)
     report = run_here(tmp_path / "in", tmp_path / "out", keeps_errors=True)
     (error,) = rows_of(tmp_path / "out", "errors")
@@ -254,7 +245,7 @@ def test_a_damaged_replica_is_left_for_one_that_has_the_offsets(
 def test_a_replica_whose_log_is_another_one_does_not_stand_in(story: Story, tmp_path: Path) -> None:
     other = Story(story.cluster_id, make_story(tmp_path / "made", 9, records=600).batches)
     first = story.write(tmp_path / "in" / "a", node=1)
-    offset = flip(first, story, 40)
+    offset = damage(first, story, 40)
     other.write(tmp_path / "in" / "b", node=2, end=60)
     report = run_here(tmp_path / "in", tmp_path / "out", keeps_errors=True)
     assert report.record_count == offset

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.spark.pipeline.runs import run_here
-from tests.spark.pipeline.story_logs import make_story
+from tests.spark.pipeline.story_logs import Story
 
 from kvorum.spark.pipeline.request import TableFormat
 from kvorum.spark.report.tables_directory import TablesDirectory
@@ -17,8 +17,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?")
 
 
 @pytest.mark.slow
-def test_the_report_is_that_of_parquet_tables(tmp_path: Path) -> None:
-    story = make_story(tmp_path / "c", 11, records=300, partitions=30)
+def test_the_report_is_that_of_parquet_tables(story: Story, tmp_path: Path) -> None:
     pages: list[dict[str, str]] = []
     for table_format in TableFormat:
         source = story.write(tmp_path / "in", end=len(story.batches) // 2)

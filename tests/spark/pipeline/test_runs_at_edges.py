@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.spark.pipeline.runs import content, rows_of, run_here
-from tests.spark.pipeline.story_logs import LOG, Story, make_story, write_snapshot
+from tests.spark.pipeline.story_logs import LOG, Story, damage, make_story, write_snapshot
 
 from kvorum.metadata.record_frame import encode_record
 from kvorum.spark.errors import LogFilesError, OutputInUseError, PipelineError
@@ -62,10 +62,7 @@ def test_a_run_is_noted_with_what_it_did(story: Story, tmp_path: Path) -> None:
     half = len(story.batches) // 2
     run_here(story.write(tmp_path / "a", end=half), output, inline_bytes_max=0)
     source = story.write(tmp_path / "a")
-    (segment,) = (source / LOG).glob("*.log")
-    data = bytearray(segment.read_bytes())
-    data[story.batches[-5].position + 70] ^= 1
-    segment.write_bytes(data)
+    damage(source, story, -5)
     run_here(source, output, inline_bytes_max=0, keeps_errors=True)
     rows = sorted(rows_of(output, "runs"), key=lambda row: row["run"])
     middle, end = offset_of(story, half), offset_of(story, -5)
@@ -159,10 +156,7 @@ def _log_offsets(output: Path) -> list[int]:
 def test_damage_before_a_snapshot_hides_only_itself(story: Story, tmp_path: Path) -> None:
     source = story.write(tmp_path / "a", begin=20)
     write_snapshot(story, source, 40)
-    (segment,) = (source / LOG).glob("*.log")
-    data = bytearray(segment.read_bytes())
-    data[story.batches[30].position - story.batches[20].position + 70] ^= 1
-    segment.write_bytes(data)
+    damage(source, story, 30, begin=20)
     run_here(source, tmp_path / "out", keeps_errors=True)
     lost = range(offset_of(story, 30), offset_of(story, 31))
     sound = [each for each in range(offset_of(story, 20), story.record_count) if each not in lost]
@@ -249,10 +243,7 @@ def test_a_replica_of_another_log_does_not_keep_the_next_one_from_standing_in(
 ) -> None:
     other = make_story(tmp_path / "made", 9, records=500)
     first = story.write(tmp_path / "in" / "a", node=1)
-    (segment,) = (first / LOG).glob("*.log")
-    data = bytearray(segment.read_bytes())
-    data[story.batches[20].position + 70] ^= 1
-    segment.write_bytes(data)
+    damage(first, story, 20)
     half = story.record_count // 2
     end = next(i for i, batch in enumerate(other.batches) if batch.base_offset >= half)
     Story(story.cluster_id, other.batches).write(tmp_path / "in" / "b", node=2, end=end)

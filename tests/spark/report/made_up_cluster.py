@@ -238,6 +238,14 @@ def _changes(changes: Iterable[Message | None]) -> Iterator[Message]:
     return (change for change in changes if change is not None)
 
 
+def small_cluster() -> MadeUpCluster:
+    """Return a cluster of 2 brokers with the topics a-0 (1, 2), a-1 (2, 1) and b-0 (1)."""
+    cluster = MadeUpCluster(2)
+    cluster.create_topic("a", 2, replica_count=2)
+    cluster.create_topic("b", 1, replica_count=1)
+    return cluster
+
+
 def healthy_cluster() -> MadeUpCluster:
     """Return a small cluster in which little happens."""
     cluster = MadeUpCluster(3)

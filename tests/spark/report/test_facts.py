@@ -6,7 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.spark.report.made_up_cluster import BEGIN_MS, HOUR_MS, MINUTE_MS, MadeUpCluster
+from tests.spark.report.made_up_cluster import (
+    BEGIN_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    MadeUpCluster,
+    small_cluster,
+)
 from tests.spark.report.written_tables import cluster_tables
 
 from kvorum.metadata.configs_image import ResourceType
@@ -17,14 +23,6 @@ from kvorum.spark.report.events import group_labels
 from kvorum.spark.report.log_files import Trouble
 from kvorum.spark.report.table_files import TablesError
 from kvorum.spark.report.time_window import DAY_MS
-
-
-def small_cluster() -> MadeUpCluster:
-    """Return a cluster of 2 brokers with the topics a-0 (1, 2), a-1 (2, 1) and b-0 (1)."""
-    cluster = MadeUpCluster(2)
-    cluster.create_topic("a", 2, replica_count=2)
-    cluster.create_topic("b", 1, replica_count=1)
-    return cluster
 
 
 def facts_of(

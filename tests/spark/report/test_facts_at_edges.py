@@ -12,6 +12,7 @@ from tests.spark.report.made_up_cluster import (
     MINUTE_MS,
     MadeUpCluster,
     healthy_cluster,
+    small_cluster,
 )
 from tests.spark.report.written_tables import CLUSTER, cluster_tables, write_log, write_rows
 
@@ -32,14 +33,6 @@ from kvorum.wire.messages.access_control_entry_record import AccessControlEntryR
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.voters_record import VotersRecord, VotersRecordVoter
-
-
-def small_cluster() -> MadeUpCluster:
-    """Return a cluster of 2 brokers with the topics a-0 (1, 2), a-1 (2, 1) and b-0 (1)."""
-    cluster = MadeUpCluster(2)
-    cluster.create_topic("a", 2, replica_count=2)
-    cluster.create_topic("b", 1, replica_count=1)
-    return cluster
 
 
 def facts_of(tables: ClusterTables, *, until_ms: int | None = None) -> ClusterFacts:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.spark.object_store import SOCKETS_LEFT_OPEN
 from tests.spark.report.made_up_cluster import MadeUpCluster, healthy_cluster
 from tests.spark.report.written_tables import write_log
 
@@ -16,12 +17,7 @@ from kvorum.cli import main
 from kvorum.spark.report.table_files import TablesError
 from kvorum.spark.report.tables_directory import TablesDirectory
 
-# Clients of object stores leave sockets to the garbage collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = SOCKETS_LEFT_OPEN
 
 Options = dict[str, Any]
 # Has no type hints.
