@@ -25,7 +25,16 @@ from kvorum.internal_topics.coordinator_records import (
     TRANSACTION_STATE,
 )
 from kvorum.metadata.record_frame import encode_record
-from kvorum.spark.arrow_types import spark_schema
+from kvorum.spark.arrow_types import (
+    INT,
+    INTS,
+    LONG,
+    TEXT,
+    TEXTS,
+    TIMESTAMP,
+    spark_schema,
+    spark_type,
+)
 from kvorum.spark.functions import (
     FUNCTIONS,
     cluster_metadata,
@@ -34,14 +43,13 @@ from kvorum.spark.functions import (
     share_group_state,
     transaction_state,
 )
-from kvorum.spark.functions.arrow_structs import ArrowArray, evaluate, spark_struct
+from kvorum.spark.functions.arrow_structs import ArrowArray, evaluate
 from kvorum.spark.functions.cluster_metadata import METADATA_RECORD
 from kvorum.spark.functions.consumer_offsets import CONSUMER_OFFSETS_RECORD
 from kvorum.spark.functions.record_function import (
     Column,
     Field,
     FunctionArgumentError,
-    Kind,
     RecordFunction,
     Row,
     UndecodableRecordError,
@@ -168,14 +176,14 @@ def test_times_that_spark_does_not_have_are_null(
 
 
 KINDS = {
-    "string": Kind.TEXT,
-    "uuid": Kind.TEXT,
-    "int8": Kind.INTEGER,
-    "int16": Kind.INTEGER,
-    "int32": Kind.INTEGER,
-    "int64": Kind.LONG,
-    "[]string": Kind.TEXTS,
-    "[]int32": Kind.INTEGERS,
+    "string": TEXT,
+    "uuid": TEXT,
+    "int8": INT,
+    "int16": INT,
+    "int32": INT,
+    "int64": LONG,
+    "[]string": TEXTS,
+    "[]int32": INTS,
 }
 
 
@@ -213,17 +221,17 @@ def test_every_field_is_one_of_its_schema_with_the_type_of_its_column() -> None:
         (column,) = [column for column in columns if column.name == each.column]
         fact, elements = schema_field(message_class(message), each.path[1:])
         if elements is None and each.convert is None:
-            assert KINDS[fact.kind] is column.kind, (message, each)
+            assert KINDS[fact.kind] == column.type, (message, each)
             continue
         if elements is None:
-            expected = Kind.TIMESTAMP if fact.kind == "int64" else Kind.TEXT
-            assert column.kind is expected, (message, each)
+            expected = TIMESTAMP if fact.kind == "int64" else TEXT
+            assert column.type == expected, (message, each)
             continue
-        assert column.kind is Kind.STRUCTS, (message, each)
+        structs: Any = column.type
         names = {fact.json_name: fact.kind for fact in fields_of(elements)}
         assert each.convert is not None
         (struct,) = each.convert([names])
-        assert set(struct) == {element.name for element in column.elements}
+        assert set(struct) == {element.name for element in structs.value_type}
 
 
 # -- what cannot be decoded ----------------------------------------------------------------------
@@ -373,8 +381,8 @@ def test_flipped_bits_in_golden_metadata_never_raise(golden_sets: Path) -> None:
 
 def test_columns_of_metadata_are_of_the_same_type_as_those_of_the_data_source() -> None:
     columns = [column for column in cluster_metadata.COLUMNS if column.name != "error"]
-    ours = {f"`{each.name}` {each.dataType.simpleString()}" for each in spark_struct(columns)}
-    assert ours <= set(spark_schema(types_of((*DEFAULT_COLUMNS, JSON_COLUMN))).split(", "))
+    ours = spark_schema({column.name: column.type for column in columns}).split(", ")
+    assert set(ours) <= set(spark_schema(types_of((*DEFAULT_COLUMNS, JSON_COLUMN))).split(", "))
 
 
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \|", re.MULTILINE)
@@ -394,8 +402,7 @@ def test_the_page_lists_every_column_with_its_type() -> None:
     }
     assert sections == {
         function.name: [
-            (field.name, spaced(field.dataType.simpleString()))
-            for field in spark_struct(function.columns)
+            (column.name, spaced(spark_type(column.type))) for column in function.columns
         ]
         for function in FUNCTIONS
     }

@@ -12,11 +12,11 @@ from tests.spark.log_rows import present
 from tests.support.golden_data import TOPICS, golden_records
 
 from kvorum.spark import functions
+from kvorum.spark.arrow_types import TIMESTAMP
 from kvorum.spark.functions.consumer_offsets import CONSUMER_OFFSETS_RECORD
 from kvorum.spark.functions.record_function import (
     Column,
     FunctionArgumentError,
-    Kind,
     RecordFunction,
 )
 from kvorum.spark.functions.share_group_state import SHARE_GROUP_STATE_RECORD
@@ -52,7 +52,7 @@ def shown(columns: Sequence[Column]) -> list[str]:
     """Return the expressions of what is in the column `record`, times in microseconds."""
     return [
         f"unix_micros(record.{column.name}) AS {column.name}"
-        if column.kind is Kind.TIMESTAMP
+        if column.type == TIMESTAMP
         else f"record.{column.name}"
         for column in columns
     ]

@@ -20,6 +20,12 @@ def timestamp_us(timestamp_ms: int) -> int | None:
     return timestamp_ms * 1000 if 0 <= timestamp_ms <= TIMESTAMP_MS_MAX else None
 
 
+BOOLEAN: Final = pa.bool_()
+INT: Final = pa.int32()
+LONG: Final = pa.int64()
+TEXT: Final = pa.string()
+INTS: Final = pa.list_(INT)
+TEXTS: Final = pa.list_(TEXT)
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 """The unit is Spark's: it takes no other one from Arrow."""
 

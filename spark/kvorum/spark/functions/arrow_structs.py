@@ -1,38 +1,25 @@
-"""Results as Arrow structs, and their type in Spark and in Arrow."""
+"""Functions as Spark calls them, with results as Arrow structs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql.pandas.functions import (
     arrow_udf,  # pyright: ignore[reportUnknownVariableType] - its stub leaves out type parameters
 )
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
-from kvorum.spark.arrow_types import TIMESTAMP
+from kvorum.spark.arrow_types import spark_type
 from kvorum.spark.functions.record_function import (
-    Column,
     FunctionArgumentError,
-    Kind,
     Mode,
     RecordFunction,
     Row,
     UndecodableRecordError,
     mode_of,
+    struct_of,
 )
 
 if TYPE_CHECKING:
@@ -41,45 +28,10 @@ else:
     # Spark looks at this annotation, and Arrow's class takes no parameter while the code runs.
     ArrowArray = pa.Array
 
-_TYPES: Final[Mapping[Kind, tuple[DataType, pa.DataType]]] = MappingProxyType(
-    {
-        Kind.TEXT: (StringType(), pa.string()),
-        Kind.INTEGER: (IntegerType(), pa.int32()),
-        Kind.LONG: (LongType(), pa.int64()),
-        Kind.BOOLEAN: (BooleanType(), pa.bool_()),
-        Kind.TIMESTAMP: (TimestampType(), TIMESTAMP),
-        Kind.TEXTS: (ArrayType(StringType()), pa.list_(pa.string())),
-        Kind.INTEGERS: (ArrayType(IntegerType()), pa.list_(pa.int32())),
-    }
-)
-
-
 # pyspark's stub demands a kind of function as well, which pyspark infers itself from annotations.
 _ARROW_UDF = cast(
-    "Callable[[Callable[..., ArrowArray], DataType], Callable[..., SparkColumn]]", arrow_udf
+    "Callable[[Callable[..., ArrowArray], str], Callable[..., SparkColumn]]", arrow_udf
 )
-
-
-def spark_struct(columns: Sequence[Column]) -> StructType:
-    """Return the type of a result for Spark."""
-    return StructType([StructField(column.name, _spark_type(column)) for column in columns])
-
-
-def arrow_struct(columns: Sequence[Column]) -> pa.StructType:
-    """Return the type of a result for Arrow."""
-    return pa.struct([pa.field(column.name, _arrow_type(column)) for column in columns])
-
-
-def _spark_type(column: Column) -> DataType:
-    if column.kind is Kind.STRUCTS:
-        return ArrayType(spark_struct(column.elements))
-    return _TYPES[column.kind][0]
-
-
-def _arrow_type(column: Column) -> pa.DataType:
-    if column.kind is Kind.STRUCTS:
-        return pa.list_(arrow_struct(column.elements))
-    return _TYPES[column.kind][1]
 
 
 def arrow_function(function: RecordFunction) -> Callable[..., SparkColumn]:
@@ -90,7 +42,7 @@ def arrow_function(function: RecordFunction) -> Callable[..., SparkColumn]:
 
     # Spark shows this name in plans, and as the name of the column.
     call.__name__ = function.name
-    return _ARROW_UDF(call, spark_struct(function.columns))
+    return _ARROW_UDF(call, spark_type(struct_of(function.columns)))
 
 
 def evaluate(function: RecordFunction, arrays: Sequence[ArrowArray]) -> ArrowArray:
@@ -110,7 +62,7 @@ def evaluate(function: RecordFunction, arrays: Sequence[ArrowArray]) -> ArrowArr
     rows: Iterable[Row | None] = map(function.row, *(array.to_pylist() for array in arrays[:count]))
     if len(arrays) > count:
         rows = _checked(function, rows, arrays[count])
-    return pa.array(rows, type=arrow_struct(function.columns), size=len(arrays[0]))
+    return pa.array(rows, type=struct_of(function.columns), size=len(arrays[0]))
 
 
 def _check_binary(function: RecordFunction, name: str, found: pa.DataType) -> None:

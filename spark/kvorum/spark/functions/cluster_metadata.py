@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from kvorum.metadata.errors import MetadataParseError
 from kvorum.metadata.json_text import json_text
 from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.record_types import record_type_name
-from kvorum.spark.functions.record_function import Column, Kind, RecordFunction, Row
+from kvorum.spark.arrow_types import INT, TEXT
+from kvorum.spark.functions.record_function import Column, RecordFunction, Row
 from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS as TABLE_COLUMNS
-from kvorum.spark.metadata_source.columns import INT, INTS, TEXT, Origin
+from kvorum.spark.metadata_source.columns import Origin
 from kvorum.spark.metadata_source.record_types import SUBJECT_FIELDS
 from kvorum.wire.json_form import to_json
 
-_KINDS: Final[Mapping[Any, Kind]] = MappingProxyType(
-    {TEXT: Kind.TEXT, INT: Kind.INTEGER, INTS: Kind.INTEGERS}
-)
-
 COLUMNS: Final = (
-    Column("type", Kind.TEXT),
-    Column("version", Kind.INTEGER),
-    *(Column(one.name, _KINDS[one.type]) for one in TABLE_COLUMNS if one.origin is Origin.BODY),
-    Column("json", Kind.TEXT),
-    Column("error", Kind.TEXT),
+    Column("type", TEXT),
+    Column("version", INT),
+    *(Column(one.name, one.type) for one in TABLE_COLUMNS if one.origin is Origin.BODY),
+    Column("json", TEXT),
+    Column("error", TEXT),
 )
 
 

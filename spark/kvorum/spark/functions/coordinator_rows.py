@@ -8,20 +8,21 @@ from typing import Final
 from kvorum.internal_topics.coordinator_records import CoordinatorTopic
 from kvorum.internal_topics.errors import DamagedRecordError, InternalTopicError
 from kvorum.metadata.json_text import json_text
-from kvorum.spark.functions.record_function import Column, Field, Kind, Row, read_fields
+from kvorum.spark.arrow_types import BOOLEAN, INT, TEXT
+from kvorum.spark.functions.record_function import Column, Field, Row, read_fields
 from kvorum.wire.json_form import Json
 
 # The first and the last fields of every such result.
 FIRST_COLUMNS: Final = (
-    Column("type", Kind.TEXT),
-    Column("type_id", Kind.INTEGER),
-    Column("value_version", Kind.INTEGER),
-    Column("is_tombstone", Kind.BOOLEAN),
+    Column("type", TEXT),
+    Column("type_id", INT),
+    Column("value_version", INT),
+    Column("is_tombstone", BOOLEAN),
 )
 LAST_COLUMNS: Final = (
-    Column("key_json", Kind.TEXT),
-    Column("value_json", Kind.TEXT),
-    Column("error", Kind.TEXT),
+    Column("key_json", TEXT),
+    Column("value_json", TEXT),
+    Column("error", TEXT),
 )
 
 

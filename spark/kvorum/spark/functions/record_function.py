@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum
 from typing import NamedTuple, TypeAlias, cast
+
+import pyarrow as pa
 
 from kvorum.wire.json_form import Json
 
@@ -31,26 +33,21 @@ Row: TypeAlias = dict[str, Json]
 """One result: the columns that are not null, by name. Times are in microseconds."""
 
 
-class Kind(Enum):
-    """The type of a column, of an element in an array where the name is in the plural."""
-
-    TEXT = auto()
-    INTEGER = auto()
-    LONG = auto()
-    BOOLEAN = auto()
-    TIMESTAMP = auto()
-    TEXTS = auto()
-    INTEGERS = auto()
-    STRUCTS = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a result; `elements` are the columns of an array's structs."""
+class Column(NamedTuple):
+    """A column of a result, and its type in Arrow."""
 
     name: str
-    kind: Kind
-    elements: tuple[Column, ...] = ()
+    type: pa.DataType
+
+
+def struct_of(columns: Iterable[Column]) -> pa.StructType:
+    """Return the type of a struct with these columns."""
+    return pa.struct([pa.field(column.name, column.type) for column in columns])
+
+
+def structs_of(*columns: Column) -> pa.DataType:
+    """Return the type of an array of structs with these columns."""
+    return pa.list_(struct_of(columns))
 
 
 class Field(NamedTuple):

@@ -10,39 +10,38 @@ from kvorum.internal_topics.errors import InternalTopicError
 from kvorum.internal_topics.remote_log_metadata import decode_remote_log_record
 from kvorum.internal_topics.states import REMOTE_PARTITION_DELETE_STATES, REMOTE_SEGMENT_STATES
 from kvorum.metadata.json_text import json_text
-from kvorum.spark.arrow_types import timestamp_us
+from kvorum.spark.arrow_types import INT, LONG, TEXT, TIMESTAMP, timestamp_us
 from kvorum.spark.functions.record_function import (
     Column,
     Field,
-    Kind,
     RecordFunction,
     Row,
     field,
     read_fields,
     structs,
+    structs_of,
 )
 
 COLUMNS: Final = (
-    Column("type", Kind.TEXT),
-    Column("version", Kind.INTEGER),
-    Column("topic_name", Kind.TEXT),
-    Column("topic_id", Kind.TEXT),
-    Column("partition_id", Kind.INTEGER),
-    Column("segment_id", Kind.TEXT),
-    Column("state", Kind.TEXT),
-    Column("broker_id", Kind.INTEGER),
-    Column("event_timestamp", Kind.TIMESTAMP),
-    Column("start_offset", Kind.LONG),
-    Column("end_offset", Kind.LONG),
-    Column("max_timestamp", Kind.TIMESTAMP),
-    Column("segment_size_in_bytes", Kind.INTEGER),
+    Column("type", TEXT),
+    Column("version", INT),
+    Column("topic_name", TEXT),
+    Column("topic_id", TEXT),
+    Column("partition_id", INT),
+    Column("segment_id", TEXT),
+    Column("state", TEXT),
+    Column("broker_id", INT),
+    Column("event_timestamp", TIMESTAMP),
+    Column("start_offset", LONG),
+    Column("end_offset", LONG),
+    Column("max_timestamp", TIMESTAMP),
+    Column("segment_size_in_bytes", INT),
     Column(
         "segment_leader_epochs",
-        Kind.STRUCTS,
-        (Column("leader_epoch", Kind.INTEGER), Column("offset", Kind.LONG)),
+        structs_of(Column("leader_epoch", INT), Column("offset", LONG)),
     ),
-    Column("json", Kind.TEXT),
-    Column("error", Kind.TEXT),
+    Column("json", TEXT),
+    Column("error", TEXT),
 )
 
 _EVENT = (

@@ -8,38 +8,37 @@ from typing import Final
 
 from kvorum.internal_topics.coordinator_records import SHARE_GROUP_STATE
 from kvorum.internal_topics.states import DELIVERY_STATES
-from kvorum.spark.arrow_types import timestamp_us
+from kvorum.spark.arrow_types import INT, LONG, TEXT, TIMESTAMP, timestamp_us
 from kvorum.spark.functions.coordinator_rows import FIRST_COLUMNS, LAST_COLUMNS, coordinator_row
 from kvorum.spark.functions.record_function import (
     Column,
     Field,
-    Kind,
     RecordFunction,
     Row,
     field,
     structs,
+    structs_of,
 )
 
 COLUMNS: Final = (
     *FIRST_COLUMNS,
-    Column("group_id", Kind.TEXT),
-    Column("topic_id", Kind.TEXT),
-    Column("partition_id", Kind.INTEGER),
-    Column("snapshot_epoch", Kind.INTEGER),
-    Column("state_epoch", Kind.INTEGER),
-    Column("leader_epoch", Kind.INTEGER),
-    Column("start_offset", Kind.LONG),
-    Column("delivery_complete_count", Kind.INTEGER),
-    Column("create_timestamp", Kind.TIMESTAMP),
-    Column("write_timestamp", Kind.TIMESTAMP),
+    Column("group_id", TEXT),
+    Column("topic_id", TEXT),
+    Column("partition_id", INT),
+    Column("snapshot_epoch", INT),
+    Column("state_epoch", INT),
+    Column("leader_epoch", INT),
+    Column("start_offset", LONG),
+    Column("delivery_complete_count", INT),
+    Column("create_timestamp", TIMESTAMP),
+    Column("write_timestamp", TIMESTAMP),
     Column(
         "state_batches",
-        Kind.STRUCTS,
-        (
-            Column("first_offset", Kind.LONG),
-            Column("last_offset", Kind.LONG),
-            Column("delivery_state", Kind.TEXT),
-            Column("delivery_count", Kind.INTEGER),
+        structs_of(
+            Column("first_offset", LONG),
+            Column("last_offset", LONG),
+            Column("delivery_state", TEXT),
+            Column("delivery_count", INT),
         ),
     ),
     *LAST_COLUMNS,

@@ -8,36 +8,35 @@ from typing import Final
 
 from kvorum.internal_topics.coordinator_records import TRANSACTION_STATE
 from kvorum.internal_topics.states import TRANSACTION_STATES
-from kvorum.spark.arrow_types import timestamp_us
+from kvorum.spark.arrow_types import INT, INTS, LONG, TEXT, TIMESTAMP, timestamp_us
 from kvorum.spark.functions.coordinator_rows import FIRST_COLUMNS, LAST_COLUMNS, coordinator_row
 from kvorum.spark.functions.record_function import (
     Column,
     Field,
-    Kind,
     RecordFunction,
     Row,
     field,
     structs,
+    structs_of,
 )
 
 COLUMNS: Final = (
     *FIRST_COLUMNS,
-    Column("transactional_id", Kind.TEXT),
-    Column("producer_id", Kind.LONG),
-    Column("previous_producer_id", Kind.LONG),
-    Column("next_producer_id", Kind.LONG),
-    Column("producer_epoch", Kind.INTEGER),
-    Column("next_producer_epoch", Kind.INTEGER),
-    Column("transaction_timeout_ms", Kind.INTEGER),
-    Column("transaction_status", Kind.TEXT),
+    Column("transactional_id", TEXT),
+    Column("producer_id", LONG),
+    Column("previous_producer_id", LONG),
+    Column("next_producer_id", LONG),
+    Column("producer_epoch", INT),
+    Column("next_producer_epoch", INT),
+    Column("transaction_timeout_ms", INT),
+    Column("transaction_status", TEXT),
     Column(
         "transaction_partitions",
-        Kind.STRUCTS,
-        (Column("topic_name", Kind.TEXT), Column("partitions", Kind.INTEGERS)),
+        structs_of(Column("topic_name", TEXT), Column("partitions", INTS)),
     ),
-    Column("last_update_timestamp", Kind.TIMESTAMP),
-    Column("start_timestamp", Kind.TIMESTAMP),
-    Column("client_transaction_version", Kind.INTEGER),
+    Column("last_update_timestamp", TIMESTAMP),
+    Column("start_timestamp", TIMESTAMP),
+    Column("client_transaction_version", INT),
     *LAST_COLUMNS,
 )
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from kvorum.spark.arrow_types import TIMESTAMP
+from kvorum.spark.arrow_types import INT, INTS, LONG, TEXT, TIMESTAMP
 from kvorum.spark.columnar.body_columns import BodyColumn
 from kvorum.spark.metadata_source.record_types import NUMBERS, SUBJECT_FIELDS, message_classes
 from kvorum.spark.metadata_source.struct_types import struct_type
@@ -48,16 +48,12 @@ class Column(NamedTuple):
         return BodyColumn(self.name, self.type, fields)
 
 
-TEXT: Final = pa.string()
-INT: Final = pa.int32()
-INTS: Final = pa.list_(pa.int32())
-
 DEFAULT_COLUMNS: Final = (
     Column("path", TEXT, Origin.FILE),
     Column("cluster_id", TEXT, Origin.FILE),
     Column("node_id", INT, Origin.FILE),
     Column("file_kind", TEXT, Origin.FILE),
-    Column("offset", pa.int64(), Origin.BATCH),
+    Column("offset", LONG, Origin.BATCH),
     Column("epoch", INT, Origin.BATCH),
     Column("timestamp", TIMESTAMP, Origin.FRAME),
     Column("record_kind", TEXT, Origin.BATCH),
