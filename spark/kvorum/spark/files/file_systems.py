@@ -1,4 +1,4 @@
-"""The files of this machine and of every file system that fsspec knows, in one protocol.
+"""The files of this machine, and of every file system that fsspec knows.
 
 A path with a scheme (``s3://bucket/folder``) belongs to fsspec; any other path is local. Local
 files are read with positioned reads and not mapped into memory: a node that truncates its log
@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kvorum.spark.errors import LogFilesError
 
@@ -21,51 +21,6 @@ SCHEME_END: Final = "://"
 LOCAL_SCHEME: Final = "file://"
 BLOCK_BYTES: Final = 4 * 1024 * 1024
 _NOTHING: Final = memoryview(b"")
-
-
-class ReadableFile(Protocol):
-    """A file that is open for reading."""
-
-    @property
-    def size(self) -> int:
-        """The size in bytes, when the file was opened."""
-        ...
-
-    def read_at(self, position: int, size: int) -> bytes:
-        """Return up to `size` bytes from `position`; fewer only at the end. Raises OSError."""
-        ...
-
-    def close(self) -> None:
-        """Release the file."""
-        ...
-
-
-class Files(Protocol):
-    """A file system, as far as reading needs it. Its methods raise OSError."""
-
-    def full_path(self, path: str) -> str:
-        """Return a path in the one form in which files, rows and errors name it."""
-        ...
-
-    def is_directory(self, path: str) -> bool:
-        """Return whether there are files below `path`."""
-        ...
-
-    def list_below(self, directory: str) -> dict[str, int]:
-        """Return every file below a directory, at any depth, with its size in bytes."""
-        ...
-
-    def size_of(self, path: str) -> int:
-        """Return a file's size in bytes; FileNotFoundError without one."""
-        ...
-
-    def expand(self, pattern: str) -> list[str]:
-        """Return the paths that a glob pattern matches, sorted."""
-        ...
-
-    def open(self, path: str) -> ReadableFile:
-        """Open a file; FileNotFoundError without one."""
-        ...
 
 
 def files_at(path: str, options: Mapping[str, Any]) -> Files:
@@ -79,22 +34,23 @@ def files_at(path: str, options: Mapping[str, Any]) -> Files:
 
 
 class LocalFiles:
-    """The file system of this machine."""
+    """The file system of this machine. Its methods raise OSError, as those of `RemoteFiles` do."""
 
     def full_path(self, path: str) -> str:
-        """See `Files`."""
+        """Return a path in the one form in which files, rows and errors name it."""
         path = path.removeprefix(LOCAL_SCHEME)
         return path.rstrip("/") or path
 
     def is_directory(self, path: str) -> bool:
-        """See `Files`."""
+        """Return whether there are files below `path`."""
         return Path(path).is_dir()
 
     def list_below(self, directory: str) -> dict[str, int]:
-        """See `Files`; a file that is deleted meanwhile is left out.
+        """Return every file below a directory, at any depth, with its size in bytes.
 
-        Sizes are taken after all names are known: a segment with a successor in the list has its
-        final size by then, even beside a node that writes.
+        A file that is deleted meanwhile is left out. Sizes are taken after all names are known: a
+        segment with a successor in the list has its final size by then, even beside a node that
+        writes.
         """
         names = [
             str(Path(folder, name))
@@ -111,15 +67,15 @@ class LocalFiles:
                 continue
 
     def size_of(self, path: str) -> int:
-        """See `Files`."""
+        """Return a file's size in bytes; FileNotFoundError without one."""
         return Path(path).stat().st_size
 
     def expand(self, pattern: str) -> list[str]:
-        """See `Files`."""
+        """Return the paths that a glob pattern matches, sorted."""
         return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - the pattern may be absolute
 
     def open(self, path: str) -> LocalFile:
-        """See `Files`."""
+        """Open a file; FileNotFoundError without one."""
         return LocalFile(path)
 
 
@@ -137,7 +93,7 @@ class LocalFile:
         self.size = os.fstat(self._file.fileno()).st_size
 
     def read_at(self, position: int, size: int) -> bytes:
-        """See `ReadableFile`."""
+        """Return up to `size` bytes from `position`; fewer only at the end. Raises OSError."""
         parts: list[bytes] = []
         while size > 0:
             part = os.pread(self._file.fileno(), size, position)
@@ -149,7 +105,7 @@ class LocalFile:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
-        """See `ReadableFile`."""
+        """Release the file."""
         self._file.close()
 
 
@@ -201,37 +157,37 @@ class RemoteFiles:
         self._system, self._strip_protocol, _ = remote_system(path, options)
 
     def full_path(self, path: str) -> str:
-        """See `Files`."""
+        """See `LocalFiles`."""
         # The names in listings have no scheme.
         url = path if SCHEME_END in path else f"{self._scheme}{SCHEME_END}{path}"
         with as_os_errors():
             return str(self._system.unstrip_protocol(self._strip_protocol(url)))
 
     def is_directory(self, path: str) -> bool:
-        """See `Files`."""
+        """See `LocalFiles`."""
         with as_os_errors():
             return bool(self._system.isdir(path))
 
     def list_below(self, directory: str) -> dict[str, int]:
-        """See `Files`."""
+        """See `LocalFiles`."""
         with as_os_errors():
             self._system.invalidate_cache()
             found: dict[str, dict[str, Any]] = self._system.find(directory, detail=True)
         return {self.full_path(name): int(facts["size"]) for name, facts in found.items()}
 
     def size_of(self, path: str) -> int:
-        """See `Files`."""
+        """See `LocalFiles`."""
         with as_os_errors():
             return int(self._system.size(path))
 
     def expand(self, pattern: str) -> list[str]:
-        """See `Files`."""
+        """See `LocalFiles`."""
         with as_os_errors():
             self._system.invalidate_cache()
             return sorted(self.full_path(name) for name in self._system.glob(pattern))
 
     def open(self, path: str) -> RemoteFile:
-        """See `Files`."""
+        """See `LocalFiles`."""
         return RemoteFile(self._system, path)
 
 
@@ -247,7 +203,7 @@ class RemoteFile:
             self.size = int(system.size(path))
 
     def read_at(self, position: int, size: int) -> bytes:
-        """See `ReadableFile`."""
+        """See `LocalFile`."""
         end = min(position + size, self.size)
         if position >= end:
             return b""
@@ -255,7 +211,11 @@ class RemoteFile:
             return bytes(self._system.cat_file(self._path, start=position, end=end))
 
     def close(self) -> None:
-        """See `ReadableFile`."""
+        """See `LocalFile`."""
+
+
+ReadableFile: TypeAlias = LocalFile | RemoteFile
+Files: TypeAlias = LocalFiles | RemoteFiles
 
 
 class FileWindow:

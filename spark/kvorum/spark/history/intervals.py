@@ -39,7 +39,7 @@ class Position(NamedTuple):
 class Begin(NamedTuple):
     """The begin of an interval. It is the snapshot's where `begins_earlier`, the true one before.
 
-    JSON holds it as a list of these fields.
+    JSON holds it as a list of these fields, rows as columns in this order.
     """
 
     offset: int
@@ -59,7 +59,10 @@ class IntervalEnd(StrEnum):
 
 
 class End(NamedTuple):
-    """The end of an interval; an open one has no place, and was observed until `observed_ms`."""
+    """The end of an interval; an open one has no place, and was observed until `observed_ms`.
+
+    Rows have the other fields as columns in this order.
+    """
 
     offset: int | None
     timestamp_ms: int | None

@@ -195,17 +195,9 @@ def _session_rows(session: OpenSession, end: End) -> Iterator[NodeRow]:
 
 def _state_row(session: OpenSession, end: End) -> BrokerStateRow:
     broker, begin = session.broker, session.state_begin
+    incarnation_id = uuid_to_text(broker.incarnation_id)
     return BrokerStateRow(
-        broker_id=broker.id,
-        incarnation_id=uuid_to_text(broker.incarnation_id),
-        broker_epoch=broker.epoch,
-        state=state_of(broker),
-        from_offset=begin.offset,
-        from_time=begin.timestamp_ms,
-        begins_earlier=begin.begins_earlier,
-        to_offset=end.offset,
-        to_time=end.timestamp_ms,
-        end_reason=end.reason,
+        broker.id, incarnation_id, broker.epoch, state_of(broker), *begin, *end[:3]
     )
 
 
@@ -213,14 +205,10 @@ def _controller_row(
     controller: ControllerRegistration, begin: Begin, end: End
 ) -> ControllerRegistrationRow:
     return ControllerRegistrationRow(
-        controller_id=controller.id,
-        incarnation_id=uuid_to_text(controller.incarnation_id),
-        from_offset=begin.offset,
-        from_time=begin.timestamp_ms,
-        begins_earlier=begin.begins_earlier,
-        to_offset=end.offset,
-        to_time=end.timestamp_ms,
-        end_reason=end.reason,
-        endpoints=endpoint_columns(controller.listeners),
-        features=feature_columns(controller.supported_features),
+        controller.id,
+        uuid_to_text(controller.incarnation_id),
+        *begin,
+        *end[:3],
+        endpoint_columns(controller.listeners),
+        feature_columns(controller.supported_features),
     )

@@ -159,28 +159,8 @@ def _saved_voters(version: int, encoded: str | None, begin: list[Any]) -> OpenVo
 
 
 def _epoch_row(opened: OpenEpoch, end: End) -> QuorumEpochRow:
-    return QuorumEpochRow(
-        epoch=opened.epoch,
-        leader=opened.leader,
-        voters=opened.voters,
-        granting_voters=opened.granting_voters,
-        from_offset=opened.begin.offset,
-        from_time=opened.begin.timestamp_ms,
-        begins_earlier=opened.begin.begins_earlier,
-        to_offset=end.offset,
-        to_time=end.timestamp_ms,
-        end_reason=end.reason,
-    )
+    return QuorumEpochRow(*opened[:4], *opened.begin, *end[:3])
 
 
 def _voters_row(opened: OpenVoters, end: End) -> QuorumVotersRow:
-    return QuorumVotersRow(
-        kraft_version=opened.kraft_version,
-        voters=opened.columns,
-        from_offset=opened.begin.offset,
-        from_time=opened.begin.timestamp_ms,
-        begins_earlier=opened.begin.begins_earlier,
-        to_offset=end.offset,
-        to_time=end.timestamp_ms,
-        end_reason=end.reason,
-    )
+    return QuorumVotersRow(opened.kraft_version, opened.columns, *opened.begin, *end[:3])

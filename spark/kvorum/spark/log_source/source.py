@@ -24,8 +24,7 @@ from kvorum.spark.log_source.columns import types_of
 from kvorum.spark.log_source.filters import COLUMN_KINDS, NO_FILTER, LogFilter
 from kvorum.spark.log_source.options import SourceOptions, chosen_columns, parse_options
 from kvorum.spark.log_source.range_rows import Reading, range_rows
-from kvorum.spark.pushed_filters import pushed_conditions
-from kvorum.spark.range_partition import RangePartition, named_types, unit_of
+from kvorum.spark.spark_values import RangePartition, named_types, pushed_conditions, unit_of
 from kvorum.spark.worker_process import prepare_for_more_tasks
 
 

@@ -37,8 +37,7 @@ from kvorum.spark.metadata_source.options import (
     parse_options,
     wanted_columns,
 )
-from kvorum.spark.pushed_filters import pushed_conditions
-from kvorum.spark.range_partition import RangePartition, named_types, unit_of
+from kvorum.spark.spark_values import RangePartition, named_types, pushed_conditions, unit_of
 from kvorum.spark.worker_process import prepare_for_more_tasks
 
 

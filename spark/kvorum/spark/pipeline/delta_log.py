@@ -9,7 +9,7 @@ completed after a kill adds no second commit.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
@@ -20,7 +20,7 @@ import pyarrow.parquet
 from kvorum.spark.arrow_types import spark_type
 from kvorum.spark.errors import PipelineError
 from kvorum.spark.pipeline.output_files import OutputFiles
-from kvorum.spark.pipeline.table_commit import AddedFile, partition_values
+from kvorum.spark.pipeline.table_commit import AddedFile, TableChange, partition_values
 
 LOG: Final = "_delta_log"
 APPLICATION: Final = "kvorum-pipeline"
@@ -47,16 +47,9 @@ class LastCommit(NamedTuple):
     metadata: Action
 
 
-def add_commit(
-    files: OutputFiles,
-    table_root: str,
-    *,
-    run: int,
-    added: Sequence[AddedFile],
-    removed: Iterable[str],
-    now_ms: int,
-) -> None:
+def add_commit(files: OutputFiles, table_root: str, change: TableChange) -> None:
     """See `AddCommit`."""
+    run, added, removed, now_ms = change
     versions = _versions(files, table_root)
     last = _last_commit(files, table_root, versions)
     if last is not None and last.run >= run:

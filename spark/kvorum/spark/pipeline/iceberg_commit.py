@@ -69,7 +69,7 @@ from kvorum.spark.errors import DamagedOutputError, PipelineError
 from kvorum.spark.pipeline.iceberg_manifests import COMPRESSION, ManifestWriting, OutputFileIO
 from kvorum.spark.pipeline.layout import ICEBERG_METADATA
 from kvorum.spark.pipeline.output_files import OutputFiles
-from kvorum.spark.pipeline.table_commit import AddedFile, partition_values
+from kvorum.spark.pipeline.table_commit import AddedFile, TableChange, partition_values
 
 RUN_PROPERTY: Final = "kvorum-pipeline.run"
 NAME_MAPPING: Final = "schema.name-mapping.default"
@@ -82,16 +82,9 @@ _METADATA_NAME: Final = re.compile(r"v([0-9]+)(\.gz)?\.metadata\.json")
 _PARQUET: Any = pyarrow.parquet
 
 
-def add_commit(
-    files: OutputFiles,
-    table_root: str,
-    *,
-    run: int,
-    added: Sequence[AddedFile],
-    removed: Iterable[str],
-    now_ms: int,
-) -> None:
+def add_commit(files: OutputFiles, table_root: str, change: TableChange) -> None:
     """See `AddCommit`."""
+    run, added = change.run, change.added
     table = _Table(files, table_root)
     versions = table.versions()
     last = max(versions, default=0)
@@ -100,7 +93,7 @@ def add_commit(
         metadata = base or table.new(added)
         updates = [*table.column_updates(metadata, added)]
         described = _updated(metadata, updates)
-        updates += table.snapshot_updates(described, added, removed, now_ms)
+        updates += table.snapshot_updates(described, change)
         names = described.schema().name_mapping.model_dump_json()
         updates.append(SetPropertiesUpdate(updates={RUN_PROPERTY: str(run), NAME_MAPPING: names}))
         location = f"{table.directory}/{versions[last]}" if versions else None
@@ -178,9 +171,7 @@ class _Table:
     def snapshot_updates(
         self,
         metadata: TableMetadataV2,
-        added: Sequence[AddedFile],
-        removed: Iterable[str],
-        now_ms: int,
+        change: TableChange,
     ) -> Sequence[TableUpdate]:
         """Write a run's manifests; return what puts its snapshot in the place of those before."""
         before = metadata.current_snapshot()
@@ -192,14 +183,16 @@ class _Table:
             spec=metadata.spec(),
             snapshot_id=metadata.new_snapshot_id(),
         )
-        manifests = writing.manifests(before.manifests(self._io) if before else [], added, removed)
+        manifests = writing.manifests(
+            before.manifests(self._io) if before else [], change.added, change.removed
+        )
         snapshot = Snapshot.model_validate(
             {
                 "snapshot-id": writing.snapshot_id,
                 "manifest-list": f"{writing.prefix}-list.avro",
                 "sequence-number": metadata.next_sequence_number(),
                 # Readers refuse a history that goes back in time.
-                "timestamp-ms": max(now_ms, metadata.last_updated_ms),
+                "timestamp-ms": max(change.now_ms, metadata.last_updated_ms),
                 "summary": _summary(manifests, writing.snapshot_id),
                 "schema-id": metadata.current_schema_id,
             }

@@ -26,7 +26,7 @@ from kvorum.spark.pipeline import delta_log
 from kvorum.spark.pipeline.layout import COMMITS, STAGING, STATE
 from kvorum.spark.pipeline.output_files import OutputFiles
 from kvorum.spark.pipeline.request import TableFormat
-from kvorum.spark.pipeline.table_commit import AddCommit, AddedFile
+from kvorum.spark.pipeline.table_commit import AddCommit, AddedFile, TableChange
 
 JOURNAL_SUFFIX: Final = ".json"
 DONE_SUFFIX: Final = ".done"
@@ -94,10 +94,7 @@ def _commit_tables(files: OutputFiles, root: str, journal: Journal, add_commit: 
         add_commit(
             files,
             f"{root}/{table}",
-            run=journal.number,
-            added=added[table],
-            removed=removed[table],
-            now_ms=round(time.time() * 1000),
+            TableChange(journal.number, added[table], removed[table], round(time.time() * 1000)),
         )
 
 

@@ -11,7 +11,7 @@ import posixpath
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, TypeAlias
 
 from kvorum.spark.files.file_systems import (
     LOCAL_SCHEME,
@@ -19,53 +19,6 @@ from kvorum.spark.files.file_systems import (
     as_os_errors,
     remote_system,
 )
-
-
-class OutputFiles(Protocol):
-    """A file system, as far as the output needs it. Its methods raise OSError."""
-
-    def write(self, path: str, data: bytes) -> None:
-        """Write a file, with the directories above it; it is there whole or not at all."""
-        ...
-
-    def create(self, path: str, data: bytes) -> bool:
-        """Write a file unless there is one; return whether it was written.
-
-        It is there whole or not at all.
-        """
-        ...
-
-    def read(self, path: str) -> bytes | None:
-        """Return the bytes of a file; None without one."""
-        ...
-
-    def open(self, path: str) -> BinaryIO:
-        """Open a file for reading."""
-        ...
-
-    def exists(self, path: str) -> bool:
-        """Return whether there is such a file."""
-        ...
-
-    def names_in(self, directory: str) -> list[str]:
-        """Return the names in a directory, sorted; none where it is missing."""
-        ...
-
-    def files_below(self, directory: str) -> list[str]:
-        """Return the paths of the files at any depth, sorted; none where it is missing."""
-        ...
-
-    def move(self, source: str, target: str) -> None:
-        """Move a file over `target`, whose directories are made."""
-        ...
-
-    def remove(self, path: str) -> None:
-        """Remove a file; a missing one is not an error."""
-        ...
-
-    def remove_tree(self, directory: str) -> None:
-        """Remove a directory with all that is in it; a missing one is not an error."""
-        ...
 
 
 def output_files(path: str, options: Mapping[str, Any]) -> OutputFiles:
@@ -86,14 +39,20 @@ def output_root(path: str) -> str:
 
 
 class LocalOutput:
-    """The file system of this machine."""
+    """The file system of this machine. Its methods raise OSError, as those of `RemoteOutput` do."""
 
     def write(self, path: str, data: bytes) -> None:
-        """See `OutputFiles`; the bytes are durable before the file has its name."""
+        """Write a file, with the directories above it; it is there whole or not at all.
+
+        The bytes are durable before the file has its name.
+        """
         self._unfinished(path, data).replace(path)
 
     def create(self, path: str, data: bytes) -> bool:
-        """See `OutputFiles`."""
+        """Write a file unless there is one; return whether it was written.
+
+        It is there whole or not at all.
+        """
         unfinished = self._unfinished(path, data)
         try:
             Path(path).hardlink_to(unfinished)
@@ -113,29 +72,29 @@ class LocalOutput:
         return unfinished
 
     def read(self, path: str) -> bytes | None:
-        """See `OutputFiles`."""
+        """Return the bytes of a file; None without one."""
         try:
             return Path(path).read_bytes()
         except FileNotFoundError:
             return None
 
     def open(self, path: str) -> BinaryIO:
-        """See `OutputFiles`."""
+        """Open a file for reading."""
         return Path(path).open("rb")
 
     def exists(self, path: str) -> bool:
-        """See `OutputFiles`."""
+        """Return whether there is such a file."""
         return Path(path).exists()
 
     def names_in(self, directory: str) -> list[str]:
-        """See `OutputFiles`."""
+        """Return the names in a directory, sorted; none where it is missing."""
         try:
             return sorted(entry.name for entry in Path(directory).iterdir())
         except FileNotFoundError:
             return []
 
     def files_below(self, directory: str) -> list[str]:
-        """See `OutputFiles`."""
+        """Return the paths of the files at any depth, sorted; none where it is missing."""
         return sorted(
             posixpath.join(folder, name)
             for folder, _, names in os.walk(directory)
@@ -143,16 +102,16 @@ class LocalOutput:
         )
 
     def move(self, source: str, target: str) -> None:
-        """See `OutputFiles`."""
+        """Move a file over `target`, whose directories are made."""
         Path(target).parent.mkdir(parents=True, exist_ok=True)
         Path(source).replace(target)
 
     def remove(self, path: str) -> None:
-        """See `OutputFiles`."""
+        """Remove a file; a missing one is not an error."""
         Path(path).unlink(missing_ok=True)
 
     def remove_tree(self, directory: str) -> None:
-        """See `OutputFiles`."""
+        """Remove a directory with all that is in it; a missing one is not an error."""
         shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -169,7 +128,7 @@ class RemoteOutput:
         self._renames = found.can_rename
 
     def write(self, path: str, data: bytes) -> None:
-        """See `OutputFiles`."""
+        """See `LocalOutput`."""
         with as_os_errors():
             if not self._renames:
                 self._system.pipe_file(path, data)
@@ -180,7 +139,7 @@ class RemoteOutput:
             self._rename(unfinished, path)
 
     def create(self, path: str, data: bytes) -> bool:
-        """See `OutputFiles`; stores that cannot write on condition look before they write."""
+        """See `LocalOutput`; stores that cannot write on condition look before they write."""
         if self._renames:
             if self.exists(path):
                 return False
@@ -202,7 +161,7 @@ class RemoteOutput:
         return True
 
     def read(self, path: str) -> bytes | None:
-        """See `OutputFiles`."""
+        """See `LocalOutput`."""
         with as_os_errors():
             try:
                 return bytes(self._system.cat_file(path))
@@ -210,19 +169,19 @@ class RemoteOutput:
                 return None
 
     def open(self, path: str) -> BinaryIO:
-        """See `OutputFiles`."""
+        """See `LocalOutput`."""
         with as_os_errors():
             opened: BinaryIO = self._system.open(path, "rb")
         return opened
 
     def exists(self, path: str) -> bool:
-        """See `OutputFiles`."""
+        """See `LocalOutput`."""
         with as_os_errors():
             self._system.invalidate_cache()
             return bool(self._system.exists(path))
 
     def names_in(self, directory: str) -> list[str]:
-        """See `OutputFiles`."""
+        """See `LocalOutput`."""
         with as_os_errors():
             self._system.invalidate_cache()
             try:
@@ -232,14 +191,14 @@ class RemoteOutput:
         return sorted(posixpath.basename(path.rstrip("/")) for path in found)
 
     def files_below(self, directory: str) -> list[str]:
-        """See `OutputFiles`."""
+        """See `LocalOutput`."""
         with as_os_errors():
             self._system.invalidate_cache()
             found: list[str] = self._system.find(directory)
         return sorted(str(self._system.unstrip_protocol(path)) for path in found)
 
     def move(self, source: str, target: str) -> None:
-        """See `OutputFiles`."""
+        """See `LocalOutput`."""
         with as_os_errors():
             if self._renames:
                 self._make_parent(target)
@@ -249,13 +208,13 @@ class RemoteOutput:
             self._system.rm_file(source)
 
     def remove(self, path: str) -> None:
-        """See `OutputFiles`."""
+        """See `LocalOutput`."""
         if self.exists(path):
             with as_os_errors():
                 self._system.rm_file(path)
 
     def remove_tree(self, directory: str) -> None:
-        """See `OutputFiles`."""
+        """See `LocalOutput`."""
         if self.exists(directory):
             with as_os_errors():
                 self._system.rm(directory, recursive=True)
@@ -271,3 +230,6 @@ class RemoteOutput:
         parent = posixpath.dirname(path)
         if "/" in parent.partition(SCHEME_END)[2]:
             self._system.makedirs(parent, exist_ok=True)
+
+
+OutputFiles: TypeAlias = LocalOutput | RemoteOutput

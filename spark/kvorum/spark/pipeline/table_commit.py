@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 from kvorum.spark.pipeline.layout import NO_DAY
@@ -19,25 +19,23 @@ class AddedFile(NamedTuple):
     row_count: int
 
 
-class AddCommit(Protocol):
-    """The part that adds a run's commit to a table."""
+class TableChange(NamedTuple):
+    """The files that a run adds to a table, which are in their places, and those that it removes.
 
-    def __call__(
-        self,
-        files: OutputFiles,
-        table_root: str,
-        *,
-        run: int,
-        added: Sequence[AddedFile],
-        removed: Iterable[str],
-        now_ms: int,
-    ) -> None:
-        """Make `added` part of a table and `removed` none, unless the run has done so before.
+    All paths are relative to the table's directory.
+    """
 
-        The added files are in their places; the paths of `removed` are relative to `table_root`.
-        Raises `PipelineError` where another program writes to the table at the same moment.
-        """
-        ...
+    run: int
+    added: Sequence[AddedFile]
+    removed: Sequence[str]
+    now_ms: int
+
+
+AddCommit: TypeAlias = Callable[[OutputFiles, str, TableChange], None]
+"""Adds a run's commit to a table, unless the run has done so before; the text is its directory.
+
+Raises `PipelineError` where another program writes to the table at the same moment.
+"""
 
 
 def partition_values(path: str) -> dict[str, str | None]:
