@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from kvorum.spark.history.tables import BrokerState
-from kvorum.spark.report.rows import MISSING, Rows
+from kvorum.spark.report.rows import Rows
 from kvorum.spark.report.tables_directory import ClusterTables
 from kvorum.spark.report.time_window import Intervals, TimeWindow, highest_counts
 
@@ -62,7 +62,7 @@ def broker_facts(tables: ClusterTables, window: TimeWindow) -> tuple[BrokerFacts
     columns = ("broker_id", "incarnation_id", "state", "from_offset", "from_time", "to_time")
     rows = tables.read("broker_states", columns)
     begins, ends = rows.times_ms("from_time"), rows.times_ms("to_time")
-    overlaps = (begins <= window.end_ms) & ((ends == MISSING) | (ends >= window.begin_ms))
+    overlaps = window.overlaps(begins, ends)
     rows = rows.where(overlaps)
     rows = rows.at(np.lexsort((rows.integers("from_offset"), rows.integers("broker_id"))))
     brokers = rows.integers("broker_id")

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE
 from kvorum.spark.report.features import level_text
-from kvorum.spark.report.rows import MISSING
 from kvorum.spark.report.tables_directory import ClusterTables
 from kvorum.spark.report.time_window import TimeWindow
 
@@ -42,7 +41,7 @@ def controller_facts(tables: ClusterTables, window: TimeWindow) -> tuple[Control
     """Return what `controller_registrations` shows of the window, by controller."""
     rows = tables.read("controller_registrations", (*_COLUMNS, "from_time", "to_time"))
     begins, ends = rows.times_ms("from_time"), rows.times_ms("to_time")
-    overlaps = (begins <= window.end_ms) & ((ends == MISSING) | (ends >= window.begin_ms))
+    overlaps = window.overlaps(begins, ends)
     by_controller: dict[int, list[dict[str, Any]]] = {}
     found = rows.where(overlaps).dicts(*_COLUMNS)
     for row, begin in zip(found, begins[overlaps].tolist(), strict=True):

@@ -10,6 +10,7 @@ from enum import IntEnum, unique
 from typing import Final
 
 from kvorum.spark.pipeline.divergence import DifferenceKind
+from kvorum.spark.pipeline.tables import ErrorRow, ReplicaDivergenceRow
 from kvorum.spark.report.rows import MISSING
 from kvorum.spark.report.tables_directory import ClusterTables
 
@@ -24,19 +25,6 @@ class Trouble(IntEnum):
 
 
 UNUSABLE: Final = "unusable"
-_DIFFERENCE_COLUMNS: Final = (
-    "node_id",
-    "log_directory",
-    "reference_node_id",
-    "reference_log_directory",
-    "kind",
-    "is_divergence",
-    "from_offset",
-    "to_offset",
-    "epoch",
-    "reference_epoch",
-)
-_DAMAGE_COLUMNS: Final = ("run", "path", "offset", "last_offset", "kind", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +136,8 @@ def log_file_facts(tables: ClusterTables) -> LogFileFacts:
 
 
 def _differences(tables: ClusterTables) -> list[Difference]:
-    rows = tables.read("replica_divergence", _DIFFERENCE_COLUMNS).dicts(*_DIFFERENCE_COLUMNS)
+    columns = ReplicaDivergenceRow._fields
+    rows = tables.read("replica_divergence", columns).dicts(*columns)
     found = [
         Difference(
             replica=Replica(row["node_id"], row["log_directory"]),
@@ -179,7 +168,7 @@ def _runs(tables: ClusterTables) -> dict[int, LastRun]:
 
 
 def _damages(tables: ClusterTables, runs: dict[int, LastRun]) -> list[DamagedPlace]:
-    rows = tables.read("errors", _DAMAGE_COLUMNS).dicts(*_DAMAGE_COLUMNS)
+    rows = tables.read("errors", ErrorRow._fields).dicts(*ErrorRow._fields)
     rows.sort(key=lambda row: row["run"])
     # A place that several runs came to is one, of the latest run.
     latest = {(row["path"], row["offset"], row["kind"]): row for row in rows}

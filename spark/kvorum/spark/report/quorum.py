@@ -87,7 +87,7 @@ def quorum_facts(tables: ClusterTables, window: TimeWindow) -> QuorumFacts:
     )
     # The first epoch of the log has none before it that could be missing.
     lost = np.diff(numbers, prepend=numbers[:1] - 1) - 1
-    overlaps = (begins <= window.end_ms) & ((ends == MISSING) | (ends >= window.begin_ms))
+    overlaps = window.overlaps(begins, ends)
     rows, lost, begins, ends = (
         rows.where(overlaps),
         lost[overlaps],

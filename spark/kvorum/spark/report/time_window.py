@@ -62,6 +62,11 @@ class TimeWindow:
         edges: Int64s = np.concatenate(([self.begin_ms], inner, [self.end_ms]))
         return edges
 
+    def overlaps(self, begins: Int64s, ends: Int64s) -> Bools:
+        """Return which intervals have a time in the window; one that is open has no end."""
+        found: Bools = (begins <= self.end_ms) & ((ends == MISSING) | (ends >= self.begin_ms))
+        return found
+
     def share(self, time_ms: int) -> float:
         """Return where a time is in the window: 0 at its begin, 1 at its end, never outside."""
         inside = min(max(time_ms, self.begin_ms), self.end_ms)
