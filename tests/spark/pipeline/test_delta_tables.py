@@ -13,9 +13,9 @@ from tests.spark.pipeline.runs import KilledError, Notes, comparable, content, r
 from tests.spark.pipeline.story_logs import Story
 
 from kvorum.spark.pipeline.delta_log import LOG
+from kvorum.spark.pipeline.layout import partition_values
 from kvorum.spark.pipeline.output_files import LocalOutput
 from kvorum.spark.pipeline.request import TableFormat
-from kvorum.spark.pipeline.table_commit import partition_values
 from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS
 
 pytestmark = SOCKETS_LEFT_OPEN

@@ -19,8 +19,8 @@ import pyarrow.parquet
 
 from kvorum.spark.arrow_types import spark_type
 from kvorum.spark.errors import PipelineError
+from kvorum.spark.pipeline.layout import AddedFile, TableChange, partition_values
 from kvorum.spark.pipeline.output_files import OutputFiles
-from kvorum.spark.pipeline.table_commit import AddedFile, TableChange, partition_values
 
 LOG: Final = "_delta_log"
 APPLICATION: Final = "kvorum-pipeline"

@@ -67,9 +67,8 @@ from pyiceberg.types import (
 from kvorum.spark.arrow_types import TIMESTAMP
 from kvorum.spark.errors import DamagedOutputError, PipelineError
 from kvorum.spark.pipeline.iceberg_manifests import COMPRESSION, ManifestWriting, OutputFileIO
-from kvorum.spark.pipeline.layout import ICEBERG_METADATA
+from kvorum.spark.pipeline.layout import ICEBERG_METADATA, AddedFile, TableChange, partition_values
 from kvorum.spark.pipeline.output_files import OutputFiles
-from kvorum.spark.pipeline.table_commit import AddedFile, TableChange, partition_values
 
 RUN_PROPERTY: Final = "kvorum-pipeline.run"
 NAME_MAPPING: Final = "schema.name-mapping.default"

@@ -31,8 +31,8 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
+from kvorum.spark.pipeline.layout import AddedFile, partition_values
 from kvorum.spark.pipeline.output_files import OutputFiles
-from kvorum.spark.pipeline.table_commit import AddedFile, partition_values
 
 SMALL_MANIFEST_ENTRIES: Final = 1000
 """A manifest with fewer files is written again together with those of the next run."""

@@ -23,10 +23,9 @@ from typing import Final
 
 from kvorum.spark.errors import DamagedOutputError, PipelineError
 from kvorum.spark.pipeline import delta_log
-from kvorum.spark.pipeline.layout import COMMITS, STAGING, STATE
+from kvorum.spark.pipeline.layout import COMMITS, STAGING, STATE, AddCommit, AddedFile, TableChange
 from kvorum.spark.pipeline.output_files import OutputFiles
 from kvorum.spark.pipeline.request import TableFormat
-from kvorum.spark.pipeline.table_commit import AddCommit, AddedFile, TableChange
 
 JOURNAL_SUFFIX: Final = ".json"
 DONE_SUFFIX: Final = ".done"

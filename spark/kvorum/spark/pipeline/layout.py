@@ -10,15 +10,19 @@
     <output>/_lock                                           held while a run is going on
 
 Names that begin with an underscore are none of the tables'; Spark and pyarrow skip them.
+Formats with a log or metadata of their own take the changes of a table from a run as one value.
 """
 
 from __future__ import annotations
 
+import posixpath
+from collections.abc import Callable, Sequence
 from datetime import date
-from typing import Final
-from urllib.parse import quote
+from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import quote, unquote
 
 from kvorum.spark.arrow_types import TIMESTAMP_MS_MAX
+from kvorum.spark.pipeline.output_files import OutputFiles
 
 STATE: Final = "_state"
 COMMITS: Final = "_commits"
@@ -49,3 +53,39 @@ def day_directory(day: int | None) -> str:
 def day_of(timestamp_ms: int) -> int | None:
     """Return the number of days since 1970; None for a time that no column holds."""
     return timestamp_ms // DAY_MS if 0 <= timestamp_ms <= TIMESTAMP_MS_MAX else None
+
+
+class AddedFile(NamedTuple):
+    """A file of a table; `path` is relative to the table's directory."""
+
+    path: str
+    size_bytes: int
+    row_count: int
+
+
+class TableChange(NamedTuple):
+    """The files that a run adds to a table, which are in their places, and those that it removes.
+
+    All paths are relative to the table's directory.
+    """
+
+    run: int
+    added: Sequence[AddedFile]
+    removed: Sequence[str]
+    now_ms: int
+
+
+AddCommit: TypeAlias = Callable[[OutputFiles, str, TableChange], None]
+"""Adds a run's commit to a table, unless the run has done so before; the text is its directory.
+
+Raises `PipelineError` where another program writes to the table at the same moment.
+"""
+
+
+def partition_values(path: str) -> dict[str, str | None]:
+    """Return the columns that the directories of a path name, as Hive names them."""
+    values: dict[str, str | None] = {}
+    for folder in posixpath.dirname(path).split("/"):
+        name, _, value = folder.partition("=")
+        values[name] = None if value == NO_DAY else unquote(value)
+    return values
