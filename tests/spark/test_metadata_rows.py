@@ -202,15 +202,6 @@ def test_columns_do_not_depend_on_the_others(tmp_path: Path, seed: int) -> None:
         assert rows(tmp_path, *names) == [{name: row[name] for name in names} for row in whole]
 
 
-@pytest.mark.parametrize("range_bytes", [1, 100, 300, 1000])
-def test_ranges_give_the_rows_of_whole_files(tmp_path: Path, range_bytes: int) -> None:
-    write_log(tmp_path, Random(5))
-    units = plan_ranges(find_files([str(tmp_path)], METADATA_SEARCH), range_bytes=range_bytes)
-    assert len(units) > 4 or range_bytes == 1000
-    parts = [part for unit in units for part in arrow_batches(unit, query())]
-    assert pa.Table.from_batches(parts).to_pylist() == rows(tmp_path)
-
-
 @pytest.mark.parametrize("index", [b"", b"\0" * 4096, b"\xff" * 64, bytes(range(80))])
 def test_a_lying_index_only_means_fewer_ranges(tmp_path: Path, index: bytes) -> None:
     log = write_log(tmp_path, Random(5))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kvorum.spark.columnar.record_bounds import Bounds, find_bounds
-from kvorum.wire.records import RecordData, build_batch, read_batches
+from kvorum.wire.records import RecordData, build_batch
 from kvorum.wire.records.batch import HEADER_BYTES
 
 PADDING = bytes(16)
@@ -88,14 +88,6 @@ def test_lengths_that_lead_elsewhere_are_refused(batches: int) -> None:
     for wrong in (b"\x01", b"\x7e", b"\xff\xff\xff\xff\xff"):
         changed = wrong + parts[1][len(wrong) :]
         assert found([parts[0], changed, *parts[2:]], counts) is None
-
-
-def test_bounds_are_those_of_a_batch_read_as_one() -> None:
-    batch = next(iter(read_batches(build_batch([RecordData(key=b"k", value=b"v")] * 5))))
-    body = bytes(batch.data[HEADER_BYTES:])
-    bounds = found([body], [5])
-    assert bounds is not None
-    assert len(bounds.starts) == len(list(batch.records()))
 
 
 @pytest.mark.parametrize("batches", [2, 400])

@@ -5,25 +5,20 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.spark.pipeline.runs import Notes
 from tests.support.dump_log import DumpRecord, read_dump
 from tests.support.golden_data import METADATA_NODES, dump_text, metadata_directories
 
-from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.record_frame import decode_record
 from kvorum.spark import KvorumMetadataSource
 from kvorum.spark.files.find import METADATA_SEARCH, FileKind, LogFile, find_files
 from kvorum.spark.pipeline.job import SparkTasks
 from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
 from kvorum.spark.pipeline.run import run_pipeline
-from kvorum.wire.primitives import Message
 from kvorum.wire.records import read_batches
-from kvorum.wire.uuid_text import uuid_to_text
 
 # pyspark leaves sockets to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -155,67 +150,6 @@ def test_a_damaged_file_is_named_with_the_offset(
     expected = rf"{segment}: damaged at offset {batch.base_offset}: .* at byte {batch.position}: "
     with pytest.raises(PySparkException, match=expected):
         load(spark, tmp_path).count()
-
-
-def test_a_path_without_a_log_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(PySparkException, match=f"{tmp_path}: holds neither segments"):
-        load(spark, tmp_path).count()
-
-
-def image_of(source: Path) -> MetadataImage:
-    """Fold the same files with the code that the node itself uses."""
-    files = files_of(source)
-    snapshots = [file for file in files if file.kind is FileKind.SNAPSHOT]
-    segments = [file for file in files if file.kind is FileKind.SEGMENT]
-    snapshot = snapshots[-1] if snapshots else None
-    covered_until = 0 if snapshot is None else snapshot.offset or 0
-    image = MetadataImage()
-    if snapshot is not None:
-        image = image.apply_all(records_of(Path(snapshot.path), 0))
-    for segment in segments:
-        image = image.apply_all(records_of(Path(segment.path), covered_until))
-    return image.published
-
-
-def records_of(file: Path, first_offset: int) -> Iterator[tuple[Message, int, int]]:
-    for batch in read_batches(file.read_bytes()):
-        for record in batch.records():
-            if not batch.is_control and record.offset >= first_offset:
-                assert record.value is not None
-                message, version = decode_record(record.value)
-                yield message, version, record.offset
-
-
-def test_topics_and_partitions_are_those_of_the_image(spark: SparkSession, tables: Tables) -> None:
-    image = image_of(tables.source)
-    target, counts = tables.target, tables.report.row_counts
-    topics = spark.read.parquet(str(target / "topics")).collect()
-    partitions = spark.read.parquet(str(target / "partitions")).collect()
-    assert {row["topic_name"]: (row["topic_id"], row["partition_count"]) for row in topics} == {
-        topic.name: (uuid_to_text(topic.id), len(topic.partitions))
-        for topic in image.topics.by_id.values()
-    }
-    assert {(row["topic_name"], row["partition_id"]): registration(row) for row in partitions} == {
-        (topic.name, index): (
-            partition.replicas, partition.isr, partition.removing_replicas,
-            partition.adding_replicas, partition.leader, partition.leader_epoch,
-            partition.partition_epoch, partition.leader_recovery_state,
-            tuple(uuid_to_text(directory) for directory in partition.directories),
-            partition.elr, partition.last_known_elr,
-        )
-        for topic in image.topics.by_id.values()
-        for index, partition in topic.partitions.items()
-    }  # fmt: skip
-    assert (counts["topics"], counts["partitions"]) == (len(topics), len(partitions))
-
-
-def registration(row: Row) -> tuple[object, ...]:
-    # The last column is the cluster's, from the name of the directory.
-    return tuple(_hashable(value) for value in row[3:-1])
-
-
-def _hashable(value: Any) -> object:
-    return tuple(cast("list[object]", value)) if isinstance(value, list) else value
 
 
 def shell_topics(text: str) -> list[str]:

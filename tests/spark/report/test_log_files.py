@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
-from tests.spark.pipeline.runs import run_here
 from tests.spark.report.made_up_cluster import (
     BEGIN_MS,
     HOUR_MS,
@@ -185,33 +183,6 @@ def test_clusters_with_diverged_replicas_come_first_of_equal_trouble(tmp_path: P
     *_, index = write_report(TablesDirectory(tmp_path / "tables"), tmp_path / "pages")
     html = index.read_text("utf-8")
     assert re.findall(r'href="cluster-(\w+)\.html"', html) == ["split", "offline"]
-
-
-def test_two_quorums_of_real_kafka_that_share_an_id(golden_sets: Path, tmp_path: Path) -> None:
-    run_here(golden_sets / "standalone-4.3.1" / "metadata", tmp_path)
-    (cluster_id,) = TablesDirectory(tmp_path).cluster_ids
-    report = cluster_report(TablesDirectory(tmp_path).cluster(cluster_id))
-    assert report.trouble is Trouble.CRITICAL
-    assert [(each.from_offset, each.to_offset) for each in report.files.diverged] == [
-        (0, 16),
-        (16, 67),
-    ]
-    assert "The metadata log of node 11 has diverged." in text_of(report)
-
-
-def test_damage_in_a_log_of_real_kafka(golden_sets: Path, tmp_path: Path) -> None:
-    source = tmp_path / "node"
-    shutil.copytree(golden_sets / "static-3.9.1" / "metadata" / "controller-1", source)
-    (segment, *_) = sorted(source.rglob("*.log"))
-    data = bytearray(segment.read_bytes())
-    data[len(data) // 2] ^= 1
-    segment.write_bytes(data)
-    run_here(source, tmp_path / "tables", keeps_errors=True)
-    (cluster_id,) = TablesDirectory(tmp_path / "tables").cluster_ids
-    report = cluster_report(TablesDirectory(tmp_path / "tables").cluster(cluster_id))
-    assert report.trouble is Trouble.CRITICAL
-    assert report.files.damaged_paths == (str(segment),)
-    assert "Damage ends the tables at offset" in text_of(report)
 
 
 def test_controllers(tmp_path: Path) -> None:
