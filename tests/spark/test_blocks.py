@@ -117,7 +117,7 @@ def none_is_usual(data: memoryview, position: int, expected: Any) -> BatchBlock:
 
 
 @pytest.mark.parametrize("block_bytes", [100, 1000, 2**20])
-def test_no_damage_is_told_in_another_way_by_blocks(
+def test_no_damage_is_reported_in_another_way_by_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
 ) -> None:
     monkeypatch.setattr(RANGE_READER, "USUAL_BYTES_MIN", block_bytes)

@@ -219,7 +219,7 @@ def test_text_that_must_not_be_null_is_refused_as_by_the_codec() -> None:
         everything(as_run([bytes(value)]), every_column())
 
 
-def test_bytes_behind_the_last_record_are_left_to_the_codec() -> None:
+def test_bytes_after_the_last_record_are_left_to_the_codec() -> None:
     data = bytearray(build_batch([RecordData(b"\x01\x14\x00"), RecordData(b"\x01\x14\x00")]))
     data[57:61] = (1).to_bytes(4, "big")
     (batch,) = read_batches(data)

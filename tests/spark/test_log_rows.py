@@ -234,7 +234,7 @@ def test_a_transaction_may_end_in_a_later_segment_or_never(
     }
 
 
-def test_behind_a_damaged_place_the_end_of_a_transaction_is_not_known(tmp_path: Path) -> None:
+def test_after_a_damaged_place_the_end_of_a_transaction_is_not_known(tmp_path: Path) -> None:
     log = Log(tmp_path / "orders-0")
     log.add(b"first", producer_id=1, is_transactional=True)
     log.end(1, ControlRecordType.COMMIT)

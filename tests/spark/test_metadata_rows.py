@@ -178,7 +178,7 @@ def test_the_error_travels_between_processes() -> None:
     assert (str(again), again.file, again.offset) == (str(error), "f.log", 7)
 
 
-def test_arrow_batches_are_bounded_and_times_that_are_none_are_null(tmp_path: Path) -> None:
+def test_arrow_batches_are_bounded_and_missing_times_are_null(tmp_path: Path) -> None:
     value = encode_record(NoOpRecord(), 0)
     count = ROWS_MAX + 1
     data = build_batch([RecordData(value, None, -1)] * count, BatchOptions())

@@ -145,7 +145,7 @@ def fail() -> None:
     raise ValueError(gc.get_threshold()[0])
 
 
-def test_garbage_is_collected_as_before_behind_a_task_that_fails() -> None:
+def test_garbage_is_collected_as_before_once_a_task_has_failed() -> None:
     before = gc.get_threshold()
     with pytest.raises(ValueError, match=f"^{YOUNG_OBJECTS_MAX}$"), rare_collections():
         fail()

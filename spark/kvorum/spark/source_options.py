@@ -57,7 +57,7 @@ def given_options(options: Mapping[str, str], known: Iterable[str]) -> dict[str,
 
 
 def file_options(options: Mapping[str, str], search: Search) -> FileOptions:
-    """Return which files are read, and how; `OptionError` for a value that is none.
+    """Return which files are read, and how; `OptionError` for a wrong value.
 
     `search` is what is searched for, without what the options add to it.
     """

@@ -73,7 +73,7 @@ def test_a_state_is_what_was_saved() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"format": 99}'])
-def test_a_state_that_is_none_is_named(data: bytes) -> None:
+def test_other_bytes_than_a_state_are_refused(data: bytes) -> None:
     with pytest.raises(DamagedOutputError, match="p: not what a run of this release left"):
         ClusterState.from_bytes("p", data)
 
@@ -88,7 +88,7 @@ def test_a_committed_file_that_is_gone_is_named(tmp_path: Path) -> None:
     assert files.names_in(f"{root}/_commits") == ["1.json"]
 
 
-def test_a_journal_that_is_none_is_named(tmp_path: Path) -> None:
+def test_other_bytes_than_a_journal_are_refused(tmp_path: Path) -> None:
     files = LocalOutput()
     files.write(f"{tmp_path}/_commits/1.json", b"{}")
     with pytest.raises(DamagedOutputError, match=r"1\.json: not a journal"):
@@ -101,7 +101,7 @@ def test_directories_are_named_as_hive_names_them() -> None:
     assert day_directory(day_of(-1)) == "day=__HIVE_DEFAULT_PARTITION__"
 
 
-def test_a_terminal_has_one_line_that_is_written_anew() -> None:
+def test_a_terminal_has_one_line_that_is_written_again() -> None:
     stream = io.StringIO()
     console = Console(stream, is_terminal=True)
     console.show("clusters", done=1, total=3, records=1234)

@@ -90,7 +90,7 @@ def test_a_cluster_without_news_is_not_touched(story: Story, tmp_path: Path) -> 
     assert all(after[path] == before[path] for path in of_first)
 
 
-def test_a_log_that_was_rewritten_is_folded_anew(story: Story, tmp_path: Path) -> None:
+def test_a_log_that_was_rewritten_is_folded_again(story: Story, tmp_path: Path) -> None:
     other = Story(story.cluster_id, make_story(tmp_path / "made", 9).batches)
     half = len(story.batches) // 2
     run_here(story.write(tmp_path / "a", end=half), tmp_path / "out")
@@ -112,7 +112,7 @@ def test_a_log_of_the_same_size_with_another_end_is_noticed(story: Story, tmp_pa
     assert list(run_here(source, tmp_path / "out").rebuilt) == [story.cluster_id]
 
 
-def test_a_log_that_was_cut_is_folded_anew(story: Story, tmp_path: Path) -> None:
+def test_a_log_that_was_cut_is_folded_again(story: Story, tmp_path: Path) -> None:
     run_here(story.write(tmp_path / "a"), tmp_path / "out")
     half = len(story.batches) // 2
     report = run_here(story.write(tmp_path / "a", end=half), tmp_path / "out")

@@ -254,7 +254,7 @@ def test_a_replica_of_another_log_does_not_keep_the_next_one_from_standing_in(
     assert (nodes[offset_of(story, 20)], set(nodes.values())) == (3, {1, 3})
 
 
-def test_records_behind_one_that_cannot_be_decoded_are_counted_as_withheld(
+def test_records_after_one_that_cannot_be_decoded_are_counted_as_withheld(
     story: Story, tmp_path: Path
 ) -> None:
     source = story.write(tmp_path / "a")

@@ -1,4 +1,4 @@
-"""A cluster that is told what happens to it, and writes the records that a controller would."""
+"""A cluster that writes what a controller would write of the things that happen to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts of a cluster, against what was told to happen to it."""
+"""Facts of a cluster, compared with what happened to it."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_partitions_that_recover_at_other_times_are_other_incidents(tmp_path: Pa
     ] == [(1, HOUR_MS + MINUTE_MS), (1, MINUTE_MS)]
 
 
-def test_a_broker_that_is_registered_anew_was_not_fenced(tmp_path: Path) -> None:
+def test_a_broker_that_is_registered_again_was_not_fenced(tmp_path: Path) -> None:
     cluster = small_cluster()
     cluster.later(MINUTE_MS)
     cluster.start(1)
@@ -154,7 +154,7 @@ def test_an_epoch_whose_begin_is_not_in_the_log_is_no_election(tmp_path: Path) -
     assert (quorum.epoch_count, quorum.election_count) == (1, 0)
 
 
-def test_rules_for_prefixes_are_told_from_those_for_names(tmp_path: Path) -> None:
+def test_rules_for_prefixes_differ_from_those_for_names(tmp_path: Path) -> None:
     cluster = small_cluster()
     cluster.later(MINUTE_MS)
     for number, pattern in enumerate((PatternType.LITERAL, PatternType.PREFIXED)):

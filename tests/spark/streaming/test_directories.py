@@ -99,7 +99,7 @@ def test_a_batch_that_is_not_written_to_its_end_waits(log: SmallLog, tmp_path: P
     assert offsets(stream.advance()) == list(range(begin, end_of(log)))
 
 
-def test_damage_is_told_and_does_not_end_the_stream(log: SmallLog, tmp_path: Path) -> None:
+def test_damage_is_reported_and_does_not_end_the_stream(log: SmallLog, tmp_path: Path) -> None:
     stream = Stream(tmp_path, mode="permissive")
     stream.advance()
     begin = end_of(log)
@@ -130,7 +130,7 @@ def test_directories_that_appear_are_read_from_their_begin(tmp_path: Path) -> No
     assert len(rows) == end_of(second) + all_batches(first)[-1].record_count
 
 
-def test_the_latest_records_are_those_behind_the_start(log: SmallLog, tmp_path: Path) -> None:
+def test_the_latest_records_are_those_after_the_start(log: SmallLog, tmp_path: Path) -> None:
     stream = Stream(tmp_path, startingOffsets="latest")
     assert stream.advance() == []
     begin = end_of(log)
@@ -153,7 +153,7 @@ def test_a_log_that_begins_with_a_snapshot_gives_its_rows_once(
     assert {row["file_kind"] for row in stream.advance()} == {"segment"}
 
 
-def test_a_first_segment_that_no_snapshot_covers_is_told(log: SmallLog, tmp_path: Path) -> None:
+def test_a_first_segment_that_no_snapshot_covers_is_reported(log: SmallLog, tmp_path: Path) -> None:
     (log.inner / log.segments[0]).unlink()
     (log.inner / log.snapshots[0]).unlink()
     with pytest.raises(DamagedFileError, match="no segment has the records before"):
@@ -170,7 +170,7 @@ def read_in_part(log: SmallLog, tmp_path: Path, mode: str) -> Stream:
     return unbounded
 
 
-def test_segments_that_are_deleted_unread_are_told(log: SmallLog, tmp_path: Path) -> None:
+def test_segments_that_are_deleted_unread_are_reported(log: SmallLog, tmp_path: Path) -> None:
     stream = read_in_part(log, tmp_path, "permissive")
     read = log.batches[log.segments[0]][0].next_offset
     base = int(log.segments[1][:20])
@@ -220,7 +220,7 @@ def rewrite_the_end(log: SmallLog, *, epoch: int, count: int) -> int:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_a_log_that_was_truncated_is_told_and_read_again(
+def test_a_log_that_was_truncated_is_reported_and_read_again(
     log: SmallLog, tmp_path: Path, count: int
 ) -> None:
     stream = Stream(tmp_path, mode="permissive")
@@ -240,7 +240,7 @@ def test_a_log_that_was_truncated_is_told_and_read_again(
     assert offsets(stream.advance()) == list(range(begin, end_of(log)))
 
 
-def test_a_log_that_lost_its_last_segment_is_told(log: SmallLog, tmp_path: Path) -> None:
+def test_a_log_that_lost_its_last_segment_is_reported(log: SmallLog, tmp_path: Path) -> None:
     stream = Stream(tmp_path)
     stream.advance()
     (log.inner / log.segments[-1]).unlink()
@@ -248,7 +248,7 @@ def test_a_log_that_lost_its_last_segment_is_told(log: SmallLog, tmp_path: Path)
         stream.advance()
 
 
-def test_a_log_that_is_truncated_between_plan_and_work_is_told(
+def test_a_log_that_is_truncated_between_plan_and_work_is_reported(
     log: SmallLog, tmp_path: Path
 ) -> None:
     stream = Stream(tmp_path)
@@ -267,7 +267,7 @@ def test_a_log_that_is_truncated_between_plan_and_work_is_told(
         stream.advance()
 
 
-def test_everything_that_is_gone_between_plan_and_work_is_told(
+def test_everything_that_is_gone_between_plan_and_work_is_reported(
     log: SmallLog, tmp_path: Path
 ) -> None:
     stream = Stream(tmp_path, mode="permissive")

@@ -299,7 +299,7 @@ def no_answer(_: Message) -> None:
     """Have the connection closed."""
 
 
-def test_a_connection_closed_without_an_answer_is_told_from_one_closed_later() -> None:
+def test_a_connection_closed_without_an_answer_is_distinguished_from_one_closed_later() -> None:
     log = log_of()
     said = "closed the connection without an answer, as listeners do that are not PLAINTEXT"
     with FakeController(no_answer) as closing, client_of(closing.address) as client:

@@ -52,7 +52,7 @@ def end_of(log: ScriptedLog) -> OffsetAndEpoch:
     return OffsetAndEpoch(log.end, log.batches[-1].partition_leader_epoch)
 
 
-def test_a_stream_begins_where_it_is_told_to(client: QuorumClient, log: ScriptedLog) -> None:
+def test_a_stream_begins_where_its_options_say(client: QuorumClient, log: ScriptedLog) -> None:
     planner = QuorumPlanner(client, offsets_max=None)
     assert planner.first(Starting.EARLIEST) == QuorumOffset(CLUSTER, BEGINNING)
     assert planner.first(Starting.LATEST).end == end_of(log)
@@ -65,7 +65,7 @@ def test_a_stream_begins_where_it_is_told_to(client: QuorumClient, log: Scripted
         planner.first(log.end + 1)
 
 
-def test_the_latest_place_is_known_right_behind_a_snapshot(
+def test_the_latest_place_is_known_right_after_a_snapshot(
     client: QuorumClient, log: ScriptedLog
 ) -> None:
     snapshot = log.delete_before(7)
@@ -126,7 +126,7 @@ def bases(client: QuorumClient, start: OffsetAndEpoch, end: int) -> list[int]:
     return [item.base_offset for item in items if not isinstance(item, Damage)]
 
 
-def test_records_that_the_log_lost_meanwhile_are_told(
+def test_records_that_the_log_lost_meanwhile_are_reported(
     client: QuorumClient, log: ScriptedLog
 ) -> None:
     start, end = log.place(2), end_of(log)

@@ -85,7 +85,7 @@ class LegacyHeader(NamedTuple):
 
 
 def whole_message(data: memoryview) -> LegacyMessage:
-    """Return the message that `data` is; raises `WireError` where it is none."""
+    """Return the message that `data` is; raises `WireError` for other bytes."""
     message = message_at(data, 0)
     assert message is not None, "the header says where it ends"
     return message

@@ -81,9 +81,9 @@ def plan_ranges(
     """Return the ranges to read, in the order of the files.
 
     A segment of more than `range_bytes` is split at batches that its index names, a local
-    snapshot at batches that a walk over its headers finds. Every such batch is verified; where
-    there are none, the file is one range. A log that `has_gaps` may begin at any offset; in another
-    one that is there whole, offsets before the first segment that no snapshot covers are missing.
+    snapshot at batches that a walk over its headers finds. Every such batch is verified; without
+    one, the file is one range. A log that `has_gaps` may begin at any offset. In another log that
+    is there whole, offsets before the first segment are missing unless a snapshot covers them.
     """
     options = file_system_options or {}
     ranges: list[FileRange] = []

@@ -40,7 +40,7 @@ class SourceOptions(NamedTuple):
 def parse_options(options: Mapping[str, str]) -> SourceOptions:
     """Return the options; names count in any case, as everywhere in Spark.
 
-    Raises `OptionError` for an unknown name and for a value that is none.
+    Raises `OptionError` for an unknown name and for a wrong value.
     """
     given = given_options(options, KNOWN)
     names = column_names(given)

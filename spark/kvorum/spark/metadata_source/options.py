@@ -40,7 +40,7 @@ class SourceOptions(NamedTuple):
 def parse_options(options: Mapping[str, str]) -> SourceOptions:
     """Return the options; names count in any case, as everywhere in Spark.
 
-    Raises `OptionError` for an unknown name, a value that is none, and for contradictions.
+    Raises `OptionError` for an unknown name, a wrong value, and for contradictions.
     """
     given = given_options(options, KNOWN)
     return SourceOptions(

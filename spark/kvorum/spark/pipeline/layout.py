@@ -9,7 +9,7 @@
     <output>/_staging/N-*/                                   files of a run that is not committed
     <output>/_lock                                           held while a run is going on
 
-Names that begin with an underscore are none of the tables'; Spark and pyarrow skip them.
+Names that begin with an underscore belong to no table; Spark and pyarrow skip them.
 Formats with a log or metadata of their own take the changes of a table from a run as one value.
 """
 

@@ -116,8 +116,8 @@ def _by_offset(files: list[LogFile], kind: FileKind) -> list[LogFile]:
 def begins_of(replica: Replica) -> list[Begin]:
     """Return where a fold of a replica can begin, the one with the longest history first.
 
-    Without segments only the latest snapshot is one. There is none where the segments begin after
-    every snapshot.
+    Without segments that is only the latest snapshot; nowhere if the segments begin after every
+    snapshot.
     """
     start = replica.start_offset
     begins = [Begin(0, None)] if start == 0 else []

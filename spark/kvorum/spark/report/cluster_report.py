@@ -68,7 +68,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReport:
-    """A cluster with its facts, or the reason for which there are none, and those of its files."""
+    """A cluster with its facts, or the reason why they are missing, and the facts of its files."""
 
     cluster_id: str
     files: LogFileFacts

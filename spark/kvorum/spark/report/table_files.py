@@ -78,7 +78,7 @@ class TableFiles:
         return self._names_in(name, _fs.FileType.File)
 
     def _names_in(self, name: str, kind: Any) -> list[str]:
-        """Return the names of one kind, sorted; none where there is no such directory."""
+        """Return the names of one kind, sorted; none where the directory is missing."""
         if not self.is_directory(name):
             return []
         with self.errors_named(name, "cannot be listed"):

@@ -60,7 +60,7 @@ def to_checkpoint(places: Places) -> dict[str, Any]:
 
 
 def from_checkpoint(found: Mapping[str, Any]) -> dict[str, LogPlace]:
-    """Return the places; `LogFilesError` for a checkpoint that is none of directories."""
+    """Return the places; `LogFilesError` for a checkpoint of anything else."""
     try:
         return {str(directory): _place(log) for directory, log in found["logs"].items()}
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -117,7 +117,7 @@ def _whole_batch(window: FileWindow, position: int) -> BatchHeader | None:
 
 
 def _after_damage(window: FileWindow, place: LogPlace) -> int | None:
-    """Return where the next sound batch begins after bytes that are none."""
+    """Return where the next sound batch begins after bytes without one."""
     return next_sound_batch(
         window,
         place.position,

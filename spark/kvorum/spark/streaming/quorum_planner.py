@@ -33,7 +33,7 @@ class QuorumOffset(NamedTuple):
 
     @staticmethod
     def from_checkpoint(found: Mapping[str, Any]) -> QuorumOffset:
-        """Return the place; `QuorumError` for a checkpoint that is none of a quorum's."""
+        """Return the place; `QuorumError` for a checkpoint of anything else."""
         try:
             snapshot = None
             if "snapshotOffset" in found:

@@ -94,7 +94,7 @@ Exchange: TypeAlias = Generator[bytes, bytes]
 
 
 class SaslError(Exception):
-    """The server's messages are none of the mechanism, or it does not know the password."""
+    """The server sent a message of another mechanism, or does not know the password."""
 
 
 def plain(credentials: Credentials, _nonce: str) -> Exchange:
