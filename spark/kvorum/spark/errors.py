@@ -17,6 +17,8 @@ SparkSliceError
 
 from __future__ import annotations
 
+from functools import partial
+
 
 class SparkSliceError(Exception):
     """Reading files of a log failed; the text says where and why."""
@@ -45,11 +47,7 @@ class DamagedFileError(LogFilesError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling between processes, which keyword-only arguments would prevent."""
-        return _damaged_file_error, (self.file, self.offset, self.reason)
-
-
-def _damaged_file_error(file: str, offset: int, reason: str) -> DamagedFileError:
-    return DamagedFileError(file=file, offset=offset, reason=reason)
+        return partial(type(self), file=self.file, offset=self.offset, reason=self.reason), ()
 
 
 class HistoryError(SparkSliceError):
@@ -68,7 +66,7 @@ class MissingOffsetsError(HistoryError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling between processes, which keyword-only arguments would prevent."""
-        return _missing_offsets_error, (self.expected, self.found)
+        return partial(type(self), expected=self.expected, found=self.found), ()
 
 
 class ContradictionError(HistoryError):
@@ -81,19 +79,11 @@ class ContradictionError(HistoryError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling between processes, which keyword-only arguments would prevent."""
-        return _contradiction_error, (self.offset, self.reason)
+        return partial(type(self), offset=self.offset, reason=self.reason), ()
 
 
 class SavedHistoryError(HistoryError):
     """The bytes are not a history that this release saved."""
-
-
-def _missing_offsets_error(expected: int, found: int) -> MissingOffsetsError:
-    return MissingOffsetsError(expected=expected, found=found)
-
-
-def _contradiction_error(offset: int, reason: str) -> ContradictionError:
-    return ContradictionError(offset=offset, reason=reason)
 
 
 class PipelineError(SparkSliceError):

@@ -71,7 +71,7 @@ def file_options(options: Mapping[str, str], search: Search) -> FileOptions:
     return FileOptions(
         paths=_paths(given),
         mode=parse_mode(given.get("mode", Mode.FAILFAST.value)),
-        range_bytes=_range_bytes(given),
+        range_bytes=number_option(given, "maxPartitionBytes", lowest=1) or MAX_PARTITION_BYTES,
         search=search._replace(default_identity=identity, file_system_options=file_system),
     )
 
@@ -132,11 +132,6 @@ def _json_texts(listed: str) -> list[str]:
     if not all(isinstance(value, str) and value for value in values):
         raise OptionError("option 'paths' is a list with something else than paths in it")
     return [str(value) for value in values]
-
-
-def _range_bytes(given: Mapping[str, str]) -> int:
-    count = number_option(given, "maxPartitionBytes", lowest=1)
-    return MAX_PARTITION_BYTES if count is None else count
 
 
 def number_option(given: Mapping[str, str], name: str, *, lowest: int) -> int | None:

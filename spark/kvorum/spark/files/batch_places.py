@@ -7,13 +7,13 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
+from zlib import crc32
 
 from kvorum.spark.files.file_systems import BLOCK_BYTES, FileWindow, files_at
 from kvorum.spark.files.find import FileKind, LogFile
 from kvorum.spark.files.legacy_header import (
     MESSAGE_BYTES_MIN,
     LegacyHeader,
-    checksum_of,
     is_of_legacy_format,
     message_looks_torn,
     read_legacy_header,
@@ -104,7 +104,7 @@ def is_sound(window: FileWindow, position: int, header: EntryHeader) -> bool:
     A batch that is larger than a block is not held in memory for that.
     """
     is_legacy = isinstance(header, LegacyHeader)
-    checksum, covered = (checksum_of, MAGIC_PLACE) if is_legacy else (crc32c, CRC_START)
+    checksum, covered = (crc32, MAGIC_PLACE) if is_legacy else (crc32c, CRC_START)
     size = header.size
     if size <= BLOCK_BYTES:
         return checksum(window.at(position, size)[covered:]) == header.crc

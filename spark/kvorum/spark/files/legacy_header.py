@@ -7,8 +7,8 @@ first one. These formats are older than leader epochs, producers and control rec
 from __future__ import annotations
 
 import struct
-import zlib
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from kvorum.storage.log.batch_header import LENGTH_FIELD_END, MAGIC
 from kvorum.wire.errors import WireError
@@ -102,11 +102,6 @@ def read_legacy_header(data: memoryview) -> LegacyHeader:
     return LegacyHeader(offset, offset, length, crc, magic, attributes)
 
 
-def checksum_of(part: memoryview, before: int = 0) -> int:
-    """Return the checksum of a message's bytes from the format on, in parts."""
-    return zlib.crc32(part, before)
-
-
 def message_looks_torn(rest: memoryview) -> bool | None:
     """Return whether the bytes after the last entry are a message that the file's end cuts off.
 
@@ -121,4 +116,4 @@ def message_looks_torn(rest: memoryview) -> bool | None:
         return None
     header = read_legacy_header(rest)
     # It is cut off, unless only its length field is wrong and all its bytes are there.
-    return header.size > len(rest) and checksum_of(rest[MAGIC_PLACE:]) != header.crc
+    return header.size > len(rest) and crc32(rest[MAGIC_PLACE:]) != header.crc

@@ -7,10 +7,9 @@ transaction changes twice gives one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from kvorum.metadata.acls_image import AclsImage
 from kvorum.metadata.client_quotas_image import ClientQuotasImage, QuotaEntity
@@ -296,46 +295,23 @@ class ProducerIdsSubject:
             )
 
 
-Record = TypeVar("Record", bound=Message)
-SubjectOf: TypeAlias = Callable[[Message], Subject]
-
-
-def _typed(
-    message_class: type[Record], subject: Callable[[Record], Subject]
-) -> tuple[type[Message], SubjectOf]:
-    """Return the entry of `_SUBJECTS` that hands messages of `message_class` to `subject`."""
-
-    def checked(message: Message) -> Subject:
-        assert isinstance(message, message_class)
-        return subject(message)
-
-    return message_class, checked
-
-
-def _quota_subject(record: ClientQuotaRecord) -> QuotaSubject:
-    parts = {part.entity_type: part.entity_name for part in record.entity}
-    return QuotaSubject(tuple(sorted(parts.items())))
-
-
-_SUBJECTS: Final[Mapping[type[Message], SubjectOf]] = MappingProxyType(
-    dict(
-        [
-            _typed(ConfigRecord, lambda r: ConfigSubject((r.resource_type, r.resource_name))),
-            _typed(AccessControlEntryRecord, lambda r: AclSubject(r.id)),
-            _typed(RemoveAccessControlEntryRecord, lambda r: AclSubject(r.id)),
-            _typed(ClientQuotaRecord, _quota_subject),
-            _typed(UserScramCredentialRecord, lambda r: ScramSubject(r.mechanism, r.name)),
-            _typed(RemoveUserScramCredentialRecord, lambda r: ScramSubject(r.mechanism, r.name)),
-            _typed(FeatureLevelRecord, lambda r: FeatureSubject(r.name)),
-            _typed(DelegationTokenRecord, lambda r: DelegationTokenSubject(r.token_id)),
-            _typed(RemoveDelegationTokenRecord, lambda r: DelegationTokenSubject(r.token_id)),
-            _typed(ProducerIdsRecord, lambda r: ProducerIdsSubject(r.broker_id, r.broker_epoch)),
-        ]
-    )
-)
-
-
 def subject_of(message: Message) -> Subject | None:
     """Return the subject of a record, None for a record of topics, partitions or nodes."""
-    found = _SUBJECTS.get(type(message))
-    return None if found is None else found(message)
+    match message:
+        case ConfigRecord():
+            return ConfigSubject((message.resource_type, message.resource_name))
+        case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
+            return AclSubject(message.id)
+        case ClientQuotaRecord():
+            parts = {part.entity_type: part.entity_name for part in message.entity}
+            return QuotaSubject(tuple(sorted(parts.items())))
+        case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
+            return ScramSubject(message.mechanism, message.name)
+        case FeatureLevelRecord():
+            return FeatureSubject(message.name)
+        case DelegationTokenRecord() | RemoveDelegationTokenRecord():
+            return DelegationTokenSubject(message.token_id)
+        case ProducerIdsRecord():
+            return ProducerIdsSubject(message.broker_id, message.broker_epoch)
+        case _:
+            return None

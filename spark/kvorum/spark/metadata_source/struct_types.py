@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kvorum.wire.json_form import FieldFacts, element_class, fields_of, is_default
-from kvorum.wire.primitives import Message, Struct
+from kvorum.wire.primitives import Struct
 from kvorum.wire.uuid_text import uuid_to_text
 
 _LIST: Final = "[]"
@@ -58,12 +58,8 @@ def _field_type(kind: type[Struct], name: str) -> Any:
     return struct_type(inner)
 
 
-def struct_value(message: Message, version: int) -> dict[str, Any]:
+def struct_value(value: Struct, version: int) -> dict[str, Any]:
     """Return a message as Arrow takes it for a value of its struct."""
-    return _struct_value(message, version)
-
-
-def _struct_value(value: Struct, version: int) -> dict[str, Any]:
     kind = type(value)
     return {
         field.attribute: _field_value(kind, field, getattr(value, field.attribute), version)
@@ -87,4 +83,4 @@ def _plain(kind: str, value: Any, version: int) -> Any:
         return uuid_to_text(value)
     if kind in _BYTES:
         return bytes(value)
-    return _struct_value(value, version) if isinstance(value, Struct) else value
+    return struct_value(value, version) if isinstance(value, Struct) else value
