@@ -1,6 +1,7 @@
 """A Spark session and an object store for the tests of this folder."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,12 +12,17 @@ from kvorum.spark.session import build_session
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A session on two cores of this machine."""
+def spark_java() -> Path:
+    """The Java that Spark runs with; a test that asks for it is skipped without one."""
     try:
-        find_java()
+        return find_java()
     except NotToBeHadError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def spark(spark_java: Path) -> Iterator[SparkSession]:
+    """A session on two cores of this machine."""
     session = build_session(master="local[2]")
     # The tables are small: more partitions would only be more tasks.
     session.conf.set("spark.sql.shuffle.partitions", "1")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow.dataset
 import pytest
-from tests.support.kafka.fetch_jars import NotToBeHadError, find_java
 
+pytestmark = pytest.mark.usefixtures("spark_java")
 NODE = "standalone-4.3.1/metadata/broker-11"
 
 
@@ -18,15 +18,6 @@ def run_pipeline(source: Path, target: Path, *more: str) -> subprocess.Completed
         [sys.executable, "-m", "kvorum.cli", "pipeline", *options],
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-
-
-@pytest.fixture(scope="module", autouse=True)
-def needs_java() -> None:
-    """Skip where Spark cannot run."""
-    try:
-        find_java()
-    except NotToBeHadError as error:
-        pytest.skip(str(error))
 
 
 @pytest.mark.slow

@@ -60,18 +60,22 @@ def last_told(controller: ControllerUnderTest) -> Told:
     return told(written_records(controller.records))[-1]
 
 
+@pytest.fixture
+def controller() -> ControllerUnderTest:
+    """A controller with a partition on the brokers 1, which leads it, and 2."""
+    return cluster_with_topic(1, 2)
+
+
 def test_a_new_partition() -> None:
     assert last_told(cluster_with_topic(2, 1)) == (None, 2, "partition_created", False)
 
 
-def test_a_broker_that_asks_to_be_fenced() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_a_broker_that_asks_to_be_fenced(controller: ControllerUnderTest) -> None:
     fence(controller, 1)
     assert last_told(controller) == (1, 2, "broker_fenced", False)
 
 
-def test_a_broker_whose_session_expires() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_a_broker_whose_session_expires(controller: ControllerUnderTest) -> None:
     controller.now_ms += 1_000_000
     for broker_id in (2, 3, 4):
         controller.heartbeat(broker_id)
@@ -95,14 +99,14 @@ def test_a_fenced_leader_of_a_topic_that_allows_unclean_elections() -> None:
     assert last_told(controller) == (1, 2, "broker_fenced", True)
 
 
-def test_a_controlled_shutdown() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_a_controlled_shutdown(controller: ControllerUnderTest) -> None:
     controller.heartbeat(1, want_shut_down=True)
     assert last_told(controller) == (1, 2, "controlled_shutdown", False)
 
 
-def test_a_controlled_shutdown_that_ends_does_not_change_the_cause() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_a_controlled_shutdown_that_ends_does_not_change_the_cause(
+    controller: ControllerUnderTest,
+) -> None:
     controller.heartbeat(1, want_shut_down=True)
     for broker_id in (2, 3, 4):
         controller.heartbeat(broker_id)
@@ -112,21 +116,18 @@ def test_a_controlled_shutdown_that_ends_does_not_change_the_cause() -> None:
     assert last_told(controller) == (1, 2, "controlled_shutdown", False)
 
 
-def test_a_broker_that_is_unregistered() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_a_broker_that_is_unregistered(controller: ControllerUnderTest) -> None:
     controller.ask(UnregisterBrokerRequest(broker_id=1))
     assert last_told(controller) == (1, 2, "broker_unregistered", False)
 
 
-def test_a_broker_that_starts_again_before_it_is_fenced() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_a_broker_that_starts_again_before_it_is_fenced(controller: ControllerUnderTest) -> None:
     controller.now_ms += 1_000_000
     controller.register(1, incarnation=1)
     assert last_told(controller) == (1, 2, "broker_restarted", False)
 
 
-def test_a_directory_that_a_heartbeat_reports_as_failed() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_a_directory_that_a_heartbeat_reports_as_failed(controller: ControllerUnderTest) -> None:
     broker = controller.image.cluster.brokers[1]
     request = BrokerHeartbeatRequest(
         broker_id=1,
@@ -143,8 +144,7 @@ def test_a_directory_that_a_heartbeat_reports_as_failed() -> None:
     assert last_told(controller) == (1, 2, "directory_failed", False)
 
 
-def test_a_replica_that_is_assigned_to_a_failed_directory() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_a_replica_that_is_assigned_to_a_failed_directory(controller: ControllerUnderTest) -> None:
     controller.ask(
         AssignReplicasToDirsRequest(
             broker_id=1,
@@ -166,8 +166,7 @@ def test_a_replica_that_is_assigned_to_a_failed_directory() -> None:
 
 
 @pytest.mark.parametrize("is_asked_for", [True, False])
-def test_a_preferred_election(is_asked_for: bool) -> None:
-    controller = cluster_with_topic(1, 2)
+def test_a_preferred_election(controller: ControllerUnderTest, is_asked_for: bool) -> None:
     fence(controller, 1)
     controller.heartbeat(1)
     propose_isr(controller, 2, 1)
@@ -179,8 +178,9 @@ def test_a_preferred_election(is_asked_for: bool) -> None:
     assert last_told(controller) == (2, 1, "preferred_election", False)
 
 
-def test_a_preferred_election_just_before_the_old_leader_is_fenced() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_a_preferred_election_just_before_the_old_leader_is_fenced(
+    controller: ControllerUnderTest,
+) -> None:
     fence(controller, 1)
     controller.heartbeat(1)
     propose_isr(controller, 2, 1)
@@ -190,16 +190,14 @@ def test_a_preferred_election_just_before_the_old_leader_is_fenced() -> None:
     assert last_told(controller) == (2, 1, "preferred_election", False)
 
 
-def test_an_unclean_election() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_an_unclean_election(controller: ControllerUnderTest) -> None:
     propose_isr(controller, 1)
     fence(controller, 1)
     elect(controller, UNCLEAN)
     assert last_told(controller) == (-1, 2, "unclean_election", True)
 
 
-def test_a_reassignment() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_a_reassignment(controller: ControllerUnderTest) -> None:
     reassign(controller, [3, 2])
     propose_isr(controller, 1, 2, 3)
     partition = partition_of(controller)
@@ -219,8 +217,7 @@ def test_a_reassignment_that_is_cancelled_while_only_new_replicas_are_in_sync() 
     assert last_told(controller) == (3, 1, "reassignment", True)
 
 
-def test_a_log_that_does_not_tell() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_a_log_that_does_not_tell(controller: ControllerUnderTest) -> None:
     controller.commit(
         ((PartitionChangeRecord(0, controller.image.topics.ids["orders"], isr=[2], leader=2), 0),)
     )
@@ -229,8 +226,7 @@ def test_a_log_that_does_not_tell() -> None:
     assert last_told(controller) == (1, 2, "unknown", False)
 
 
-def test_records_of_other_brokers_explain_nothing() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_records_of_other_brokers_explain_nothing(controller: ControllerUnderTest) -> None:
     controller.commit(
         ((PartitionChangeRecord(0, controller.image.topics.ids["orders"], isr=[2], leader=2), 0),)
     )
@@ -261,8 +257,7 @@ def test_the_oldest_record_types() -> None:
     ]
 
 
-def test_a_cause_is_open_until_the_run_of_changes_ends() -> None:
-    controller = cluster_with_topic(1, 2)
+def test_a_cause_is_open_until_the_run_of_changes_ends(controller: ControllerUnderTest) -> None:
     fence(controller, 1)
     records = written_records(controller.records)
     history = MetadataHistory()

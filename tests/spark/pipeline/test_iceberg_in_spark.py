@@ -12,7 +12,7 @@ import pytest
 from tests.spark.pipeline.runs import comparable, content, run_here
 from tests.spark.pipeline.story_logs import Story
 from tests.support.fixtures import JarsOf
-from tests.support.kafka.fetch_jars import ICEBERG_RUNTIME, NotToBeHadError, find_java
+from tests.support.kafka.fetch_jars import ICEBERG_RUNTIME
 
 from kvorum.spark.pipeline.request import TableFormat
 from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS
@@ -49,13 +49,9 @@ spark.stop()
 
 @pytest.mark.slow
 def test_iceberg_in_spark_reads_the_rows_of_parquet_tables(
-    story: Story, tmp_path: Path, kafka_jars: JarsOf
+    story: Story, spark_java: Path, tmp_path: Path, kafka_jars: JarsOf
 ) -> None:
     jars = kafka_jars(ICEBERG_RUNTIME)
-    try:
-        java = find_java()
-    except NotToBeHadError as error:
-        pytest.skip(str(error))
     source = story.write(tmp_path / "in", end=len(story.batches) // 2)
     output = tmp_path / "warehouse" / "kafka"
     run_here(source, output, table_format=TableFormat.ICEBERG)
@@ -69,7 +65,7 @@ def test_iceberg_in_spark_reads_the_rows_of_parquet_tables(
             str(output.parent), output.name, ",".join(tables),
         ],
         capture_output=True, text=True, check=False,
-        env={"PATH": "/usr/bin:/bin", "JAVA_HOME": str(java.resolve().parent.parent)},
+        env={"PATH": "/usr/bin:/bin", "JAVA_HOME": str(spark_java.resolve().parent.parent)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

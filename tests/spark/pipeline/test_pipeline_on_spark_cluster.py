@@ -14,7 +14,6 @@ import pytest
 from benchmarks.fleet.cluster_log import write_cluster
 from tests.spark.object_store import SOCKETS_LEFT_OPEN, object_store
 from tests.spark.pipeline.runs import content, run_here
-from tests.support.kafka.fetch_jars import NotToBeHadError, find_java
 from tests.support.spark.spark_cluster import (
     SPARK_HOME,
     SparkCluster,
@@ -37,11 +36,10 @@ MAIN: Final = "import sys\nfrom kvorum.cli import main\nsys.exit(main())\n"
 
 
 @pytest.fixture(scope="module")
-def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    try:
-        find_java()
-    except NotToBeHadError as error:
-        pytest.skip(str(error))
+def spark_cluster(
+    spark_java: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[SparkCluster]:
     with SparkCluster(tmp_path_factory.mktemp("spark"), workers=WORKERS) as cluster:
         yield cluster
 
