@@ -137,8 +137,8 @@ class BatchRules:
         ) or self._problem_of_epoch(header, next_epoch)
 
     def gap_before(self, header: EntryHeader) -> str | None:
-        """Return what is missing before an entry that belongs here, or None."""
-        if self._traits.has_gaps or header.base_offset <= self.offset:
+        """Return what is missing before an entry that belongs here but begins too high, or None."""
+        if self._traits.has_gaps:
             return None
         return f"the batch behind offset {self.offset - 1} begins at {header.base_offset}"
 

@@ -67,8 +67,11 @@ class EntryReader(Generic[_Many]):
             problem = rules.problem_of_entry(
                 header, entry, seen, is_after_damage=self._trouble is not None
             )
-            self._note(problem or rules.gap_before(header))
-            if problem is None:
+            if problem is not None:
+                self._note(problem)
+            else:
+                if header.base_offset > rules.offset:
+                    self._note(rules.gap_before(header))
                 if self._trouble is not None:
                     yield self._damage(header.base_offset - 1)
                 yield entry
