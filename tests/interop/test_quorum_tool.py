@@ -19,7 +19,7 @@ from tests.support.node import Node
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli.admin.client import AdminClient
-from kvorum.cli.admin.error_classes import class_of, is_retriable
+from kvorum.cli.admin.errors import class_of, is_retriable
 from kvorum.cli.admin.reassignment_calls import fetch_timeout_call
 from kvorum.cli.admin.settings import CONTROLLERS, admin_settings
 from kvorum.storage.small_files.java_properties import load_java_properties

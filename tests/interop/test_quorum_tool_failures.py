@@ -13,7 +13,7 @@ from tests.support.fake_node import SILENCE, Answer, FakeNode
 from tests.support.kafka.tools import ToolResult, ToolRunner
 from tests.support.threads import Threads
 
-from kvorum.cli.admin.error_classes import is_retriable
+from kvorum.cli.admin.errors import is_retriable
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterResponse
 from kvorum.wire.messages.describe_cluster import DescribeClusterResponse

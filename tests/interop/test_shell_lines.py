@@ -19,7 +19,7 @@ from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner, shell_java
 from tests.support.waiting import PATIENCE_S, asked_until
 
-from kvorum.cli.shell_tool.source import SOFTWARE
+from kvorum.cli.shell_tool.session import SOFTWARE
 
 
 @dataclass(frozen=True, slots=True)

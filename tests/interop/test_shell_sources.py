@@ -25,7 +25,7 @@ from tests.support.node import STANDALONE, Node
 from tests.support.waiting import asked_until
 
 from kvorum.cli.shell import main
-from kvorum.cli.shell_tool.source import SOFTWARE
+from kvorum.cli.shell_tool.session import SOFTWARE
 from kvorum.wire.records import read_batches
 
 SETTINGS = {

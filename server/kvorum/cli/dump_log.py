@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from kvorum.cli.dump.arguments import Given, WrongUsageError, help_text, parse_words
-from kvorum.cli.dump.complaints import Complaints
 from kvorum.cli.dump.errors import UNREADABLE
-from kvorum.cli.dump.files import print_file
+from kvorum.cli.dump.files import DumpOptions, print_file
 from kvorum.cli.dump.java_file import JavaFile, listed_files
-from kvorum.cli.dump.options import DumpOptions
+from kvorum.cli.dump.output import Complaints
 from kvorum.cli.dump.processes import LostProcessError
 from kvorum.cli.unparsed import accept_unparsed
 from kvorum.metadata.reference_release import REFERENCE_RELEASE

@@ -7,7 +7,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Final, Self
 
-from kvorum.cli.file_system_options import add_fs_option
+from kvorum.cli.shared_arguments import add_fs_option
 from kvorum.spark.errors import SparkSliceError
 
 if TYPE_CHECKING:

@@ -7,33 +7,31 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kvorum.cli.admin.client import AdminClient
-from kvorum.cli.admin.command import client_properties, print_warning
+from kvorum.cli.admin.command import client_properties, exit_code, print_warning
 from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.admin.settings import AdminSettings, admin_settings
-from kvorum.cli.kafka_arguments import UsageError
-from kvorum.cli.quorum_tool.arguments import parse_arguments
+from kvorum.cli.quorum_tool.arguments import (
+    REASSIGN,
+    is_reassign,
+    is_recover,
+    parse_arguments,
+    parse_reassign_arguments,
+    parse_recover_arguments,
+)
 from kvorum.cli.quorum_tool.changes import add_controller, remove_controller
 from kvorum.cli.quorum_tool.describe import print_replication, print_status
 from kvorum.cli.quorum_tool.reassign import (
     NO_REASSIGNMENT,
     cancel_reassignment,
+    follow_reassignment,
     print_plan,
     print_reassignment,
     start_reassignment,
 )
-from kvorum.cli.quorum_tool.reassign_arguments import (
-    REASSIGN,
-    is_reassign,
-    parse_reassign_arguments,
-)
-from kvorum.cli.quorum_tool.reassign_progress import follow_reassignment
-from kvorum.cli.quorum_tool.recover_arguments import is_recover, parse_recover_arguments
 from kvorum.cli.unparsed import accept_unparsed
 from kvorum.storage.files import RealFileSystem
 
@@ -53,24 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def main(arguments: Sequence[str], *, is_debugging: bool = False) -> int:
     """Run one command line and return 0, or 1 after wrong usage, refusals and problems."""
-    try:
-        if is_recover(arguments):
-            return _run_recover(arguments)
-        is_ours = is_reassign(arguments)
-        _run_command((parse_reassign_arguments if is_ours else parse_arguments)(arguments))
-    except UsageError:
-        return 1
-    except SystemExit as error:
-        # argparse exits in this way after it has printed the help, or what is wrong with our own.
-        return error.code if isinstance(error.code, int) else 0
-    except AdminError as error:
-        if is_debugging:
-            traceback.print_exc()
-        print(error, file=sys.stderr)
-        if error.cause:
-            print(f"Caused by: {error.cause}", file=sys.stderr)
-        return 1
-    return 0
+    run_words = _run_recover if is_recover(arguments) else _run_command
+    return exit_code(lambda: run_words(arguments), is_debugging=is_debugging)
 
 
 def _run_recover(arguments: Sequence[str]) -> int:
@@ -81,14 +63,16 @@ def _run_recover(arguments: Sequence[str]) -> int:
     return run_recover(parsed, [NAME, *arguments])
 
 
-def _run_command(arguments: argparse.Namespace) -> None:
+def _run_command(words: Sequence[str]) -> int:
+    arguments = (parse_reassign_arguments if is_reassign(words) else parse_arguments)(words)
     properties = _properties(arguments)
     settings = admin_settings(properties, warn=print_warning)
     if arguments.command == REASSIGN:
         _run_reassign(arguments, settings)
-        return
+        return 0
     _check_options(arguments)
     asyncio.run(_ask(arguments, properties, settings))
+    return 0
 
 
 def _run_reassign(arguments: argparse.Namespace, settings: AdminSettings) -> None:

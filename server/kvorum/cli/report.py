@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kvorum.cli import UsageError
-from kvorum.cli.file_system_options import add_fs_option
-from kvorum.cli.time_argument import time_ms
+from kvorum.cli.shared_arguments import add_fs_option, time_ms
 
 NAME: Final = "report"
 HELP: Final = "make pages of HTML about clusters from the tables that kvorum pipeline writes"

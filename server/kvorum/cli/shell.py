@@ -9,8 +9,7 @@ import traceback
 from collections.abc import Sequence
 
 from kvorum.cli.shell_tool.arguments import WrongUsageError, read_arguments
-from kvorum.cli.shell_tool.session import BANNER, Session, run_lines, run_once
-from kvorum.cli.shell_tool.source import Root, opened_source
+from kvorum.cli.shell_tool.session import BANNER, Root, Session, opened_source, run_lines, run_once
 from kvorum.cli.unparsed import accept_unparsed
 from kvorum.inspection.metadata_log.errors import MetadataSourceError
 from kvorum.inspection.shell.node import DanglingNameError

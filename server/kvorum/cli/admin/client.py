@@ -1,23 +1,38 @@
-"""The admin client: calls with retries and a deadline."""
+"""The admin client: calls with retries and a deadline, and the node that each goes to."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
 from kvorum.cli.admin.call import Call, ask
-from kvorum.cli.admin.error_classes import ERRORS_PACKAGE
-from kvorum.cli.admin.errors import CallFailedError, Failure
-from kvorum.cli.admin.node_finder import NodeFinder
-from kvorum.cli.admin.nodes import AdminClock, Backoff, Connections
+from kvorum.cli.admin.errors import ERRORS_PACKAGE, CallFailedError, Failure, failed, refusal
+from kvorum.cli.admin.nodes import AdminClock, Backoff, ClusterNode, Connections
 from kvorum.cli.admin.settings import AdminSettings
+from kvorum.metadata.address import Address
+from kvorum.node.outbound.client_connection import ClientConnection
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kvorum.wire.primitives import Message
 
 Answer = TypeVar("Answer")
 Response = TypeVar("Response", bound=Message)
 _TIMEOUT = f"{ERRORS_PACKAGE}.TimeoutException"
+CONTROLLER_ENDPOINT = 2
+_FATAL = frozenset(
+    f"{ERRORS_PACKAGE}.{name}"
+    for name in (
+        "ClusterAuthorizationException",
+        "MismatchedEndpointTypeException",
+        "SaslAuthenticationException",
+        "SecurityDisabledException",
+        "UnsupportedEndpointTypeException",
+        "UnsupportedVersionException",
+    )
+)
 
 
 class AdminClient:
@@ -90,3 +105,126 @@ class AdminClient:
         )
         text = f"{call} timed out at {now_ms} after {tries} attempt(s)"
         return CallFailedError(Failure(class_name=_TIMEOUT, text=text), cause=error.failure)
+
+
+class NodeFinder:
+    """The known nodes of the cluster, and the nodes that calls go to.
+
+    With bootstrap brokers, a call goes to any broker. With bootstrap controllers, it goes to the
+    active controller only, whose id every controller reports.
+    """
+
+    def __init__(
+        self,
+        settings: AdminSettings,
+        *,
+        connections: Connections,
+        clock: AdminClock,
+        chance: random.Random,
+    ) -> None:
+        self._settings = settings
+        self._connections = connections
+        self._clock = clock
+        self._chance = chance
+        self._backoff = Backoff(settings, chance)
+        self._bootstrap = tuple(
+            ClusterNode(-1 - index, address) for index, address in enumerate(settings.addresses)
+        )
+        self._nodes: tuple[ClusterNode, ...] = ()
+        self._targets: tuple[ClusterNode, ...] = ()
+
+    async def find(
+        self, call_name: str, *, deadline_ms: int, node_id: int | None = None
+    ) -> tuple[ClusterNode, ClientConnection]:
+        """Return a node to send a call to, with a connection; retry until the deadline.
+
+        With `node_id` it is that node, as soon as the cluster knows it.
+        """
+        failures = 0
+        while self._clock.left_ms(deadline_ms) > 0:
+            if not self._targets:
+                await self._learn(deadline_ms)
+            for node in self._connections.in_order(self._targets_for(node_id), self._chance):
+                connection = await self._connections.to(node, deadline_ms=deadline_ms)
+                if connection is not None:
+                    return node, connection
+            self.forget()
+            pause_ms = self._backoff.pause_ms(failures)
+            await self._clock.pause(pause_ms, deadline_ms=deadline_ms)
+            failures += 1
+        problem = f"Timed out waiting for a node assignment. Call: {call_name}"
+        raise failed("TimeoutException", problem, can_be_retried=True)
+
+    def _targets_for(self, node_id: int | None) -> Sequence[ClusterNode]:
+        if node_id is None:
+            return self._targets
+        return [node for node in self._nodes if node.node_id == node_id]
+
+    def forget(self) -> None:
+        """Discard the nodes that calls go to; the next call looks them up again."""
+        self._targets = ()
+
+    async def _learn(self, deadline_ms: int) -> None:
+        """Look up the cluster's nodes; raise an error that no retry can resolve."""
+        candidates = dict.fromkeys((*self._nodes, *self._bootstrap))
+        for node in self._connections.in_order(candidates, self._chance):
+            connection = await self._connections.to(node, deadline_ms=deadline_ms)
+            if connection is None:
+                continue
+            timeout_ms = min(self._clock.left_ms(deadline_ms), self._settings.request_timeout_ms)
+            try:
+                await self._learn_from(node, connection, timeout_ms)
+            except CallFailedError as error:
+                if error.failure.class_name in _FATAL:
+                    raise
+            if self._targets:
+                return
+
+    async def _learn_from(
+        self, node: ClusterNode, connection: ClientConnection, timeout_ms: int
+    ) -> None:
+        if not self._settings.asks_controllers:
+            nodes = await ask(_BROKERS, node, connection, timeout_ms=timeout_ms)
+            self._nodes = self._targets = nodes or self._nodes
+            return
+        nodes, active = await ask(_CONTROLLERS, node, connection, timeout_ms=timeout_ms)
+        self._nodes = nodes or self._nodes
+        self._targets = () if active is None else (active,)
+
+
+def _brokers(response: MetadataResponse) -> tuple[ClusterNode, ...]:
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, None)
+    return tuple(ClusterNode(one.node_id, Address(one.host, one.port)) for one in response.brokers)
+
+
+def _controllers(
+    response: DescribeClusterResponse,
+) -> tuple[tuple[ClusterNode, ...], ClusterNode | None]:
+    if response.error_code != ErrorCode.NONE:
+        raise refusal(response.error_code, response.error_message)
+    if response.endpoint_type != CONTROLLER_ENDPOINT:
+        raise failed(
+            "MismatchedEndpointTypeException",
+            "Expected response from CONTROLLER endpoint, but got response from endpoint type "
+            f"{response.endpoint_type}",
+        )
+    nodes = {
+        one.broker_id: ClusterNode(one.broker_id, Address(one.host, one.port))
+        for one in response.brokers
+    }
+    return tuple(nodes.values()), nodes.get(response.controller_id)
+
+
+_BROKERS = Call(
+    name="fetchMetadata",
+    request=lambda _: MetadataRequest(topics=[]),
+    response_class=MetadataResponse,
+    read=_brokers,
+)
+_CONTROLLERS = Call(
+    name="describeCluster",
+    request=lambda _: DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINT),
+    response_class=DescribeClusterResponse,
+    read=_controllers,
+)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kvorum.cli.admin.call import Call
-from kvorum.cli.admin.client import AdminClient
+from kvorum.cli.admin.client import CONTROLLER_ENDPOINT, AdminClient
 from kvorum.cli.admin.errors import NotSupportedByNodeError, refusal
-from kvorum.cli.admin.node_finder import CONTROLLER_ENDPOINT
 from kvorum.cli.admin.quorum_calls import final
 from kvorum.controller.java_order import integer_table_order
 from kvorum.wire.error_codes import ErrorCode

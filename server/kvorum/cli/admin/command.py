@@ -1,15 +1,46 @@
-"""The code that commands for a running cluster share: their properties, and what they log."""
+"""The code that commands for a running cluster share: properties, exit codes, what they log."""
 
 from __future__ import annotations
 
 import sys
+import traceback
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
 from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.admin.settings import CONTROLLERS, SERVERS
+from kvorum.cli.kafka_arguments import UsageError
 from kvorum.storage.errors import PropertiesFormatError
 from kvorum.storage.small_files.java_properties import load_java_properties
+
+
+def exit_code(
+    command: Callable[[], int],
+    *,
+    is_debugging: bool,
+    help_code: int = 0,
+    shows_cause: bool = True,
+) -> int:
+    """Run a command and return its exit code, or 1 after wrong usage, refusals and problems.
+
+    `help_code` is the code after the help, and `shows_cause` whether the cause of an error has a
+    line of its own.
+    """
+    try:
+        return command()
+    except UsageError:
+        return 1
+    except SystemExit as error:
+        # argparse exits after it has printed the help, or what is wrong with arguments of our own.
+        return error.code if isinstance(error.code, int) and error.code else help_code
+    except AdminError as error:
+        if is_debugging:
+            traceback.print_exc()
+        print(error, file=sys.stderr)
+        if shows_cause and error.cause:
+            print(f"Caused by: {error.cause}", file=sys.stderr)
+        return 1
 
 
 def client_properties(

@@ -1,15 +1,29 @@
-"""The dump of one file, whose kind its name shows."""
+"""The dump of one file, whose kind its name shows, as the options choose."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
-from kvorum.cli.dump.complaints import Complaints
+from kvorum.cli.dump.arguments import Given, WrongUsageError
+from kvorum.cli.dump.decoders import (
+    STRING_DECODER,
+    CoordinatorDecoder,
+    Decoder,
+    KeyValueDecoder,
+    MetadataDecoder,
+    named_decoder,
+)
 from kvorum.cli.dump.errors import DamagedFileError
 from kvorum.cli.dump.java_file import JavaFile
-from kvorum.cli.dump.options import DumpOptions
-from kvorum.cli.dump.output import print_lines
+from kvorum.cli.dump.log_dump import LogDump
+from kvorum.cli.dump.log_text import UNLIMITED_BYTES
+from kvorum.cli.dump.output import Complaints, print_lines
 from kvorum.cli.dump.processes import print_log
+from kvorum.cli.dump.remote_log_text import decode_remote_log_metadata
 from kvorum.cli.dump.small_files import (
     Findings,
     IndexedLog,
@@ -22,10 +36,28 @@ from kvorum.cli.dump.small_files import (
 )
 from kvorum.inspection.index_entries import offset_entries
 from kvorum.inspection.mapped_file import MappedFile
+from kvorum.internal_topics.coordinator_records import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 from kvorum.storage.metadata_log.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
 from kvorum.storage.names import parse_snapshot_name
 
 _PASSED = "passed sanity check."
+MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
+_PRINTING: Final = (
+    "print-data-log",
+    "offsets-decoder",
+    "transaction-log-decoder",
+    "cluster-metadata-decoder",
+    "remote-log-metadata-decoder",
+    "value-decoder-class",
+    "key-decoder-class",
+    "share-group-state-decoder",
+)
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
+_INTEGER_LIMIT: Final = 2**31
 
 
 def print_file(file: JavaFile, options: DumpOptions, complaints: Complaints) -> None:
@@ -129,3 +161,65 @@ def _base_offset(file: JavaFile) -> int:
     if offset is None:
         raise DamagedFileError(f"{file.name} does not begin with an offset")
     return offset
+
+
+@dataclass(frozen=True)
+class DumpOptions:
+    """The choice of what is printed of the files, and how.
+
+    Values are read when a file needs them, as by Kafka's tool: a wrong one shows between the lines
+    of two files, as a `WrongUsageError`.
+    """
+
+    given: Given
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """The decoder of the contents, in Kafka's order of precedence; None where none print."""
+        if not self.given.has(*_PRINTING):
+            return None
+        if self.given.has("offsets-decoder"):
+            return CoordinatorDecoder(CONSUMER_OFFSETS)
+        if self.given.has("transaction-log-decoder"):
+            return CoordinatorDecoder(TRANSACTION_STATE)
+        if self.given.has("cluster-metadata-decoder"):
+            return MetadataDecoder()
+        if self.given.has("remote-log-metadata-decoder"):
+            return decode_remote_log_metadata
+        if self.given.has("share-group-state-decoder"):
+            return CoordinatorDecoder(SHARE_GROUP_STATE)
+        value = named_decoder(self.given.value("value-decoder-class", STRING_DECODER))
+        key = named_decoder(self.given.value("key-decoder-class", STRING_DECODER))
+        return KeyValueDecoder(key, value)
+
+    @property
+    def message_bytes_max(self) -> int:
+        """The largest batch that is looked for where an offset index points."""
+        return self._size("max-message-size", MESSAGE_BYTES_MAX)
+
+    @property
+    def only_verifies_indexes(self) -> bool:
+        """Whether the entries of indexes are not printed."""
+        return self.given.has("verify-index-only")
+
+    @property
+    def only_checks_indexes(self) -> bool:
+        """Whether indexes are only checked as at a broker's start."""
+        return self.given.has("index-sanity-check")
+
+    def log_dump(self, file_name: str) -> LogDump:
+        """Return the printer of one segment or snapshot."""
+        return LogDump(
+            file_name=file_name,
+            is_deep=self.decoder is not None or self.given.has("deep-iteration"),
+            decoder=self.decoder,
+            skips_metadata=self.given.has("skip-record-metadata"),
+            bytes_max=self._size("max-bytes", UNLIMITED_BYTES),
+        )
+
+    def _size(self, name: str, default: int) -> int:
+        text = self.given.value(name, str(default))
+        number = int(text) if _INTEGER.fullmatch(text) else _INTEGER_LIMIT
+        if not -_INTEGER_LIMIT <= number < _INTEGER_LIMIT:
+            raise WrongUsageError(f"Cannot parse argument '{text}' of option {name}")
+        return number

@@ -11,7 +11,7 @@ from typing import Final
 from kvorum.cli import FAILED, OK, UsageError
 from kvorum.cli.log_tool.moments import offset, warn
 from kvorum.cli.log_tool.progress import progress
-from kvorum.cli.time_argument import time_ms
+from kvorum.cli.shared_arguments import time_ms
 from kvorum.inspection.log_difference import (
     Change,
     image_changes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from kvorum.cli.time_argument import time_ms
+from kvorum.cli.shared_arguments import time_ms
 from kvorum.inspection.metadata_log.moment import Moment
 
 

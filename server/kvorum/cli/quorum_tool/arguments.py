@@ -1,6 +1,7 @@
 """The command line of ``kvorum quorum``: kafka-metadata-quorum's options, checks and exit codes.
 
-``reassign`` and ``recover``, which Kafka's tool does not have, are read by modules of their own.
+``reassign`` and ``recover``, which Kafka's tool does not have, have parsers of their own; the exit
+code is 2 if their command line is wrong.
 """
 
 from __future__ import annotations
@@ -12,8 +13,19 @@ from types import MappingProxyType
 from kvorum.cli.kafka_arguments import (
     KafkaStyleParser,
     check_command_options,
+    command_index,
     java_integer,
     with_whole_command,
+)
+from kvorum.metadata.config_definitions import (
+    InvalidConfigError,
+    QuorumVoterEntry,
+    parse_quorum_voters,
+)
+from kvorum.metadata.target_voters import (
+    InvalidTargetVotersError,
+    TargetVoters,
+    parse_target_voters,
 )
 
 PROGRAM = "kvorum quorum"
@@ -26,6 +38,23 @@ COMMANDS = MappingProxyType(
 )
 CONNECTION_OPTIONS = ("--bootstrap-server", "--bootstrap-controller", "--command-config")
 _DRY_RUN = "print what would be done, without doing it"
+REASSIGN = "reassign"
+_REASSIGN_DESCRIPTION = (
+    "Replace the voters of the quorum, one step after the other (KIP-642). The active controller "
+    "takes the steps; the reassignment goes on without this command, and outlives changes of the "
+    "leader."
+)
+RECOVER = "recover"
+_RECOVER_DESCRIPTION = (
+    "Make one surviving controller the only voter, after the majority of the controllers is lost "
+    "for good. Works on the directories of stopped nodes. Without --execute nothing is written: "
+    "what would be kept, lost and written is printed."
+)
+_EPILOG = (
+    "Name every directory that is left, those of brokers too: the more there are, the more is "
+    "known of what was committed. The lost controllers must never start again with their old "
+    "directories."
+)
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -93,3 +122,134 @@ def _add_remove_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="remove its registration too, after it is no voter any more",
     )
+
+
+def is_reassign(arguments: Sequence[str]) -> bool:
+    """Return whether the sub-command is ``reassign``."""
+    index = command_index(arguments, CONNECTION_OPTIONS)
+    return index < len(arguments) and arguments[index] == REASSIGN
+
+
+def parse_reassign_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line; SystemExit with code 2 after the message is printed."""
+    parser = argparse.ArgumentParser(prog=PROGRAM)
+    add_connection_options(parser)
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser(REASSIGN, description=_REASSIGN_DESCRIPTION)
+    what = command.add_mutually_exclusive_group()
+    what.add_argument(
+        "--voters",
+        type=_targets,
+        metavar="ID[:DIRECTORY],...",
+        help="the voters that the quorum is to have; a directory id where a node has two",
+    )
+    what.add_argument(
+        "--cancel", action="store_true", help="stop where the reassignment is; undo nothing"
+    )
+    what.add_argument(
+        "--status", action="store_true", help="show the reassignment that is under way"
+    )
+    command.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="with --voters: print every step and the quorum after it, without doing anything; who "
+        "has not fetched for controller.quorum.fetch.timeout.ms counts as down (the leader's value "
+        "with --bootstrap-controller, 2000 with --bootstrap-server)",
+    )
+    command.add_argument(
+        "--wait",
+        action="store_true",
+        help="with --voters or alone: show the progress until the reassignment ends; Ctrl-C leaves "
+        "it running",
+    )
+    parsed = parser.parse_args(arguments)
+    _check_combination(parsed, command)
+    return parsed
+
+
+def _check_combination(parsed: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    if parsed.dry_run and (parsed.voters is None or parsed.wait):
+        parser.error("--dry-run goes with --voters alone")
+    if parsed.wait and (parsed.cancel or parsed.status):
+        parser.error("--wait goes with --voters, or alone")
+    if parsed.voters is None and not (parsed.cancel or parsed.status or parsed.wait):
+        parser.error("one of --voters, --cancel, --status and --wait is required")
+
+
+def _targets(text: str) -> TargetVoters:
+    try:
+        return parse_target_voters(text)
+    except InvalidTargetVotersError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def is_recover(arguments: Sequence[str]) -> bool:
+    """Return whether the sub-command is ``recover``."""
+    index = command_index(arguments, CONNECTION_OPTIONS)
+    return index < len(arguments) and arguments[index] == RECOVER
+
+
+def parse_recover_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line; SystemExit with code 2 after the message is printed."""
+    parser = argparse.ArgumentParser(
+        prog=f"{PROGRAM} {RECOVER}", description=_RECOVER_DESCRIPTION, epilog=_EPILOG
+    )
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "--directories",
+        type=_directories,
+        metavar="DIR,...",
+        help="the metadata log directories of the survivors: metadata.log.dir, or the first of "
+        "log.dirs",
+    )
+    where.add_argument(
+        "--config",
+        nargs="+",
+        metavar="FILE",
+        help="the configurations of the survivors, in place of their directories",
+    )
+    parser.add_argument(
+        "--voters",
+        type=_voter,
+        metavar="ID@HOST:PORT",
+        help="the node to recover from, and its address as a controller (default: the voter with "
+        "the longest log, with its recorded address); others are added when it runs",
+    )
+    parser.add_argument(
+        "--allow-observer",
+        action="store_true",
+        help="recover from a node that is no voter, such as a broker",
+    )
+    parser.add_argument(
+        "--allow-shorter-log",
+        action="store_true",
+        help="recover from a log that is not the longest one",
+    )
+    parser.add_argument(
+        "--execute", action="store_true", help="write, after the same checks and the same forecast"
+    )
+    # The only words before the sub-command that may stand there are options of other commands.
+    index = command_index(arguments, CONNECTION_OPTIONS)
+    if index:
+        parser.error(f"{arguments[0]} does not go with {RECOVER}, which asks no server")
+    return parser.parse_args(arguments[index + 1 :])
+
+
+def _directories(text: str) -> list[str]:
+    directories = [part.strip() for part in text.split(",") if part.strip()]
+    if not directories:
+        raise argparse.ArgumentTypeError("no directory is named")
+    return directories
+
+
+def _voter(text: str) -> QuorumVoterEntry:
+    entries = [part.strip() for part in text.split(",") if part.strip()]
+    if len(entries) != 1:
+        raise argparse.ArgumentTypeError(
+            "exactly one voter: the quorum is recovered from one directory; the other controllers "
+            "get empty directories and are added with add-controller"
+        )
+    try:
+        return parse_quorum_voters(entries)[0]
+    except InvalidConfigError as error:
+        raise argparse.ArgumentTypeError(error.message) from error

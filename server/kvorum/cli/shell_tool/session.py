@@ -1,18 +1,152 @@
-"""One session of the shell: it runs command lines one after the other, and prints what they say."""
+"""A session of the shell: where its metadata comes from, and its command lines one by one."""
 
 from __future__ import annotations
 
+import errno
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import Final
 
-from kvorum.cli.shell_tool.arguments import help_width
-from kvorum.cli.shell_tool.source import Root
+from kvorum.cli.shell_tool.arguments import CONTROLLERS, DIRECTORY, Arguments, help_width
+from kvorum.inspection.metadata_log.errors import MetadataSourceError
+from kvorum.inspection.metadata_log.folded_log import FoldedLog
+from kvorum.inspection.metadata_log.folding import fold_directory, fold_file
 from kvorum.inspection.shell.commands import ROOT, Surroundings, read_step
+from kvorum.inspection.shell.image_tree import Software, shell_tree
 from kvorum.inspection.shell.line_history import LineHistory
 from kvorum.inspection.shell.line_words import split_line
+from kvorum.inspection.shell.node import Directory
+from kvorum.inspection.shell.quorum import LiveQuorum
+from kvorum.node.version import VERSION
+from kvorum.storage.errors import PropertiesFormatError
+from kvorum.storage.files import RealFileSystem
+from kvorum.storage.small_files.directory_lock import LOCK_FILE
+from kvorum.storage.small_files.java_properties import load_java_properties
 
+SOFTWARE: Final = Software(VERSION, "unknown")
+"""The content of ``/local`` about this program; its commit is not recorded."""
+PAUSE_S: Final = 1.0
+"""The pause of following after a failure."""
+_JAVA_ERRORS: Final = {
+    errno.ENOENT: "java.nio.file.NoSuchFileException",
+    errno.EACCES: "java.nio.file.AccessDeniedException",
+}
+Warn = Callable[[str], None]
+Root = Callable[[], Directory]
 PROMPT = ">> "
 BANNER = "[ Kafka Metadata Shell ]"
+
+
+@contextmanager
+def opened_source(arguments: Arguments, *, warn: Warn) -> Generator[Root]:
+    """Load the metadata, and give the root of its tree at any later time.
+
+    Raises `MetadataSourceError` where it cannot be loaded.
+    """
+    if arguments.source is CONTROLLERS:
+        quorum = LiveQuorum(arguments.place, _properties(arguments.config))
+        try:
+            quorum.catch_up()
+            if arguments.command:
+                yield _fixed(quorum.folded)
+            else:
+                with _following(quorum, warn=warn) as root:
+                    yield root
+        finally:
+            quorum.close()
+    elif arguments.source is DIRECTORY:
+        with _file_errors():
+            folded = fold_directory(Path(arguments.place), warn=warn)
+        yield _fixed(folded)
+    else:
+        with _locked(arguments.place):
+            with _file_errors():
+                folded = fold_file(Path(arguments.place), warn=warn)
+            yield _fixed(folded)
+
+
+def _fixed(folded: FoldedLog) -> Root:
+    root = _tree(folded)
+    return lambda: root
+
+
+def _tree(folded: FoldedLog) -> Directory:
+    return shell_tree(folded.image.published, folded.provenance, SOFTWARE)
+
+
+@contextmanager
+def _following(quorum: LiveQuorum, *, warn: Warn) -> Generator[Root]:
+    """Fetch new records in a thread of its own, as long as the block runs."""
+    ended = threading.Event()
+
+    def follow() -> None:
+        while not ended.is_set():
+            try:
+                quorum.follow()
+            except MetadataSourceError as error:
+                if not ended.is_set():
+                    warn(f"new records cannot be had: {error}")
+                ended.wait(PAUSE_S)
+
+    thread = threading.Thread(target=follow, name="kvorum-shell-follower", daemon=True)
+    thread.start()
+    try:
+        yield lambda: _tree(quorum.folded)
+    finally:
+        ended.set()
+        thread.join(timeout=PAUSE_S)
+
+
+@contextmanager
+def _locked(snapshot: str) -> Generator[None]:
+    """Keep nodes out of the directory that a snapshot is of, if it has a lock file."""
+    directory = Path(_parent(_parent(snapshot)))
+    if not (directory / LOCK_FILE).exists():
+        yield
+        return
+    with _file_errors():
+        held = RealFileSystem().lock(directory / LOCK_FILE)
+    if held is None:
+        raise MetadataSourceError(
+            f"Unable to lock {directory.absolute()}. Please ensure that no broker or controller "
+            "process is using this directory before proceeding."
+        )
+    try:
+        yield
+    finally:
+        held.release()
+
+
+def _parent(path: str) -> str:
+    """Return the directory in a path; the path itself where no other one is named."""
+    pure = PurePath(path)
+    return str(pure.parent) if len(pure.parts) > 1 else path
+
+
+@contextmanager
+def _file_errors() -> Generator[None]:
+    """Turn an OSError inside the block into a MetadataSourceError, named as Java names it."""
+    try:
+        yield
+    except OSError as error:
+        name = _JAVA_ERRORS.get(error.errno or 0)
+        text = (
+            f"{error.filename}: {error.strerror}" if name is None else f"{name}: {error.filename}"
+        )
+        raise MetadataSourceError(text) from error
+
+
+def _properties(config: str | None) -> dict[str, str]:
+    if config is None:
+        return {}
+    try:
+        with _file_errors():
+            return load_java_properties(Path(config).read_bytes())
+    except PropertiesFormatError as error:
+        raise MetadataSourceError(str(error)) from error
 
 
 class Session:

@@ -14,11 +14,11 @@ from kvorum.cli import main
 from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.quorum_tool.reassign import (
     cancel_reassignment,
+    follow_reassignment,
     print_plan,
     print_reassignment,
     start_reassignment,
 )
-from kvorum.cli.quorum_tool.reassign_progress import follow_reassignment
 from kvorum.metadata.target_voters import parse_target_voters
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition_reassignments import (

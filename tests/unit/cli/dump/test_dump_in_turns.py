@@ -20,8 +20,8 @@ import pytest
 from tests.support.dump_log import decoder_of
 from tests.support.waiting import wait_for
 
-from kvorum.cli.dump.log_parts import PART_BYTES as USUAL_PART_BYTES
-from kvorum.cli.dump.log_parts import log_parts
+from kvorum.cli.dump.log_dump import PART_BYTES as USUAL_PART_BYTES
+from kvorum.cli.dump.log_dump import log_parts
 from kvorum.cli.dump.processes import WORTH_PROCESSES_BYTES, usable_cores
 from kvorum.wire.records import BatchOptions, RecordData, build_batch
 from kvorum.wire.records.legacy import read_entries

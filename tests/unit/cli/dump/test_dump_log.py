@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.dump_log import dump
 
-from kvorum.cli.dump.payloads import java_text
+from kvorum.cli.dump.decoders import java_text
 from kvorum.metadata.json_text import json_text
 from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch
 

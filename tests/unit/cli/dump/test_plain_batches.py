@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kvorum.cli.dump.decoders import MetadataDecoder
 from kvorum.cli.dump.log_dump import LogDump
 from kvorum.cli.dump.log_text import entry_line, records_with_texts
-from kvorum.cli.dump.payloads import MetadataDecoder
 from kvorum.inspection.mapped_file import MappedFile
 from kvorum.metadata.record_frame import encode_record
 from kvorum.wire.errors import WireError

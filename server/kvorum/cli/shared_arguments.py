@@ -1,10 +1,27 @@
-"""The option --fs: what is handed to the file systems of fsspec."""
+"""Arguments that several commands have: times, and options of the file systems of fsspec."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from datetime import UTC, datetime
 from typing import Any
+
+
+def time_ms(text: str) -> int:
+    """Return an ISO 8601 time in milliseconds since 1970; it is in UTC where it names no zone.
+
+    Raises ArgumentTypeError for other text.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time such as 2026-11-17 or 2026-11-17T14:30"
+        ) from None
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return int(time.timestamp() * 1000)
 
 
 def add_fs_option(parser: argparse.ArgumentParser) -> None:
