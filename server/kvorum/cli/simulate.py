@@ -21,8 +21,7 @@ from typing import Literal, TypeVar
 
 from kvorum.simulation.partitions.world import PartitionsResult, run_partitions_seed
 from kvorum.simulation.report import Report, failure_lines
-from kvorum.simulation.result import SeedResult
-from kvorum.simulation.run import run_seed, shrink_seed
+from kvorum.simulation.run import SeedResult, run_seed, shrink_seed
 
 Result = TypeVar("Result", SeedResult, PartitionsResult)
 NAME = "simulate"

@@ -23,8 +23,7 @@ from kvorum.simulation.disk_faults import (
     kind_of,
 )
 from kvorum.simulation.disk_files import DiskDirectory, DiskFile, NameChange
-from kvorum.simulation.fault_kinds import FaultKind
-from kvorum.simulation.fault_ratios import USUAL_RATIOS, FaultRatios
+from kvorum.simulation.faults import USUAL_RATIOS, FaultKind, FaultRatios
 from kvorum.storage.files import HeldLock, OpenFile
 
 

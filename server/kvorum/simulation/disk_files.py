@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from kvorum.simulation.disk_faults import Arrival, Loss, PowerCut
-from kvorum.simulation.fault_ratios import FaultRatios
+from kvorum.simulation.faults import FaultRatios
 
 
 class _Undo(NamedTuple):

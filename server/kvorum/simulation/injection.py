@@ -8,14 +8,12 @@ from random import Random
 
 from kvorum.simulation.budget import is_known_by_directory, may_damage, replace_disk
 from kvorum.simulation.disk_faults import FileKind
-from kvorum.simulation.fault_kinds import FaultKind
-from kvorum.simulation.fault_ratios import USUAL_RATIOS, FaultRatios
-from kvorum.simulation.faults import Fault, strikes_leader
+from kvorum.simulation.faults import USUAL_RATIOS, Fault, FaultKind, FaultRatios, strikes_leader
 from kvorum.simulation.network_faults import NetworkFaults
 from kvorum.simulation.node import SYNC_OF_MUCH, SimulatedNode
 from kvorum.simulation.operator import Operator
 from kvorum.simulation.quorum import SimulatedQuorum
-from kvorum.simulation.step_crashes import StepCrash, StepMoment
+from kvorum.simulation.surroundings import StepCrash, StepMoment
 from kvorum.simulation.target_changes import TargetChanges
 
 _DISK_KINDS = (FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE)

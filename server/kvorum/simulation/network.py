@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from kvorum.simulation.events import Events
-from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.faults import FaultKind
 
 USUAL_DELAY_MS = 0.5
 Route = tuple[int, int]

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from random import Random
 
-from kvorum.simulation.fault_kinds import FaultKind
-from kvorum.simulation.fault_ratios import FaultRatios
-from kvorum.simulation.faults import Fault, strikes_leader
+from kvorum.simulation.faults import Fault, FaultKind, FaultRatios, strikes_leader
 from kvorum.simulation.network import USUAL_DELAY_MS, Route
 from kvorum.simulation.quorum import SimulatedQuorum
 

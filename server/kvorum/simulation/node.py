@@ -13,15 +13,15 @@ from kvorum.node.raft.control_records import voters_record_of
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import Destination, Endpoint, RaftCore, ReplicaKey, Voter, VoterSet
 from kvorum.raft.roles import Role
-from kvorum.simulation.clock import NodeClock
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_faults import CrashedError
-from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.events import NodeClock
+from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.options import QuorumKind
 from kvorum.simulation.process import Neighbours, Process
-from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.surroundings import Surroundings
-from kvorum.simulation.trace_text import role_text
+from kvorum.simulation.trace import role_text
 from kvorum.simulation.transport import Reply
 from kvorum.simulation.versions import Release
 from kvorum.storage.errors import StorageError

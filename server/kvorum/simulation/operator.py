@@ -9,9 +9,7 @@ from typing import TypeVar
 from kvorum.node.raft.errors import RaftNodeError
 from kvorum.raft import KRaftVersionUpgradeError, NotLeaderError, ReplicaKey, VoterSet
 from kvorum.simulation.budget import may_become
-from kvorum.simulation.fault_kinds import FaultKind
-from kvorum.simulation.fault_ratios import FaultRatios
-from kvorum.simulation.faults import Fault
+from kvorum.simulation.faults import Fault, FaultKind, FaultRatios
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.transport import Reply

@@ -20,18 +20,16 @@ from kvorum.raft import NotLeaderError, OffsetAndEpoch
 from kvorum.raft.effects import Send
 from kvorum.raft.messages import AddRaftVoterRequest
 from kvorum.simulation.application import Application, OnCommit
-from kvorum.simulation.clock import NodeClock
 from kvorum.simulation.controller import Controller, is_handled
 from kvorum.simulation.disk_faults import CrashedError
-from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.events import NodeClock
+from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.options import QuorumKind
 from kvorum.simulation.properties.node_facts import ObservedNode
-from kvorum.simulation.quorum_reassignment import QuorumReassignment
-from kvorum.simulation.registration import Registration
+from kvorum.simulation.quorum_reassignment import QuorumReassignment, Registration
 from kvorum.simulation.runtime import SimulatedRuntime
-from kvorum.simulation.step_crashes import StepMoment
-from kvorum.simulation.surroundings import Surroundings
-from kvorum.simulation.trace_text import request_text, response_text
+from kvorum.simulation.surroundings import StepMoment, Surroundings
+from kvorum.simulation.trace import request_text, response_text
 from kvorum.simulation.transport import Reply, SimulatedLinks
 from kvorum.simulation.versions import Release, offered_versions
 from kvorum.storage.errors import StorageError

@@ -1,11 +1,14 @@
-"""The reassignment of the quorum by the leader of a simulated world: real decisions.
+"""A simulated controller's registration, and the reassignment of the quorum: real decisions.
 
-What is taken are the steps of `Pursuit`, as the requests that a real node puts to itself. Only the
-waiting is written again: by callbacks, where a real node has a task of the event loop.
+A voter is added by a reassignment only where its controller has registered.
+
+The steps of a reassignment are those of `Pursuit`, as the requests that a real node puts to itself.
+Only the waiting is written again: by callbacks, where a real node has a task of the event loop.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from kvorum.controller.quorum_reassignment.next_step import (
@@ -32,15 +35,23 @@ from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound_requests import Respond
 from kvorum.simulation.controller import Controller, Owner
 from kvorum.simulation.properties.node_facts import ObservedNode
-from kvorum.simulation.step_crashes import StepMoment
-from kvorum.simulation.surroundings import Surroundings
+from kvorum.simulation.surroundings import StepMoment, Surroundings
+from kvorum.simulation.transport import Reply
+from kvorum.wire.headers import encode_request_frame
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterResponse
+from kvorum.wire.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationRequestListener,
+)
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 from kvorum.wire.primitives import Message
 
+FIRST_PAUSE_MS = 200.0
+PAUSE_MS = 1_000.0
 
-class ReassigningProcess(Owner, Protocol):
-    """A process that works towards other voters while it leads."""
+
+class ControllerProcess(Owner, Protocol):
+    """A process that registers its controller, and works towards other voters while it leads."""
 
     @property
     def node(self) -> ObservedNode:
@@ -66,10 +77,64 @@ class ReassigningProcess(Owner, Protocol):
         ...
 
 
+class Registration:
+    """Asks the active controller for a registration until its own log has it.
+
+    A node registers once for each directory: its address never changes. `carry` takes a request to
+    the leader, and returns False where none is known.
+    """
+
+    def __init__(
+        self,
+        process: ControllerProcess,
+        *,
+        carry: Callable[[bytes, Callable[[Reply], None]], bool],
+    ) -> None:
+        self._process = process
+        self._carry = carry
+        self._number = 0
+
+    def begin(self) -> None:
+        """Look for the registration before long."""
+        self._later(FIRST_PAUSE_MS)
+
+    def _later(self, pause_ms: float) -> None:
+        runtime = self._process.runtime
+        runtime.call_at(runtime.monotonic_ms() + pause_ms, self._look)
+
+    def _look(self) -> None:
+        process = self._process
+        node = process.node
+        known = process.application.image.cluster.controllers.get(node.node_id)
+        if known is not None and known.incarnation_id == node.directory_id:
+            return
+        self._number += 1
+        request = ControllerRegistrationRequest(
+            controller_id=node.node_id,
+            incarnation_id=node.directory_id,
+            listeners=[
+                ControllerRegistrationRequestListener(name=one.name, host=one.host, port=one.port)
+                for one in node.settings.local_listeners
+            ],
+        )
+        frame = encode_request_frame(
+            request,
+            version=request.MAX_VERSION,
+            correlation_id=self._number,
+            client_id=f"controller-{node.node_id}",
+        )
+        self._carry(frame, _forget)
+        self._later(PAUSE_MS)
+
+
+def _forget(_said: object) -> None:
+    """Ignore the response: what counts is the record in the log."""
+
+
 class QuorumReassignment:
     """Takes one step after the other from the present voters to the target voters."""
 
-    def __init__(self, process: ReassigningProcess, around: Surroundings) -> None:
+    def __init__(self, process: ControllerProcess, around: Surroundings) -> None:
         self._process = process
         self._around = around
         self._pursuit: Pursuit | None = None

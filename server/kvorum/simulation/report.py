@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.properties.catalogue import ALL
-from kvorum.simulation.result import SeedResult
+from kvorum.simulation.run import SeedResult
 
 SEEDS_FOR_SHARES = 200
 """The number of seeds from which on every kind of fault must strike in `SHARE_MIN` of them."""

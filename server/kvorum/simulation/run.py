@@ -1,21 +1,117 @@
-"""The run of one seed, and the shrinking of a failing seed's plan."""
+"""The run of one seed and its result, and the shrinking of a failing seed's plan.
+
+A smaller plan has fewer and shorter faults that still break the same property.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from time import process_time
+from typing import Generic, TypeVar
 
-from kvorum.simulation.faults import Fault
-from kvorum.simulation.properties.checks import PropertyViolatedError
-from kvorum.simulation.result import SeedResult
-from kvorum.simulation.shrink import Shrinker
+from kvorum.simulation.faults import Fault, FaultKind
+from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.world import DURATION_MS, World
 
+T = TypeVar("T")
 _SHRINK_TRIES_MAX = 150
 _DURATION_MS_MIN = 10
 _NOTHING_BROKEN = "defect"
 """The `broken` of a run that ended in an error other than a broken property."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedResult:
+    """One run: its trace's hash, its faults, its checks, and the property that broke, if any.
+
+    Only `cpu_seconds` differs between two runs of a seed.
+    """
+
+    seed: int
+    duration_ms: int
+    digest: str
+    options: str
+    faults: Mapping[FaultKind, int]
+    """The number of times that each kind of fault struck."""
+    checks: Mapping[str, int]
+    """The number of times that each property was checked, by its number."""
+    target_voters: Mapping[str, int]
+    """The counts of target voters that were stated, replaced, reached and so on."""
+    acknowledged_writes: int
+    events: int
+    cpu_seconds: float
+    broken: str | None = None
+    """The number of the property that broke."""
+    failure: str | None = None
+    failed_at_ms: float = 0.0
+    trace: tuple[str, ...] = ()
+    plan: tuple[str, ...] = field(default=())
+    """The planned faults, as text."""
+
+    @property
+    def rerun(self) -> str:
+        """The command line that repeats the run."""
+        seconds = self.duration_ms // 1000
+        return f"kvorum simulate --only quorum --seed {self.seed} --duration {seconds}"
+
+
+class Shrinker(Generic[T]):
+    """A search for smaller failing plans, until none fails or the tries are used up.
+
+    `fails` runs a plan and returns whether it breaks the same property as the first plan. `simpler`
+    returns weaker forms of one fault, the weakest first.
+    """
+
+    def __init__(
+        self,
+        fails: Callable[[Sequence[T]], bool],
+        *,
+        simpler: Callable[[T], Iterable[T]] | None = None,
+        tries_max: int = 200,
+    ) -> None:
+        self.tries = 0
+        self._fails = fails
+        self._simpler = simpler
+        self._tries_max = tries_max
+
+    def shrink(self, plan: Sequence[T]) -> list[T]:
+        """Return a smaller plan that fails, else `plan` itself."""
+        smallest = self._drop(list(plan))
+        return self._weaken(smallest)
+
+    def _try(self, plan: Sequence[T]) -> bool:
+        if self.tries >= self._tries_max:
+            return False
+        self.tries += 1
+        return self._fails(plan)
+
+    def _drop(self, plan: list[T]) -> list[T]:
+        """Remove ever smaller pieces of the plan."""
+        size = len(plan)
+        while size > 0 and plan:
+            start = 0
+            while start < len(plan):
+                rest = plan[:start] + plan[start + size :]
+                if self._try(rest):
+                    plan = rest
+                else:
+                    start += size
+            size = min(size // 2, len(plan))
+        return plan
+
+    def _weaken(self, plan: list[T]) -> list[T]:
+        """Replace single faults by weaker forms, as long as the plan fails."""
+        index = 0
+        while index < len(plan):
+            for weaker in () if self._simpler is None else self._simpler(plan[index]):
+                changed = [*plan[:index], weaker, *plan[index + 1 :]]
+                if weaker != plan[index] and self._try(changed):
+                    plan = changed
+                    break
+            else:
+                index += 1
+        return plan
 
 
 def run_seed(

@@ -7,8 +7,7 @@ from random import Random
 from typing import Protocol
 
 from kvorum.node.event_loop import Timer
-from kvorum.simulation.clock import NodeClock
-from kvorum.simulation.events import Event, Events
+from kvorum.simulation.events import Event, Events, NodeClock
 
 BLOCKING_MS_MEAN = 1.0
 TELLING_MS_MEAN = 0.1

@@ -18,9 +18,7 @@ from kvorum.metadata.target_voters import (
 )
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.simulation.budget import may_reach
-from kvorum.simulation.fault_kinds import FaultKind
-from kvorum.simulation.fault_ratios import FaultRatios
-from kvorum.simulation.faults import Fault
+from kvorum.simulation.faults import Fault, FaultKind, FaultRatios
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.transport import Reply

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 from kvorum.simulation.clients import Client
 from kvorum.simulation.events import Events
-from kvorum.simulation.fault_kinds import FaultKind
-from kvorum.simulation.faults import Fault, draw_plan
+from kvorum.simulation.faults import Fault, FaultKind, draw_plan
 from kvorum.simulation.injection import Injector
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.options import Options, draw_options

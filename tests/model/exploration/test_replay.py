@@ -27,8 +27,8 @@ from kvorum.raft.messages import VoteRequest
 from kvorum.raft.replica import Replica
 from kvorum.raft.roles import Follower, Leader, Role, Unattached
 from kvorum.raft.voter_set import Voter, VoterSet
-from kvorum.simulation.fault_kinds import FaultKind
-from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.simulation.faults import FaultKind
+from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.properties.node_facts import ObservedNode
 from kvorum.simulation.properties.reassignments import Step
 from kvorum.simulation.properties.watch import Properties

@@ -14,7 +14,7 @@ from kvorum.raft.messages import Error
 from kvorum.raft.replica import Replica
 from kvorum.raft.voter_changes import add_voter_handler, remove_voter_handler
 from kvorum.raft.voter_changes.checks import Refusal, refuse_unless_settled
-from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.properties.catalogue import ALL
 from kvorum.simulation.run import run_seed
 

@@ -11,10 +11,9 @@ from functools import cache
 
 import pytest
 
-from kvorum.simulation.fault_kinds import FaultKind
-from kvorum.simulation.result import SeedResult
-from kvorum.simulation.run import run_seed
-from kvorum.simulation.step_crashes import StepMoment
+from kvorum.simulation.faults import FaultKind
+from kvorum.simulation.run import SeedResult, run_seed
+from kvorum.simulation.surroundings import StepMoment
 
 SEEDS = (101, 110, 133, 143, 157)
 DURATION_MS = 60_000

@@ -16,8 +16,7 @@ from kvorum.node.broker.broker_logs import BrokerLogs
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.config.settings import CleanerSettings, LogSettings
 from kvorum.node.coroutines import Task
-from kvorum.simulation.clock import NodeClock
-from kvorum.simulation.events import Events
+from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.directory.log_directory import LogDirectory

@@ -19,8 +19,7 @@ from kvorum.node.coroutines import (
     sleep,
     whenever_due,
 )
-from kvorum.simulation.clock import NodeClock
-from kvorum.simulation.events import Events
+from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
 
 

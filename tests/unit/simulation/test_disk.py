@@ -14,7 +14,7 @@ from tests.support.batch_maker import make_batch, make_snapshot
 
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_faults import CrashedError, FileKind
-from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.faults import FaultKind
 from kvorum.storage.errors import DiskError, DiskFullError, PoisonedError
 from kvorum.storage.files import FileSystem, read_whole, replace_durably
 from kvorum.storage.log.log_config import LogConfig

@@ -21,8 +21,8 @@ from kvorum.raft.roles import Follower, Prospective, Unattached
 from kvorum.raft.voter_set import Voter, VoterSet
 from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.simulation.disk_faults import FileKind
-from kvorum.simulation.fault_kinds import FaultKind
-from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.simulation.faults import FaultKind
+from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.storage.errors import DiskError
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

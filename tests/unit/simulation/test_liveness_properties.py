@@ -11,9 +11,8 @@ from kvorum.node.raft.translation import fetch
 from kvorum.raft import messages as core
 from kvorum.raft.roles import Download, Follower, Unattached
 from kvorum.raft.voter_set_history import VoterSetHistory
-from kvorum.simulation.properties.checks import PropertyViolatedError
-from kvorum.simulation.properties.liveness import CALM_MS_MIN
-from kvorum.simulation.properties.progress import DOWNLOADS_MAX
+from kvorum.simulation.properties.catalogue import PropertyViolatedError
+from kvorum.simulation.properties.liveness import CALM_MS_MIN, DOWNLOADS_MAX
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

@@ -11,8 +11,8 @@ from kvorum.node.raft.translation import fetch
 from kvorum.raft import messages as core
 from kvorum.raft.log_view import LogView
 from kvorum.simulation.disk_faults import FileKind
-from kvorum.simulation.properties.checks import Checks, PropertyViolatedError
-from kvorum.simulation.properties.clients import Ledger
+from kvorum.simulation.properties.callbacks import Ledger
+from kvorum.simulation.properties.catalogue import Checks, PropertyViolatedError
 from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 
 

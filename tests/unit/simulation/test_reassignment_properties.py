@@ -21,7 +21,7 @@ from kvorum.node.raft.listener import CommittedBatch
 from kvorum.node.raft.translation import fetch
 from kvorum.raft import OffsetAndEpoch, ReplicaKey
 from kvorum.raft import messages as core
-from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.properties.reassignments import IDLE_MS_MAX, Step
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
 from kvorum.wire.messages.config_record import ConfigRecord

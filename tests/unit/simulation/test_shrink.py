@@ -9,12 +9,10 @@ import pytest
 
 from kvorum.cli import main
 from kvorum.cli import simulate as command
-from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.properties.catalogue import ALL
 from kvorum.simulation.report import SEEDS_FOR_SHARES, Report, failure_lines
-from kvorum.simulation.result import SeedResult
-from kvorum.simulation.run import run_seed
-from kvorum.simulation.shrink import Shrinker
+from kvorum.simulation.run import SeedResult, Shrinker, run_seed
 from kvorum.simulation.world import World
 
 SIMULATE = ("simulate", "--only", "quorum", "--seed", "7", "--duration", "60")

@@ -9,10 +9,8 @@ import pytest
 
 from kvorum.metadata.target_voters import parse_target_voters
 from kvorum.simulation.budget import may_become, may_damage, may_reach
-from kvorum.simulation.clock import NodeClock
-from kvorum.simulation.events import Events
-from kvorum.simulation.fault_kinds import FaultKind
-from kvorum.simulation.faults import draw_plan
+from kvorum.simulation.events import Events, NodeClock
+from kvorum.simulation.faults import FaultKind, draw_plan
 from kvorum.simulation.network import Network
 from kvorum.simulation.node import Part
 from kvorum.simulation.options import QuorumKind, draw_options

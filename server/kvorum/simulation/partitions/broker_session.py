@@ -37,9 +37,8 @@ from kvorum.node.coroutines import Task
 from kvorum.node.directories import common_epoch
 from kvorum.node.errors import NodeFailedError
 from kvorum.simulation.disk import MountedDisk
-from kvorum.simulation.partitions.controller_channel import SimulatedControllerChannel
-from kvorum.simulation.partitions.leader_endpoint import SimulatedLeader
 from kvorum.simulation.partitions.network import Reply
+from kvorum.simulation.partitions.outbound import SimulatedControllerChannel, SimulatedLeader
 from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.replica_watch import ReplicaWatch
 from kvorum.simulation.partitions.requests import RequestHandler

@@ -22,7 +22,7 @@ from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.surroundings import Surroundings
-from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (

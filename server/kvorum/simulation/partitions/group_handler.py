@@ -29,7 +29,7 @@ from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.settings import OFFSETS_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
-from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse

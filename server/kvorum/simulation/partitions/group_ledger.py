@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.group_settings import (
+from kvorum.simulation.partitions.settings import (
     COMMIT_TIMEOUT_MS,
     SESSION_TIMEOUT_MS,
     STATIC_SESSION_TIMEOUT_MS,
     GroupWorldSettings,
 )
-from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse

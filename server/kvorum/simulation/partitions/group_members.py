@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.groups.classic_group.group import CONSUMER_PROTOCOL_TYPE
-from kvorum.simulation.partitions.group_settings import (
+from kvorum.simulation.partitions.groups import GroupClient, code_of
+from kvorum.simulation.partitions.settings import (
     RESTLESS_UNTIL_MS,
     SESSION_TIMEOUT_MS,
     STATIC_SESSION_TIMEOUT_MS,
+    TOPIC,
 )
-from kvorum.simulation.partitions.groups import GroupClient, code_of
-from kvorum.simulation.partitions.settings import TOPIC
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription

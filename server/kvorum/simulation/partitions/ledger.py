@@ -17,11 +17,10 @@ from typing import Final
 
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.registrations import check_change
+from kvorum.simulation.partitions.promises import check_change
 from kvorum.simulation.partitions.settings import WorldSettings
 from kvorum.simulation.partitions.stored_batches import StoredBatch, batches_of, stored
-from kvorum.simulation.properties.catalogue import Property
-from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.simulation.properties.catalogue import Property, PropertyViolatedError
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import INT32_MAX, NO_SEQUENCE

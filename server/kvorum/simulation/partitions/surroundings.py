@@ -8,8 +8,7 @@ from random import Random
 from typing import Protocol
 
 from kvorum.metadata.image import MetadataImage
-from kvorum.simulation.clock import WALL_START_MS
-from kvorum.simulation.events import Events
+from kvorum.simulation.events import WALL_START_MS, Events
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.ledger import Ledger
 from kvorum.simulation.partitions.network import Network, Reply

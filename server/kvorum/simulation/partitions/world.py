@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import Final
 
 from kvorum.broker.partition import ALL_IN_SYNC
 from kvorum.controller.periodic_tasks import (
@@ -15,19 +16,17 @@ from kvorum.controller.periodic_tasks import (
     maybe_fence_stale_broker,
 )
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.simulation.clock import WALL_START_MS
-from kvorum.simulation.events import Events
+from kvorum.simulation.events import WALL_START_MS, Events
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.clients import LEADER_ONLY, Consumer, Deleter, Producer
 from kvorum.simulation.partitions.faults import Faults
 from kvorum.simulation.partitions.group_members import Application
 from kvorum.simulation.partitions.groups import Committer
-from kvorum.simulation.partitions.idle_partitions import IdlePartitions
 from kvorum.simulation.partitions.ledger import Ledger, Replica
 from kvorum.simulation.partitions.network import Network
+from kvorum.simulation.partitions.promises import is_unclean, waits_for_an_operator
 from kvorum.simulation.partitions.quorum import ControllerQuorum
-from kvorum.simulation.partitions.registrations import is_unclean, waits_for_an_operator
 from kvorum.simulation.partitions.settings import (
     END_MS,
     FAULTS_FROM_MS,
@@ -40,18 +39,20 @@ from kvorum.simulation.partitions.settings import (
 )
 from kvorum.simulation.partitions.surroundings import Server, Surroundings
 from kvorum.simulation.partitions.topic_creation import first_records
-from kvorum.simulation.partitions.transactional_commits import TransactionalCommitter
 from kvorum.simulation.partitions.transactions import (
     CommittedConsumer,
+    TransactionalCommitter,
     TransactionalProducer,
     TransactionLedger,
 )
-from kvorum.simulation.properties.checks import PropertyViolatedError
+from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.primitives import Message
 from kvorum.wire.records.batch import INT32_MAX
 
+PAUSE_MS: Final = 240
+"""Longer than ``replica.lag.time.max.ms``, and no reason yet to fence the broker."""
 _CONTROLLER_TASKS = (
     (maybe_fence_stale_broker, 20),
     (maybe_balance_partition_leaders, 700),
@@ -59,8 +60,46 @@ _CONTROLLER_TASKS = (
 )
 """The periods of an active controller's own tasks, in milliseconds."""
 
-
 MEMBERS_GROUP = "readers"
+
+
+class IdlePartitions:
+    """The partitions that were idle, and had all replicas in sync, when a broker was paused."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        brokers: Mapping[int, Broker],
+        partitions: Mapping[int, PartitionRegistration],
+    ) -> None:
+        self._around, self._brokers, self._partitions = around, brokers, partitions
+        self._ends: dict[int, set[int]] = {}
+
+    def pause_broker(self) -> None:
+        """Let a broker stand still, and watch the ISRs from now on."""
+        for index in range(self._around.settings.partitions):
+            partition = self._partitions[index]
+            if set(partition.isr) == set(partition.replicas):
+                self._ends[index] = self._ends_of(index)
+        broker = self._around.random.choice(list(self._brokers.values()))
+        broker.process.stall(PAUSE_MS)
+
+    def on_change(self, index: int, before: PartitionRegistration) -> None:
+        """Check a change; one without an election takes no replica out of the ISR."""
+        after = self._partitions[index]
+        is_idle = len(self._ends.get(index, ())) == 1 and self._ends_of(index) == self._ends[index]
+        if not is_idle or after.leader_epoch != before.leader_epoch:
+            return
+        known = self._around.quorum.committed_image.cluster.brokers
+        for member in set(before.isr) - set(after.isr):
+            if member in known and not known[member].is_fenced:
+                raise PropertyViolatedError(promises.IDLE_STAY_IN_SYNC, f"{before} became {after}")
+
+    def _ends_of(self, index: int) -> set[int]:
+        """Return the offsets at which the logs of a partition end that can be read."""
+        members = self._partitions[index].replicas
+        replicas = [self._brokers[one].replica(index) for one in members]
+        return {one.log.local_log.log_end_offset for one in replicas if one is not None}
 
 
 @dataclass(frozen=True, slots=True)

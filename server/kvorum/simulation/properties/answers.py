@@ -5,8 +5,7 @@ from __future__ import annotations
 from kvorum.node.raft.inbound_requests import read_request
 from kvorum.raft import ReplicaKey
 from kvorum.raft import messages as core
-from kvorum.simulation.properties.catalogue import P6, P15, P20, P22, P23
-from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.catalogue import P6, P15, P20, P22, P23, Checks
 from kvorum.simulation.properties.elections import Elections
 from kvorum.simulation.properties.node_facts import NodeMemory
 from kvorum.simulation.properties.shared_log import SharedLog

@@ -1,4 +1,4 @@
-"""Everything that must hold in a simulated quorum, each with its number and a line of meaning."""
+"""Everything that must hold in a simulated quorum, by number, and the count of the checks."""
 
 from __future__ import annotations
 
@@ -62,3 +62,29 @@ L8: Final = Property("L8", "nobody stays without a leader while one can be reach
 L9: Final = Property("L9", "target voters are reached once all of them run")
 LIVENESS: Final = (L1, L2, L3, L4, L5, L6, L7, L8, L9)
 ALL: Final = (*SAFETY, *LIVENESS)
+
+
+class PropertyViolatedError(Exception):
+    """A property does not hold."""
+
+    def __init__(self, broken: Property, text: str) -> None:
+        self.broken = broken
+        super().__init__(f"{broken.id} ({broken.meaning}) is broken: {text}")
+
+
+class Checks:
+    """The number of times each property was checked and held."""
+
+    def __init__(self) -> None:
+        self.counts = {one.id: 0 for one in ALL}
+
+    def held(self, *properties: Property) -> None:
+        """Note that properties were checked and hold."""
+        for one in properties:
+            self.counts[one.id] += 1
+
+    def demand(self, checked: Property, text: str, *, holds: bool) -> None:
+        """Count a check; raise PropertyViolatedError where it failed."""
+        if not holds:
+            raise PropertyViolatedError(checked, text)
+        self.counts[checked.id] += 1

@@ -6,8 +6,7 @@ from kvorum.raft import ReplicaKey
 from kvorum.raft.basics import ElectionRecord
 from kvorum.raft.messages import VoteRequest, VoteResponse
 from kvorum.raft.roles import Leader, Role, RoleName
-from kvorum.simulation.properties.catalogue import P1, P2, P3, P16, P18, P28, P29
-from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.catalogue import P1, P2, P3, P16, P18, P28, P29, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
 
 _CAMPAIGNING = frozenset({RoleName.PROSPECTIVE, RoleName.CANDIDATE})

@@ -32,8 +32,7 @@ from kvorum.raft import ReplicaKey
 from kvorum.raft.roles import Leader
 from kvorum.raft.voter_set import VoterSet
 from kvorum.simulation.application import is_record
-from kvorum.simulation.properties.catalogue import L9, P30, P31, P32
-from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.catalogue import L9, P30, P31, P32, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory, ObservedNode
 from kvorum.simulation.properties.timeliness import Timeliness
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest

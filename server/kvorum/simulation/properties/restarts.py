@@ -9,8 +9,7 @@ from kvorum.node.raft.directory import open_directory
 from kvorum.raft.basics import ElectionRecord
 from kvorum.raft.voter_set import VoterSet
 from kvorum.simulation.disk import SimulatedDisk
-from kvorum.simulation.properties.catalogue import P8, P20, P21, P27
-from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.catalogue import P8, P20, P21, P27, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
 from kvorum.storage.errors import StorageError
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

@@ -11,8 +11,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kvorum.simulation.properties.catalogue import P4, P5, P13, P24
-from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.catalogue import P4, P5, P13, P24, Checks
 from kvorum.simulation.properties.log_scan import ScannedBatch
 from kvorum.simulation.properties.node_facts import NodeMemory
 

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from kvorum.node.raft.control_records import quorum_controls
 from kvorum.raft.voter_set import VoterSet
-from kvorum.simulation.properties.catalogue import P9
-from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.catalogue import P9, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
 from kvorum.simulation.properties.shared_log import SharedLog
 from kvorum.storage.errors import StorageError

@@ -9,8 +9,7 @@ from kvorum.raft import ReplicaKey
 from kvorum.raft import messages as core
 from kvorum.raft.roles import Leader, Role
 from kvorum.raft.voter_set import VoterSet
-from kvorum.simulation.properties.catalogue import L4, L6, L7
-from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.catalogue import L4, L6, L7, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
 from kvorum.wire.messages.fetch import FetchRequest

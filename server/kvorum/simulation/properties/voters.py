@@ -8,8 +8,7 @@ from kvorum.node.raft.control_records import quorum_controls
 from kvorum.raft import ReplicaKey
 from kvorum.raft.roles import Leader, Role
 from kvorum.raft.voter_set import VoterSet
-from kvorum.simulation.properties.catalogue import P11, P12, P14, P33
-from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.catalogue import P11, P12, P14, P33, Checks
 from kvorum.simulation.properties.log_scan import LogScan, ScannedBatch
 from kvorum.simulation.properties.node_facts import NodeMemory
 from kvorum.simulation.properties.snapshots import SnapshotFacts

@@ -12,12 +12,10 @@ from kvorum.raft import ReplicaKey
 from kvorum.raft.basics import ElectionRecord
 from kvorum.raft.messages import VoteRequest as CoreVoteRequest
 from kvorum.raft.roles import Role, RoleName
-from kvorum.simulation.fault_kinds import FaultKind
+from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.properties.answers import Answers
-from kvorum.simulation.properties.callbacks import AppliedRecords, MonitoredListener
-from kvorum.simulation.properties.catalogue import P19
-from kvorum.simulation.properties.checks import Checks
-from kvorum.simulation.properties.clients import Ledger
+from kvorum.simulation.properties.callbacks import AppliedRecords, Ledger, MonitoredListener
+from kvorum.simulation.properties.catalogue import P19, Checks
 from kvorum.simulation.properties.elections import Elections
 from kvorum.simulation.properties.liveness import Liveness
 from kvorum.simulation.properties.node_facts import NodeMemory, ObservedNode

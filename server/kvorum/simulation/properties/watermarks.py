@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from kvorum.raft import ReplicaKey
 from kvorum.raft.roles import Leader, Role
 from kvorum.raft.voter_set import VoterSet
-from kvorum.simulation.properties.catalogue import P6, P7, P10, P26, P27
-from kvorum.simulation.properties.checks import Checks
+from kvorum.simulation.properties.catalogue import P6, P7, P10, P26, P27, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
 
 
