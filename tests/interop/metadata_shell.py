@@ -12,7 +12,7 @@ from tests.support.golden_data import first_offset, metadata_directories, snapsh
 from tests.support.kafka.tools import ToolRunner
 from tests.support.waiting import asked_until
 
-from kvorum.inspection.metadata_log.folded_log import FoldedLog, Provenance
+from kvorum.inspection.metadata_log.folding import FoldedLog, Provenance
 from kvorum.inspection.shell.image_tree import Software, shell_tree
 from kvorum.inspection.shell.node import (
     DanglingNameError,

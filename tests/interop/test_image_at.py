@@ -13,8 +13,7 @@ from tests.interop.metadata_shell import Shell, history, shell_directories, tree
 from tests.support.golden_data import first_offset, snapshots
 from tests.support.kafka.tools import ToolRunner
 
-from kvorum.inspection.metadata_log.folded_log import FoldedLog
-from kvorum.inspection.metadata_log.moment import Moment, fold_until
+from kvorum.inspection.metadata_log.folding import FoldedLog, Moment, fold_until
 from kvorum.wire.records import BatchOptions, RecordBatch, RecordData, build_batch, read_batches
 
 OFFSETS: Final = 200

@@ -21,12 +21,11 @@ from tests.interop.random_log import RandomLog
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import shell_java
 
-from kvorum.inspection.shell.columns import column_lines
 from kvorum.inspection.shell.commands import COMMANDS, Surroundings, read_step
 from kvorum.inspection.shell.completion import complete
+from kvorum.inspection.shell.help_text import column_lines
 from kvorum.inspection.shell.image_tree import shell_tree
-from kvorum.inspection.shell.line_history import LineHistory
-from kvorum.inspection.shell.line_words import split_line
+from kvorum.inspection.shell.lines import LineHistory, split_line
 from kvorum.inspection.shell.node import DanglingNameError, Directory, Node
 from kvorum.metadata.image import MetadataImage
 

@@ -16,9 +16,13 @@ from tests.support.damaged_files import Vandal, read_contents
 
 from kvorum.inspection.index_entries import offset_entries, time_entries
 from kvorum.inspection.layouts.fields import Layout
-from kvorum.inspection.layouts.indexes import OFFSET_ENTRY, TIME_ENTRY, TRANSACTION_ENTRY
-from kvorum.inspection.layouts.kinds import layout_of
-from kvorum.inspection.layouts.producer_snapshot import PRODUCER_SNAPSHOT
+from kvorum.inspection.layouts.kinds import (
+    OFFSET_ENTRY,
+    PRODUCER_SNAPSHOT,
+    TIME_ENTRY,
+    TRANSACTION_ENTRY,
+    layout_of,
+)
 from kvorum.inspection.layouts.reading import EntryReading, Reading, read_layout, read_log
 from kvorum.inspection.layouts.reading import read_records as read_records_by_layout
 from kvorum.inspection.layouts.record_batch import MAGIC

@@ -10,9 +10,8 @@ import pytest
 from tests.support.golden_data import METADATA_NODES
 
 from kvorum.cli import main
-from kvorum.inspection.image_entries import image_entries
-from kvorum.inspection.log_difference import image_changes
-from kvorum.inspection.metadata_log.folded_log import FoldedLog
+from kvorum.inspection.image_entries import image_changes, image_entries
+from kvorum.inspection.metadata_log.folding import FoldedLog
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
 from kvorum.wire.messages.topic_record import TopicRecord

@@ -29,8 +29,10 @@ _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 ENTRY_POINTS: Final = "kvorum.decoders"
 """The group of entry points whose names are taken for decoders."""
+
 STRING_DECODER: Final = "org.apache.kafka.tools.api.StringDecoder"
 # A function from a key or a value, which is not null, to an object whose text is printed.
+
 BytesDecoder = Callable[[bytes], object]
 _NUMBER: Final = struct.Struct(">h")
 _STATE: Final = "transactionStatus"

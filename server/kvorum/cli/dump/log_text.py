@@ -62,6 +62,7 @@ _HEADER: Final = Struct(">qiibIhiqq14si")
 _NOBODY: Final = b"\xff" * 14
 # About how many lines are one text: they are still in the processor's cache when they are joined.
 _LINES_AT_ONCE: Final = 128
+
 RecordLines = Callable[[bytes, int, int, int], "list[str] | None"]
 """Returns the lines of a batch, given the bytes after its header, its number of records, its base
 offset and its base timestamp; None for records that it leaves to others."""

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from kvorum.cli import FAILED, OK, UsageError
 from kvorum.cli.log_tool.progress import progress
-from kvorum.inspection.decoding.errors import UnknownFileError
-from kvorum.inspection.decoding.files import file_objects, files_below
+from kvorum.inspection.decoding.files import UnknownFileError, file_objects, files_below
 from kvorum.inspection.telling import Tell, no_report
 
 NAME = "decode"

@@ -12,15 +12,14 @@ from kvorum.cli import FAILED, OK, UsageError
 from kvorum.cli.log_tool.moments import offset, warn
 from kvorum.cli.log_tool.progress import progress
 from kvorum.cli.shared_arguments import time_ms
-from kvorum.inspection.log_difference import (
+from kvorum.inspection.image_entries import (
     Change,
     image_changes,
     is_metadata_log,
     log_differences,
     read_through,
 )
-from kvorum.inspection.metadata_log.folded_log import FoldedLog
-from kvorum.inspection.metadata_log.moment import Moment, fold_until
+from kvorum.inspection.metadata_log.folding import FoldedLog, Moment, fold_until
 from kvorum.inspection.times import utc_text
 
 NAME = "diff"

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from kvorum.cli.shared_arguments import time_ms
-from kvorum.inspection.metadata_log.moment import Moment
+from kvorum.inspection.metadata_log.folding import Moment
 
 
 def offset(text: str) -> int:

@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kvorum.inspection.recovery.choice import check_belong_together
-from kvorum.inspection.recovery.errors import RecoveryRefusedError
 from kvorum.inspection.recovery.forecast import Forecast, Loss
 from kvorum.inspection.recovery.plan import RecoveryOptions, RecoveryPlan, plan_recovery
 from kvorum.inspection.recovery.record import Operator, RecoveryRecord
-from kvorum.inspection.recovery.survivor import Survivor, read_survivor
+from kvorum.inspection.recovery.survivor import RecoveryRefusedError, Survivor, read_survivor
 from kvorum.inspection.recovery.writing import (
     complete,
     done_recovery,

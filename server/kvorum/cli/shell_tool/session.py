@@ -11,13 +11,11 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from kvorum.cli.shell_tool.arguments import CONTROLLERS, DIRECTORY, Arguments, help_width
-from kvorum.inspection.metadata_log.errors import MetadataSourceError
-from kvorum.inspection.metadata_log.folded_log import FoldedLog
-from kvorum.inspection.metadata_log.folding import fold_directory, fold_file
+from kvorum.inspection.metadata_log.files import MetadataSourceError
+from kvorum.inspection.metadata_log.folding import FoldedLog, fold_directory, fold_file
 from kvorum.inspection.shell.commands import ROOT, Surroundings, read_step
 from kvorum.inspection.shell.image_tree import Software, shell_tree
-from kvorum.inspection.shell.line_history import LineHistory
-from kvorum.inspection.shell.line_words import split_line
+from kvorum.inspection.shell.lines import LineHistory, split_line
 from kvorum.inspection.shell.node import Directory
 from kvorum.inspection.shell.quorum import LiveQuorum
 from kvorum.node.version import VERSION

@@ -12,7 +12,7 @@ from prompt_toolkit.shortcuts import CompleteStyle
 
 from kvorum.cli.shell_tool.session import PROMPT, Session
 from kvorum.inspection.shell.completion import complete
-from kvorum.inspection.shell.line_words import last_word_start, quoted, split_line
+from kvorum.inspection.shell.lines import last_word_start, quoted, split_line
 
 
 class ShellCompleter(Completer):

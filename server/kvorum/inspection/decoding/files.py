@@ -1,21 +1,133 @@
-"""The objects in a file, or in all files of a directory."""
+"""The objects in a file, or in all files of a directory: batches, messages and records as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from kvorum.inspection.decoding.errors import UnknownFileError
-from kvorum.inspection.decoding.log_entries import log_objects
+from kvorum.inspection.decoding.contents import Contents, bytes_json, contents_of, control_contents
 from kvorum.inspection.decoding.small_files import reader_of
 from kvorum.inspection.log_check.listing import directories_below
+from kvorum.inspection.log_check.log_units import read_unit, units_of_file
 from kvorum.inspection.passing_files import lasting_name
 from kvorum.inspection.telling import Tell, no_report
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from kvorum.spark.files.damage import Damage
 from kvorum.storage.directory.partition_directory import current_name
 from kvorum.storage.errors import StorageError
 from kvorum.storage.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, parse_partition_directory
+from kvorum.wire.errors import WireError
 from kvorum.wire.json_form import Json
+from kvorum.wire.records import Record, RecordBatch
+from kvorum.wire.records.batch import COMPRESSION_MASK
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
+from kvorum.wire.records.legacy import Entry, LegacyMessage
+
+LOG_APPEND_TIME = "LogAppendTime"
+CREATE_TIME = "CreateTime"
+
+
+class UnknownFileError(Exception):
+    """A file of none of the kinds that Kafka writes into a log directory; one line of text."""
+
+
+def log_objects(path: Path, name: str, topic: str | None, tell: Tell) -> Iterator[dict[str, Json]]:
+    """Yield an object for each batch, each of its records, and each damage between batches.
+
+    The file is read as if it had the name `name`. Raises OSError and `UnknownFileError`.
+    """
+    contents = contents_of(topic)
+    units = units_of_file(path, name)
+    if not units:
+        raise UnknownFileError(f"{path}: the name does not begin with an offset in 20 digits")
+    for unit in units:
+        for item in read_unit(unit, has_gaps=topic != CLUSTER_METADATA_TOPIC):
+            tell(path, item.position)
+            if isinstance(item, Damage):
+                yield {
+                    "type": "damage",
+                    "position": item.position,
+                    "offset": item.first_offset,
+                    "problem": item.text,
+                }
+            else:
+                yield _entry_object(item)
+                yield from _records(item, contents)
+
+
+def _entry_object(entry: Entry) -> dict[str, Json]:
+    return _batch_object(entry) if isinstance(entry, RecordBatch) else _message_object(entry)
+
+
+def _batch_object(batch: RecordBatch) -> dict[str, Json]:
+    return {
+        "type": "batch",
+        "position": batch.position,
+        "size": batch.size,
+        "magic": batch.magic,
+        "baseOffset": batch.base_offset,
+        "lastOffset": batch.last_offset,
+        "count": batch.record_count,
+        "partitionLeaderEpoch": batch.partition_leader_epoch,
+        "compression": batch.attributes & COMPRESSION_MASK,
+        "timestampType": LOG_APPEND_TIME if batch.is_log_append_time else CREATE_TIME,
+        "baseTimestamp": batch.base_timestamp,
+        "maxTimestamp": batch.max_timestamp,
+        "isTransactional": batch.is_transactional,
+        "isControl": batch.is_control,
+        "deleteHorizonMs": batch.delete_horizon_ms,
+        "producerId": batch.producer_id,
+        "producerEpoch": batch.producer_epoch,
+        "baseSequence": batch.base_sequence,
+        "lastSequence": batch.last_sequence,
+        "crc": batch.crc,
+    }
+
+
+def _message_object(message: LegacyMessage) -> dict[str, Json]:
+    return {
+        "type": "message",
+        "position": message.position,
+        "size": message.size,
+        "magic": message.magic,
+        "offset": message.offset,
+        "compression": message.attributes & COMPRESSION_MASK,
+        "timestamp": message.timestamp if message.magic else None,
+        "crc": message.crc,
+    }
+
+
+def _records(entry: Entry, contents: Contents) -> Iterator[dict[str, Json]]:
+    """Yield the records of a batch; behind those that can be read, what is wrong with the rest."""
+    try:
+        for record in entry.records(STORED_UNPACKED_BYTES_MAX):
+            yield _record_object(record, contents, is_control=entry.is_control)
+    except WireError as error:
+        yield {
+            "type": "damage",
+            "position": entry.position,
+            "offset": entry.last_offset,
+            "problem": f"its records cannot be read: {error}",
+        }
+
+
+def _record_object(
+    record: Record | LegacyMessage, contents: Contents, *, is_control: bool
+) -> dict[str, Json]:
+    found: dict[str, Json] = {
+        "type": "record",
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+    }
+    if isinstance(record, LegacyMessage):
+        return {**found, **contents(record.key, record.value)}
+    if record.headers:
+        found["headers"] = [
+            {"key": key, "value": bytes_json(value)} for key, value in record.headers
+        ]
+    if is_control:
+        return {**found, **control_contents(record)}
+    return {**found, **contents(record.key, record.value)}
 
 
 def files_below(path: Path) -> list[Path]:

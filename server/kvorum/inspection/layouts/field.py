@@ -1,4 +1,4 @@
-"""A field as it was read from a file."""
+"""A field as it was read from a file; text files are read without the library construct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The choice of a file's layout by its name."""
+"""The choice of a file's layout by its name, with the indexes and producer snapshots themselves.
+
+Kafka sets room aside for the indexes of the active segment: zeros follow their entries.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,80 @@ import re
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from construct import Array, Container, GreedyBytes, Int16sb, Int32sb, Int32ub, Int64sb, Peek, this
 
 from kvorum.inspection.layouts import text_files
-from kvorum.inspection.layouts.fields import Layout
-from kvorum.inspection.layouts.indexes import OFFSET_ENTRY, TIME_ENTRY, TRANSACTION_ENTRY
-from kvorum.inspection.layouts.producer_snapshot import PRODUCER_SNAPSHOT
+from kvorum.inspection.layouts.fields import Layout, named, rule
 from kvorum.inspection.layouts.text_files import TextLayout
 from kvorum.inspection.passing_files import lasting_name
+from kvorum.wire.checksums import crc32c
+
+OFFSET_ENTRY: Final = named(relative_offset=Int32sb, position=Int32sb)
+"""`.index`: a batch's last offset, less the segment's base offset, and where the batch begins."""
+
+TIME_ENTRY: Final = named(timestamp=Int64sb, relative_offset=Int32sb)
+"""`.timeindex`: the largest timestamp so far, and the offset that has it, less the base offset."""
+
+SNAPSHOT_VERSION: Final = 1
+
+PRODUCER_ENTRY: Final = named(
+    producer_id=Int64sb,
+    epoch=Int16sb,
+    last_sequence=Int32sb,
+    last_offset=Int64sb,
+    offset_delta=Int32sb,
+    timestamp=Int64sb,
+    coordinator_epoch=Int32sb,
+    current_txn_first_offset=Int64sb,
+)
+"""A producer's last batch, and where its open transaction began; -1 for what there is not."""
+
+
+def _problem_of_entry_version(entry: Container[Any]) -> str | None:
+    return None if entry.version == 0 else f"version {entry.version} instead of 0"
+
+
+TRANSACTION_ENTRY: Final = named(
+    version=Int16sb,
+    _version=rule(_problem_of_entry_version),
+    producer_id=Int64sb,
+    first_offset=Int64sb,
+    last_offset=Int64sb,
+    last_stable_offset=Int64sb,
+)
+"""`.txnindex`: an aborted transaction; `last_offset` is that of its marker."""
+
+
+def _problem_of_version(snapshot: Container[Any]) -> str | None:
+    version = snapshot.version
+    return (
+        None if version == SNAPSHOT_VERSION else f"version {version} instead of {SNAPSHOT_VERSION}"
+    )
+
+
+def _problem_of_checksum(snapshot: Container[Any]) -> str | None:
+    computed = crc32c(snapshot._covered)
+    if computed != snapshot.crc:
+        return f"the checksum is {computed}, stored is {snapshot.crc}"
+    return None
+
+
+PRODUCER_SNAPSHOT: Final = named(
+    version=Int16sb,
+    _version=rule(_problem_of_version),
+    crc=Int32ub,
+    _covered=Peek(GreedyBytes),
+    _checksum=rule(_problem_of_checksum),
+    entries_count=Int32sb,
+    _entries_count=rule(
+        lambda file: f"{file.entries_count} producers" if file.entries_count < 0 else None
+    ),
+    producer_entries=Array(this.entries_count, PRODUCER_ENTRY),
+    _rest=GreedyBytes,
+    _end=rule(lambda file: f"{len(file._rest)} bytes follow the last" if file._rest else None),
+)
 
 
 class FileForm(Enum):

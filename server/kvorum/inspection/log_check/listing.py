@@ -1,14 +1,16 @@
-"""The files of a partition's directory by their roles, and the directories below a path."""
+"""The files of a partition's directory by their roles, and small ones read whole."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from kvorum.inspection.layouts.text_files import TextLayout
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
 from kvorum.inspection.passing_files import is_passing
+from kvorum.spark.files.file_systems import LocalFiles
 from kvorum.storage.directory.partition_directory import suffix_of
 from kvorum.storage.names import (
     LOG_SUFFIX,
@@ -23,6 +25,8 @@ from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE
 
 _INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 _NAMED_AFTER_OFFSETS: Final = (LOG_SUFFIX, *_INDEX_SUFFIXES, PRODUCER_SNAPSHOT_SUFFIX)
+SIZE_MAX: Final = 64 * 1024 * 1024
+"""More than any small file has: Kafka sets 10 MiB aside for an index."""
 
 
 @dataclass(slots=True)
@@ -124,3 +128,31 @@ def directories_below(path: Path) -> Iterator[Path]:
     for child in children:
         if not child.is_symlink():
             yield from directories_below(child)
+
+
+def read_whole(path: Path, findings: Findings) -> bytes | None:
+    """Return the bytes of a file; None, with a finding, where it cannot be read."""
+    findings.note_file(path)
+    try:
+        file = LocalFiles().open(str(path))
+        try:
+            return file.read_at(0, min(file.size, SIZE_MAX)) if file.size else b""
+        finally:
+            file.close()
+    except OSError as error:
+        findings.unreadable(path, error)
+        return None
+
+
+def read_text(
+    path: Path, layout: TextLayout, findings: Findings, rule: Rule = Rule.FILE_FORM
+) -> Mapping[str, str] | None:
+    """Return the fields of a text file; None, with a finding, where it is not in its form."""
+    data = read_whole(path, findings)
+    if data is None:
+        return None
+    fields, problem = layout(data)
+    if problem is not None:
+        findings.add(rule, path, problem.text, position=problem.position)
+        return None
+    return {field.path: str(field.value) for field in fields}

@@ -13,9 +13,9 @@ from kvorum.inspection.layouts.text_files import (
     meta_properties,
 )
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
+from kvorum.inspection.log_check.listing import read_text, read_whole
+from kvorum.inspection.log_check.metadata_check import check_bootstrap_checkpoint
 from kvorum.inspection.log_check.partition_check import LogFacts
-from kvorum.inspection.log_check.reading_files import read_text, read_whole
-from kvorum.inspection.log_check.snapshot_check import check_bootstrap_checkpoint
 from kvorum.storage.directory.partition_directory import suffix_of
 from kvorum.storage.errors import MetaPropertiesError, PropertiesFormatError
 from kvorum.storage.metadata_log.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT

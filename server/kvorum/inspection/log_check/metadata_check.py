@@ -1,4 +1,4 @@
-"""The metadata log's records: whether each can be decoded and folded, and agrees with snapshots.
+"""The metadata log's records and snapshots: whether each can be read and folded, and they agree.
 
 The log is folded from its beginning, or from the first snapshot that reaches its beginning. Where
 a later snapshot ends, the state that was folded so far must be the snapshot's.
@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
+from kvorum.inspection.log_check.log_units import add_damage, plan_files, read_unit
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
 from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.replay import ImageEditor, fold_record
-from kvorum.storage.names import SnapshotName
+from kvorum.spark.files.damage import Damage
+from kvorum.storage.names import SnapshotName, parse_snapshot_name
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
@@ -237,3 +239,53 @@ def _is_leftover(record: Message, image: MetadataImage) -> bool:
         and record.resource_type == ResourceType.TOPIC
         and record.resource_name not in image.topics.ids
     )
+
+
+def load_snapshot(path: Path, findings: Findings, quorum: QuorumFacts) -> LoadedSnapshot | None:
+    """Return a snapshot that is sound; None, with a finding, for any other one."""
+    name = parse_snapshot_name(path.name)
+    fold = _folded(path, findings, quorum, epoch=None if name is None else name.id.epoch)
+    if fold is None or name is None:
+        return None
+    return LoadedSnapshot(name, path, fold.image(), fold.last_contained_timestamp)
+
+
+def check_bootstrap_checkpoint(path: Path, findings: Findings) -> None:
+    """Add findings for the first records of a cluster, which have the form of a snapshot."""
+    quorum = QuorumFacts()
+    _folded(path, findings, quorum, epoch=None)
+    if quorum.voters:
+        problem = "it holds the quorum's voters, which belong into the snapshot of offset 0"
+        findings.add(Rule.SNAPSHOT, path, problem, position=0)
+
+
+def _folded(
+    path: Path, findings: Findings, quorum: QuorumFacts, *, epoch: int | None
+) -> MetadataFold | None:
+    """Fold a snapshot; every batch is of `epoch`, if that is given."""
+    fold = MetadataFold(findings, quorum, MetadataImage())
+    try:
+        for unit in plan_files([path], findings):
+            for item in read_unit(unit, has_gaps=False):
+                if isinstance(item, Damage):
+                    add_damage(item, findings, Rule.SNAPSHOT)
+                    fold.is_trusted = False
+                elif isinstance(item, RecordBatch):
+                    _check_epoch(path, item, epoch, findings)
+                    fold.take(path, item)
+    except OSError as error:
+        findings.unreadable(path, error)
+        return None
+    return fold if fold.is_trusted and not findings.has_damage_in(path) else None
+
+
+def _check_epoch(path: Path, batch: RecordBatch, epoch: int | None, findings: Findings) -> None:
+    found = batch.partition_leader_epoch
+    if epoch is not None and found != epoch:
+        findings.add(
+            Rule.SNAPSHOT,
+            path,
+            f"a batch of epoch {found} in a snapshot of epoch {epoch}",
+            position=batch.position,
+            offset=batch.base_offset,
+        )

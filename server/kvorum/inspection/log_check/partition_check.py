@@ -12,17 +12,22 @@ from typing import Final
 
 from kvorum.inspection.layouts.text_files import PARTITION_METADATA as PARTITION_METADATA_LAYOUT
 from kvorum.inspection.layouts.text_files import flushed_offset
-from kvorum.inspection.log_check.epoch_check import EpochCheck
+from kvorum.inspection.log_check.epoch_check import EpochCheck, check_quorum_state
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
-from kvorum.inspection.log_check.index_check import check_offset_index, check_time_index
-from kvorum.inspection.log_check.listing import PartitionFiles, list_partition
+from kvorum.inspection.log_check.index_check import (
+    SegmentBatches,
+    check_offset_index,
+    check_time_index,
+)
+from kvorum.inspection.log_check.listing import (
+    PartitionFiles,
+    list_partition,
+    read_text,
+    read_whole,
+)
 from kvorum.inspection.log_check.log_units import add_damage, plan_segments, read_unit
-from kvorum.inspection.log_check.metadata_check import MetadataCheck, QuorumFacts
+from kvorum.inspection.log_check.metadata_check import MetadataCheck, QuorumFacts, load_snapshot
 from kvorum.inspection.log_check.producer_check import ProducerCheck
-from kvorum.inspection.log_check.quorum_check import check_quorum_state
-from kvorum.inspection.log_check.reading_files import read_text, read_whole
-from kvorum.inspection.log_check.segment_batches import SegmentBatches
-from kvorum.inspection.log_check.snapshot_check import load_snapshot
 from kvorum.metadata.image import MetadataImage
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.files.ranges import FileRange

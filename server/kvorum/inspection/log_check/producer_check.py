@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
-from kvorum.inspection.log_check.reading_files import read_whole
+from kvorum.inspection.log_check.listing import read_whole
 from kvorum.storage.errors import CorruptFileError
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.producer_snapshot import decode_producer_snapshot

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from kvorum.inspection.mapped_file import MappedFile
-from kvorum.inspection.metadata_log.errors import MetadataSourceError
 from kvorum.inspection.telling import Tell, no_report
 from kvorum.storage.names import (
     LOG_SUFFIX,
@@ -22,6 +21,10 @@ from kvorum.wire.records import RecordBatch, read_batches
 
 Warn: TypeAlias = Callable[[str], None]
 """Takes one line about what was left out."""
+
+
+class MetadataSourceError(Exception):
+    """A source of metadata cannot be read; the text is one line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,31 +1,98 @@
-"""The image that files say: a snapshot, a segment, or a directory as of any offset."""
+"""The image that files say: a snapshot, a segment, or a directory as of any offset or time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final, NamedTuple
 
-from kvorum.inspection.metadata_log.errors import MetadataSourceError
 from kvorum.inspection.metadata_log.files import (
     MetadataFiles,
+    MetadataSourceError,
     Warn,
     batches_of_file,
     batches_of_segments,
     list_metadata_files,
 )
-from kvorum.inspection.metadata_log.folded_log import (
-    ENDLESS,
-    NOTHING_READ,
-    FoldedLog,
-    Provenance,
-)
 from kvorum.inspection.telling import Tell, no_report
+from kvorum.inspection.times import utc_text
 from kvorum.metadata.errors import MetadataError
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.record_frame import decode_record
+from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
-from kvorum.wire.errors import WireError
+from kvorum.wire.errors import CorruptBatchError, WireError
 from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
-from kvorum.wire.records import RecordBatch, decode_control_record
+from kvorum.wire.primitives import Message
+from kvorum.wire.records import Record, RecordBatch, decode_control_record
+
+BEGINNING: Final = OffsetAndEpoch(0, 0)
+ENDLESS: Final = 2**63 - 1
+"""An offset behind all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The last offset, epoch and time that an image contains."""
+
+    offset: int
+    epoch: int
+    timestamp_ms: int
+
+
+NOTHING_READ: Final = Provenance(-1, -1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedLog:
+    """The state after some batches; records of an open transaction are in `image` only.
+
+    `end` is where the next batch begins, with the epoch of the one before it.
+    """
+
+    image: MetadataImage = field(default_factory=MetadataImage)
+    provenance: Provenance = NOTHING_READ
+    end: OffsetAndEpoch = BEGINNING
+
+    def add(
+        self, batch: RecordBatch, *, start_offset: int = 0, end_offset: int = ENDLESS
+    ) -> FoldedLog:
+        """Return the state after one more batch, without its records outside of the two offsets.
+
+        Raises `WireError` and `MetadataError` for a batch that is damaged, or cannot follow.
+        """
+        batch.verify()
+        next_offset = min(batch.next_offset, end_offset)
+        end = OffsetAndEpoch(next_offset, batch.partition_leader_epoch)
+        if batch.is_control:
+            return replace(self, end=end)
+        was_open = self.image.transaction is not None
+        image = self.image.apply_all(_records(batch, start_offset, end_offset))
+        begun, last_offset = image.transaction, next_offset - 1
+        if begun is not None:
+            if was_open or begun.begin_offset == batch.base_offset:
+                return FoldedLog(image, self.provenance, end)
+            last_offset = begun.begin_offset - 1
+        provenance = Provenance(last_offset, end.epoch, batch.max_timestamp)
+        return FoldedLog(image, provenance, end)
+
+
+def _records(
+    batch: RecordBatch, start_offset: int, end_offset: int
+) -> Iterator[tuple[Message, int, int]]:
+    for record in batch.records():
+        if not start_offset <= record.offset < end_offset:
+            continue
+        yield (*decoded(record), record.offset)
+
+
+def decoded(record: Record) -> RecordAndVersion:
+    """Return what is in a metadata record; raises `WireError` or `MetadataError`."""
+    if record.value is None:
+        raise CorruptBatchError("record", f"no value at offset {record.offset}")
+    return decode_record(bytes(record.value))
 
 
 def fold_file(
@@ -130,3 +197,73 @@ def _add(
     except (WireError, MetadataError) as error:
         problem = f"{file}: position {batch.position}: {error}"
         raise MetadataSourceError(problem) from error
+
+
+class Moment(NamedTuple):
+    """The moment after the record at `offset`, or behind all that were written up to a time.
+
+    `time_ms` is in milliseconds since 1970. With neither it is the end of the log.
+    """
+
+    offset: int | None = None
+    time_ms: int | None = None
+
+
+def fold_until(path: Path, moment: Moment, *, warn: Warn, tell: Tell = no_report) -> FoldedLog:
+    """Return what a file or a directory says as of a moment.
+
+    Raises OSError for what cannot be read, and `MetadataSourceError`.
+    """
+    end_offset = end_offset_of(path, moment, warn=warn, tell=tell)
+    fold = fold_directory if path.is_dir() else fold_file
+    folded = fold(path, warn=warn, tell=tell, end_offset=end_offset)
+    demand_offset(path, moment, folded.end.offset)
+    return folded
+
+
+def end_offset_of(path: Path, moment: Moment, *, warn: Warn, tell: Tell = no_report) -> int:
+    """Return the first offset after a moment of the log in a file or a directory.
+
+    Raises OSError and `MetadataSourceError`.
+    """
+    if moment.offset is not None:
+        return moment.offset + 1
+    if moment.time_ms is None:
+        return ENDLESS
+    files = list_metadata_files(path) if path.is_dir() else None
+    if files is None:
+        batches = batches_of_file(path, warn=warn, tell=tell)
+    else:
+        start = files.start_offset or 0
+        segments = batches_of_segments(files, start, warn=warn, tell=tell)
+        batches = (batch for _, batch in segments)
+    end: int | None = None
+    for batch in batches:
+        if batch.max_timestamp > moment.time_ms:
+            if end is None and files is not None:
+                end = _end_of_snapshot(files, moment.time_ms)
+            if end is None:
+                raise MetadataSourceError(
+                    f"{path}: all of its records are younger: the first one is of "
+                    f"{utc_text(batch.max_timestamp)}"
+                )
+            return end
+        end = batch.next_offset
+    return ENDLESS
+
+
+def demand_offset(path: Path, moment: Moment, end_offset: int) -> None:
+    """Raise `MetadataSourceError` where the offset of a moment is beyond the end of the log."""
+    if moment.offset is not None and end_offset <= moment.offset:
+        raise MetadataSourceError(
+            f"{path}: offset {moment.offset} is not in it: it ends before offset {end_offset}"
+        )
+
+
+def _end_of_snapshot(files: MetadataFiles, time_ms: int) -> int | None:
+    """Return the end of the last snapshot whose records had been written by a time, or None."""
+    for snapshot, file in reversed(files.snapshots.items()):
+        contained = last_contained_time_ms(batches_of_file(file, warn=None))
+        if contained is not None and contained <= time_ms:
+            return snapshot.offset
+    return None

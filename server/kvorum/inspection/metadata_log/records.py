@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kvorum.inspection.metadata_log.errors import MetadataSourceError
 from kvorum.inspection.metadata_log.files import (
     MetadataFiles,
+    MetadataSourceError,
     Warn,
     batches_of_file,
     batches_of_segments,
     list_metadata_files,
 )
-from kvorum.inspection.metadata_log.folded_log import decoded
+from kvorum.inspection.metadata_log.folding import decoded
 from kvorum.inspection.telling import Tell, no_report
 from kvorum.metadata.errors import MetadataError
 from kvorum.spark.history import LogRecord, MetadataHistory

@@ -1,12 +1,30 @@
-"""One change of a partition, and the reasons for it."""
+"""One change of a partition, the reasons for it, and the facts about brokers around it.
+
+The controller writes the records of one decision in a row (see
+`kvorum.spark.history.leader_change_causes`), so what ends a run of partition changes may explain
+them, and so may what began it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from typing import NamedTuple
 
+from kvorum.metadata.partition import NO_LEADER
+from kvorum.spark.history.leader_change_causes import (
+    DepartedBroker,
+    departed_broker,
+    unfenced_broker,
+)
 from kvorum.spark.history.tables import LeaderChangeCause, PartitionTimelineRow
+from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
+from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
+from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kvorum.wire.primitives import Message
+
+_BEGUN = 1
 
 
 @unique
@@ -64,3 +82,61 @@ class PartitionChange:
     def timestamp_ms(self) -> int:
         """The time of the record, in milliseconds since 1970."""
         return self.after.from_time
+
+
+class Surroundings(NamedTuple):
+    """The brokers in controlled shutdown, and those whose records are around the changes.
+
+    `unfenced` is the broker that the record before them unfenced, -1 for another record;
+    `departed` is the one that the record after them is about.
+    """
+
+    in_controlled_shutdown: frozenset[int] = frozenset()
+    unfenced: int = NO_LEADER
+    departed: DepartedBroker | None = None
+
+
+@dataclass(slots=True)
+class SurroundingsOfChanges:
+    """Follows the records of a log; `of` has the surroundings of each offset that was noted."""
+
+    _shutting_down: set[int] = field(default_factory=set[int])
+    _unfenced: int = NO_LEADER
+    _waiting: list[int] = field(default_factory=list[int])
+    _known: dict[int, Surroundings] = field(default_factory=dict[int, Surroundings])
+
+    def follow(self, message: Message, offset: int, *, is_noted: bool) -> None:
+        """Take in the next record; `is_noted` for a change of the partition in question."""
+        if is_noted:
+            self._known[offset] = Surroundings(frozenset(self._shutting_down), self._unfenced)
+        if isinstance(message, PartitionChangeRecord):
+            if is_noted:
+                self._waiting.append(offset)
+            return
+        if self._waiting:
+            departed = departed_broker(message)
+            for each in self._waiting:
+                self._known[each] = self._known[each]._replace(departed=departed)
+            self._waiting = []
+        self._unfenced = unfenced_broker(message)
+        self._note_shutdown(message)
+
+    def of(self, offset: int) -> Surroundings:
+        """Return the surroundings of a record; nothing is known of one that was not noted."""
+        return self._known.get(offset, Surroundings())
+
+    def _note_shutdown(self, message: Message) -> None:
+        match message:
+            case BrokerRegistrationChangeRecord(
+                broker_id=broker_id, in_controlled_shutdown=in_controlled_shutdown
+            ):
+                if in_controlled_shutdown == _BEGUN:
+                    self._shutting_down.add(broker_id)
+            case RegisterBrokerRecord(broker_id=broker_id):
+                self._shutting_down.discard(broker_id)
+                if message.in_controlled_shutdown:
+                    self._shutting_down.add(broker_id)
+            case UnregisterBrokerRecord(broker_id=broker_id):
+                self._shutting_down.discard(broker_id)
+            case _:
+                return

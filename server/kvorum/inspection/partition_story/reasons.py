@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kvorum.inspection.partition_story.change import Reason, ReasonKind
-from kvorum.inspection.partition_story.surroundings import Surroundings
+from kvorum.inspection.partition_story.change import Reason, ReasonKind, Surroundings
 from kvorum.metadata.partition import NO_LEADER, RECOVERED
 from kvorum.spark.history.tables import LeaderChangeCause, PartitionTimelineRow
 

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from kvorum.inspection.metadata_log.errors import MetadataSourceError
+from kvorum.inspection.metadata_log.files import MetadataSourceError
 from kvorum.inspection.metadata_log.records import HistorySource
-from kvorum.inspection.partition_story.change import PartitionChange, Reason, ReasonKind
+from kvorum.inspection.partition_story.change import (
+    PartitionChange,
+    Reason,
+    ReasonKind,
+    SurroundingsOfChanges,
+)
 from kvorum.inspection.partition_story.reasons import reasons_for
-from kvorum.inspection.partition_story.surroundings import SurroundingsOfChanges
 from kvorum.spark.errors import HistoryError
 from kvorum.spark.history import HistoryRow, LogRecord
 from kvorum.spark.history.intervals import IntervalEnd

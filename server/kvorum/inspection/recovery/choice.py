@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from kvorum.inspection.recovery.errors import RecoveryRefusedError
-from kvorum.inspection.recovery.survivor import Survivor
+from kvorum.inspection.recovery.survivor import RecoveryRefusedError, Survivor
 
 
 def check_belong_together(survivors: Sequence[Survivor]) -> None:

@@ -10,9 +10,8 @@ from kvorum.inspection.recovery.choice import (
     check_recovery_is_needed,
     choose,
 )
-from kvorum.inspection.recovery.errors import RecoveryRefusedError
 from kvorum.inspection.recovery.forecast import Forecast, forecast_of
-from kvorum.inspection.recovery.survivor import Survivor
+from kvorum.inspection.recovery.survivor import RecoveryRefusedError, Survivor
 from kvorum.raft import Endpoint, ReplicaKey
 from kvorum.raft.basics import EPOCH_MAX
 from kvorum.raft.voter_set import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, Voter, VoterSet

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from kvorum.inspection.recovery.errors import RecoveryRefusedError
 from kvorum.inspection.recovery.plan import RecoveryPlan
-from kvorum.inspection.recovery.survivor import Survivor
+from kvorum.inspection.recovery.survivor import RecoveryRefusedError, Survivor
 from kvorum.raft.voter_set import VoterSet
 from kvorum.storage.files import FileSystem, list_if_there, read_if_there, replace_durably
 from kvorum.storage.small_files.quorum_state import QuorumState, encode_quorum_state

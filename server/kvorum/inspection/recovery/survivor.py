@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from kvorum.inspection.recovery.errors import RecoveryRefusedError, refusal_of
 from kvorum.inspection.recovery.log_facts import Committed, LogFacts, RecordedVoters
 from kvorum.node.raft.control_records import quorum_controls
 from kvorum.raft import ReplicaKey
@@ -28,6 +27,25 @@ from kvorum.storage.small_files.quorum_state import QuorumState, QuorumStateFile
 from kvorum.wire.errors import WireError
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import RecordBatch, read_batches
+
+_ADVICE = (
+    "Nothing was written. Leave the directory out and recover from another one, or repair a copy "
+    "of it; kvorum dump-log prints what is left"
+)
+
+
+class RecoveryRefusedError(Exception):
+    """The quorum cannot, or need not, be recovered in this way; the text is one line."""
+
+
+def refusal_of(error: StorageError, directory: object) -> RecoveryRefusedError:
+    """Return the refusal of a directory that cannot be read; it names file and position.
+
+    The advice of the error itself, to fetch the log again, is of no use without a quorum.
+    """
+    where = directory if error.file is None else error.file
+    position = "" if error.offset is None else f" (at byte {error.offset})"
+    return RecoveryRefusedError(f"{where}: {error.problem}{position}. {_ADVICE}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.inspection.shell.columns import column_lines
-from kvorum.inspection.shell.glob import find_nodes
 from kvorum.inspection.shell.grammar import (
     Count,
     Grammar,
@@ -20,14 +18,15 @@ from kvorum.inspection.shell.grammar import (
 )
 from kvorum.inspection.shell.help_text import (
     WIDTH_DEFAULT,
+    column_lines,
     grammar_lines,
     grammar_usage,
     titled_lines,
     usage_lines,
 )
-from kvorum.inspection.shell.line_history import LineHistory
+from kvorum.inspection.shell.lines import LineHistory
 from kvorum.inspection.shell.node import DanglingNameError, Directory, find_lines, tree_lines
-from kvorum.inspection.shell.paths import effective_paths
+from kvorum.inspection.shell.paths import effective_paths, find_nodes
 from kvorum.metadata.config_definitions.java_text import parse_java_integer
 
 ROOT: Final = "/"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.inspection.metadata_log.folded_log import Provenance
+from kvorum.inspection.metadata_log.folding import Provenance
 from kvorum.inspection.shell.node import Directory, Node
 from kvorum.inspection.shell.node_text import (
     acl_text,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kvorum.inspection.metadata_log.errors import MetadataSourceError
+from kvorum.inspection.metadata_log.files import MetadataSourceError
 from kvorum.inspection.metadata_log.folding import fold_directory, fold_file, fold_snapshot
 from kvorum.metadata.record_frame import encode_record
 from kvorum.storage.metadata_log.snapshot_writer import SnapshotWriter

@@ -16,10 +16,8 @@ from tests.support.golden_data import (
 )
 
 from kvorum.inspection.image_entries import image_entries
-from kvorum.inspection.metadata_log.errors import MetadataSourceError
-from kvorum.inspection.metadata_log.folded_log import FoldedLog
-from kvorum.inspection.metadata_log.folding import fold_directory
-from kvorum.inspection.metadata_log.moment import Moment, fold_until
+from kvorum.inspection.metadata_log.files import MetadataSourceError
+from kvorum.inspection.metadata_log.folding import FoldedLog, Moment, fold_directory, fold_until
 from kvorum.metadata.image import MetadataImage
 from kvorum.storage.names import snapshot_name
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

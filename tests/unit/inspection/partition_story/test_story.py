@@ -7,7 +7,7 @@ from tests.support.controller_under_test import cluster_with_topic, fence, parti
 from tests.support.spark.log_records import written_records
 from tests.unit.inspection.partition_story.accounted_cluster import AccountedCluster, Deed
 
-from kvorum.inspection.metadata_log.folded_log import ENDLESS
+from kvorum.inspection.metadata_log.folding import ENDLESS
 from kvorum.inspection.metadata_log.records import HistorySource
 from kvorum.inspection.partition_story.change import PartitionChange, Reason, ReasonKind
 from kvorum.inspection.partition_story.sentences import story_lines

@@ -24,10 +24,9 @@ from tests.support.lost_quorum import (
     subsets,
 )
 
-from kvorum.inspection.recovery.errors import RecoveryRefusedError
 from kvorum.inspection.recovery.forecast import Loss
 from kvorum.inspection.recovery.plan import RecoveryOptions, RecoveryPlan, plan_recovery
-from kvorum.inspection.recovery.survivor import read_survivor
+from kvorum.inspection.recovery.survivor import RecoveryRefusedError, read_survivor
 from kvorum.inspection.recovery.writing import done_recovery, recover
 from kvorum.raft import ReplicaKey
 from kvorum.simulation.node import SimulatedNode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kvorum.inspection.metadata_log.folded_log import Provenance
+from kvorum.inspection.metadata_log.folding import Provenance
 from kvorum.inspection.shell.image_tree import Software, shell_tree
 from kvorum.inspection.shell.node import (
     DanglingNameError,

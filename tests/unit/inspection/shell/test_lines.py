@@ -15,8 +15,13 @@ from kvorum.inspection.shell.grammar import (
     parse,
 )
 from kvorum.inspection.shell.help_text import titled_lines, usage_lines, wrapped_lines
-from kvorum.inspection.shell.line_history import LINES_MAX, LineHistory
-from kvorum.inspection.shell.line_words import last_word_start, quoted, split_line
+from kvorum.inspection.shell.lines import (
+    LINES_MAX,
+    LineHistory,
+    last_word_start,
+    quoted,
+    split_line,
+)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kvorum.inspection.shell.columns import column_layout, column_lines
-from kvorum.inspection.shell.glob import find_nodes, glob_pattern
+from kvorum.inspection.shell.help_text import column_layout, column_lines
 from kvorum.inspection.shell.node import DanglingNameError, Directory, Node
-from kvorum.inspection.shell.paths import effective_paths, path_components
+from kvorum.inspection.shell.paths import effective_paths, find_nodes, glob_pattern, path_components
 
 
 def directory(**nodes: Node) -> Directory:
