@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Any
+
+from benchmarks.codec_peers import Codec
 
 from kvorum.wire.records import RecordData, build_batch, read_batches
 
 RECORDS = 1000
 TIMESTAMP_MS = 1_700_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class BatchCodec:
-    """One library's way to build the batch, and to read `RECORDS` records from it."""
-
-    library: str
-    encode: Callable[[], bytes]
-    decode: Callable[[], int]
 
 
 def key_of(number: int) -> bytes:
@@ -29,7 +21,7 @@ def key_of(number: int) -> bytes:
 VALUE = b"v" * 100
 
 
-def ours(data: bytes) -> BatchCodec:
+def ours(data: bytes) -> Codec:
     records = [
         RecordData(key=key_of(number), value=VALUE, timestamp=TIMESTAMP_MS + number)
         for number in range(RECORDS)
@@ -42,12 +34,15 @@ def ours(data: bytes) -> BatchCodec:
                 count += record.value is not None
         return count
 
-    return BatchCodec("kvorum", lambda: build_batch(records), decode)
+    return Codec("kvorum", decode, lambda: build_batch(records))
 
 
-def kafka_python(data: bytes) -> BatchCodec:
-    default_records: Any = importlib.import_module("kafka.record.default_records")
-    memory_records: Any = importlib.import_module("kafka.record.memory_records")
+def peer(
+    library: str, package: str, batches_of: Callable[[Any], Iterable[Iterable[Any]]], data: bytes
+) -> Codec:
+    """Return the codec of a peer, whose records of a batch are read by way of `batches_of`."""
+    default_records: Any = importlib.import_module(f"{package}.record.default_records")
+    memory_records: Any = importlib.import_module(f"{package}.record.memory_records")
 
     def encode() -> bytes:
         builder = default_records.DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 24)
@@ -57,41 +52,32 @@ def kafka_python(data: bytes) -> BatchCodec:
 
     def decode() -> int:
         count = 0
-        records = memory_records.MemoryRecords(data)
-        while (batch := records.next_batch()) is not None:
+        for batch in batches_of(memory_records.MemoryRecords(data)):
             for record in batch:
                 count += record.value is not None
         return count
 
-    return BatchCodec("kafka-python", encode, decode)
+    return Codec(library, decode, encode)
 
 
-def aiokafka(data: bytes) -> BatchCodec:
-    """Return aiokafka's codec, which uses its C extension: this peer is not pure Python."""
-    default_records: Any = importlib.import_module("aiokafka.record.default_records")
-    memory_records: Any = importlib.import_module("aiokafka.record.memory_records")
-
-    def encode() -> bytes:
-        builder = default_records.DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 24)
-        for number in range(RECORDS):
-            builder.append(number, TIMESTAMP_MS + number, key_of(number), VALUE, [])
-        return bytes(builder.build())
-
-    def decode() -> int:
-        count = 0
-        records = memory_records.MemoryRecords(data)
-        while records.has_next():
-            for record in records.next_batch():
-                count += record.value is not None
-        return count
-
-    return BatchCodec("aiokafka (C)", encode, decode)
+def batches_of_kafka_python(records: Any) -> Iterable[Iterable[Any]]:
+    return iter(records.next_batch, None)
 
 
-def codecs() -> list[BatchCodec]:
+def batches_of_aiokafka(records: Any) -> Iterable[Iterable[Any]]:
+    while records.has_next():
+        yield records.next_batch()
+
+
+def codecs() -> list[Codec]:
     """Return the codec of every library, after a check that all read the same records."""
     data = ours(b"").encode()
-    found = [ours(data), kafka_python(data), aiokafka(data)]
+    found = [
+        ours(data),
+        peer("kafka-python", "kafka", batches_of_kafka_python, data),
+        # It uses its C extension: this peer is not pure Python.
+        peer("aiokafka (C)", "aiokafka", batches_of_aiokafka, data),
+    ]
     for codec in found:
         if codec.decode() != RECORDS or len(codec.encode()) != len(data):
             message = f"{codec.library} reads or writes a different batch"

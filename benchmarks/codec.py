@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 
 from benchmarks import batch_cases, codec_cases, codec_peers
 from benchmarks.report import Row
@@ -25,18 +26,17 @@ print(time.perf_counter() - started)
 def message_rows() -> list[Row]:
     rows: list[Row] = []
     for case in codec_cases.cases():
-        found = codec_peers.codecs(case)
-        decode = time_in_turns({codec.library: codec.decode for codec in found})
-        encode = time_in_turns({codec.library: codec.encode for codec in found})
-        rows += rows_of(f"decode {case.name}", decode) + rows_of(f"encode {case.name}", encode)
+        rows += codec_rows(case.name, codec_peers.codecs(case))
     return rows
 
 
 def batch_rows() -> list[Row]:
-    found = batch_cases.codecs()
+    return codec_rows(f"a batch of {batch_cases.RECORDS:,} records", batch_cases.codecs())
+
+
+def codec_rows(name: str, found: Sequence[codec_peers.Codec]) -> list[Row]:
     decode = time_in_turns({codec.library: codec.decode for codec in found})
     encode = time_in_turns({codec.library: codec.encode for codec in found})
-    name = f"a batch of {batch_cases.RECORDS:,} records"
     return rows_of(f"decode {name}", decode) + rows_of(f"encode {name}", encode)
 
 

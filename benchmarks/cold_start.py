@@ -7,7 +7,6 @@ the next topic that a client sees acknowledged. The programs take turns, at defa
 
 from __future__ import annotations
 
-import statistics
 import sys
 import tempfile
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.controller_client import ControllerClient
 from benchmarks.quorum_processes import Program, QuorumProcesses, kafka, kvorum
-from benchmarks.report import Row
+from benchmarks.report import Row, outage_rows
 
 STARTS = 10
 MAJORITY = 2
@@ -60,13 +59,13 @@ def _started(ports: dict[int, int], leader_id: int, count: int, round_number: in
     return [leader_id, *rest][:count]
 
 
-def rows(starts: int = STARTS, *, with_peer: bool = True) -> list[Row]:
+def rows() -> list[Row]:
     """Take turns at killing and starting; medians."""
-    programs = [kvorum(), kafka()] if with_peer else [kvorum()]
+    programs = [kvorum(), kafka()]
     found: dict[tuple[int, int], list[float]] = {}
     with ExitStack() as resources:
         contenders = [Contender(program, resources) for program in programs]
-        for number in range(starts):
+        for number in range(STARTS):
             for index, contender in enumerate(contenders):
                 for count in (len(contender.quorum.ports), MAJORITY):
                     passed_ms = contender.start_ms(count=count, round_number=number)
@@ -82,7 +81,5 @@ def _report(programs: Sequence[Program], found: dict[tuple[int, int], list[float
     for count in counts:
         ours, theirs = found[0, count], found[len(programs) - 1, count]
         what = f"all killed, {count} of 3 started to next CreateTopics"
-        for label, of in ((f", of {len(ours)}", statistics.median), (", worst", max)):
-            row = Row(f"{what}{label}", programs[-1].name, of(ours), of(theirs), "ms")
-            report.append(row)
+        report += outage_rows(what, programs[-1].name, ours, theirs)
     return report

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
-from benchmarks.quorum_processes import CLUSTER_ID
+from benchmarks.node_start import CLUSTER_ID
 from tests.support.played_broker import (
     BROKER_ID,
     HEARTBEAT_VERSION,

@@ -13,8 +13,8 @@ from threading import Thread
 from typing import Final, NamedTuple
 
 from benchmarks.fleet.cluster_log import write_cluster
+from benchmarks.node_start import RUN_CLASS_FLAGS
 from benchmarks.report import Row
-from benchmarks.script_flags import RUN_CLASS_FLAGS
 from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.support.kafka.java import Java
 from tests.support.resources import Memory

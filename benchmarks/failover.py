@@ -7,7 +7,6 @@ again.
 
 from __future__ import annotations
 
-import statistics
 import sys
 import tempfile
 import time
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.controller_client import ControllerClient
 from benchmarks.quorum_processes import Program, QuorumProcesses, kafka, kvorum
-from benchmarks.report import Row
+from benchmarks.report import Row, outage_rows
 
 KILLS = 20
 
@@ -49,13 +48,11 @@ class Contender:
         self._quorum.start(leader_id)
 
 
-def rows(kills: int = KILLS, *, with_peer: bool = True) -> list[Row]:
+def rows() -> list[Row]:
     """Kill leaders in turns, and return the medians."""
     with ExitStack() as resources:
-        contenders = [Contender(kvorum(), resources)]
-        if with_peer:
-            contenders.append(Contender(kafka(), resources))
-        for number in range(1, kills + 1):
+        contenders = [Contender(program, resources) for program in (kvorum(), kafka())]
+        for number in range(1, KILLS + 1):
             for contender in contenders:
                 for each in contenders:
                     each.settle()
@@ -64,9 +61,6 @@ def rows(kills: int = KILLS, *, with_peer: bool = True) -> list[Row]:
                 print(
                     f"{contender.program.name}, kill {number}: {outage_ms:.0f} ms", file=sys.stderr
                 )
-    ours, theirs = contenders[0], contenders[-1]
+    ours, theirs = contenders
     what = "leader killed to next acknowledged CreateTopics"
-    return [
-        Row(f"{what}{label}", theirs.program.name, of(ours.outages_ms), of(theirs.outages_ms), "ms")
-        for label, of in ((f", of {kills}", statistics.median), (", worst", max))
-    ]
+    return outage_rows(what, theirs.program.name, ours.outages_ms, theirs.outages_ms)

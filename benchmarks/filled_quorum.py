@@ -1,19 +1,25 @@
-"""A quorum of one program, filled with partitions on simulated brokers."""
+"""A quorum of one program, filled with partitions on simulated brokers.
+
+The brokers only register and send heartbeats, so that partitions can be placed.
+"""
 
 from __future__ import annotations
 
+import subprocess
 import tempfile
+import threading
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from benchmarks.controller_client import ControllerClient
-from benchmarks.live_heap import live_heap_bytes
-from benchmarks.played_brokers import PlayedBrokers
 from benchmarks.quorum_processes import Program, QuorumProcesses
 from benchmarks.topic_writer import TopicShape, TopicWriter
 
+FIRST_BROKER_ID = 100
+BEAT_SECONDS = 1.0
 SHAPE = TopicShape(partitions=10, replication_factor=3)
 TOPICS_PER_REQUEST = 50
 SNAPSHOT_SECONDS_MAX = 300.0
@@ -21,6 +27,48 @@ QUIET_SHARE_MAX = 0.25
 QUIET_LOOK_SECONDS = 0.5
 SMALL_SNAPSHOT_INTERVAL_BYTES = 4096
 MIB = 1 << 20
+
+
+class PlayedBrokers:
+    """A number of simulated brokers of one quorum; within the context a thread keeps them unfenced.
+
+    While the quorum is down they wait; afterwards they continue with the same epochs.
+    """
+
+    def __init__(self, quorum: QuorumProcesses, *, count: int) -> None:
+        self._quorum = quorum
+        self._clients = [
+            ControllerClient("broker", broker_id=FIRST_BROKER_ID + number)
+            for number in range(count)
+        ]
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+
+    def __enter__(self) -> Self:
+        for client in self._clients:
+            client.play_broker(self._quorum.running.values())
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+        for client in self._clients:
+            client.close()
+
+    def _keep(self) -> None:
+        while not self._over.wait(BEAT_SECONDS):
+            for client in self._clients:
+                client.beat_once(self._quorum.running.values())
+
+
+def live_heap_bytes(process_id: int) -> int:
+    """Run a garbage collection in the process, and return the bytes of all objects left."""
+    done = subprocess.run(
+        ["jcmd", str(process_id), "GC.class_histogram"], check=True, capture_output=True, text=True
+    )
+    total = next(line for line in done.stdout.splitlines() if line.startswith("Total"))
+    return int(total.split()[2])
 
 
 @dataclass(frozen=True, slots=True)

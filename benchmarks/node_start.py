@@ -19,9 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from benchmarks.admin_probe import Address, wait_for_first_answer
 from benchmarks.report import Row
-from benchmarks.script_flags import RUN_CLASS_FLAGS
 from tests.support.kafka.fetch_jars import (
     JARS_ROOT,
     REFERENCE_RELEASE,
@@ -29,14 +27,31 @@ from tests.support.kafka.fetch_jars import (
 )
 from tests.support.kafka.java import Java
 from tests.support.ports import free_ports
+from tests.support.raw_client import RawClient
+from tests.support.resources import Memory
 
+from kvorum.metadata.address import Address
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+CLUSTER_ID = "Zm9yLWJlbmNobWFyay0wMQ"
 RUNS = 5
 SMALL_HEAP_MB = 256
-# The flags that bin/kafka-server-start.sh and bin/kafka-run-class.sh of the release pass to Java.
+RUN_CLASS_FLAGS = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+"""The flags that bin/kafka-run-class.sh of the release passes to Java; a script adds its heap."""
+# Those of bin/kafka-server-start.sh.
 SCRIPT_FLAGS = ("-Xmx1G", "-Xms1G", *RUN_CLASS_FLAGS)
 SETTLE_SECONDS = 3.0
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
+RETRY_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +79,7 @@ def kvorum_node() -> Candidate:
     command = [sys.executable, "-m", "kvorum.cli"]
     return Candidate(
         "kvorum",
-        [*command, "storage", "format", "-t", cluster_id(), "--standalone", "-c", "{file}"],
+        [*command, "storage", "format", "-t", CLUSTER_ID, "--standalone", "-c", "{file}"],
         [*command, "server", "{file}"],
     )
 
@@ -79,7 +94,7 @@ def kvorum_dev() -> Candidate:
 
 def kafka_nodes() -> list[Candidate]:
     java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
-    identity = ["-t", cluster_id(), "--standalone", "-c", "{file}"]
+    identity = ["-t", CLUSTER_ID, "--standalone", "-c", "{file}"]
     formatting = java.command("kafka.tools.StorageTool", "format", *identity)
     as_shipped = [str(java.executable), *SCRIPT_FLAGS, "-cp", f"{java.jars}/*"]
     quick = java.command("kafka.Kafka", "{file}", heap_mb=SMALL_HEAP_MB)
@@ -88,10 +103,6 @@ def kafka_nodes() -> list[Candidate]:
         Candidate(name, formatting, [*as_shipped, "kafka.Kafka", "{file}"]),
         Candidate(f"{name}, quickest flags", formatting, quick),
     ]
-
-
-def cluster_id() -> str:
-    return "Zm9yLWJlbmNobWFyay0wMQ"
 
 
 def settings(
@@ -168,20 +179,35 @@ def running(command: list[str], environment: dict[str, str]) -> Generator[subpro
     try:
         yield process
     finally:
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        stop(process)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Terminate a process, and wait until it has ended."""
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def resident_mib(process_id: int) -> float:
-    for line in Path(f"/proc/{process_id}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    message = f"no resident memory of process {process_id}"
-    raise ValueError(message)
+    return Memory(process_id).resident_bytes() / (1 << 20)
+
+
+def wait_for_first_answer(address: Address, *, deadline_seconds: float) -> float:
+    """Return the `time.perf_counter()` at which the first CreateTopics was acknowledged."""
+    topic = CreateTopicsRequest.CreatableTopic("first", num_partitions=1, replication_factor=1)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+    while time.perf_counter() < deadline_seconds:
+        # A node that has only begun refuses the connection, or closes it.
+        with contextlib.suppress(OSError, AssertionError), RawClient(str(address)) as client:
+            (answered,) = client.ask(request, CreateTopicsResponse, 7).topics
+            if answered.error_code in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
+                return time.perf_counter()
+        time.sleep(RETRY_SECONDS)
+    raise TimeoutError(f"no answer from {address}")
 
 
 def rows() -> list[Row]:

@@ -19,14 +19,14 @@ SETTLE_SECONDS = 20.0
 WATCH_SECONDS = 60.0
 
 
-def rows(*, watch_seconds: float = WATCH_SECONDS) -> list[Row]:
+def rows() -> list[Row]:
     """Let both quorums settle, then measure processor and memory."""
     with ExitStack() as resources:
         quorums = [_running(program, resources) for program in (kvorum(), kafka())]
         time.sleep(SETTLE_SECONDS)
         before = [_used_seconds(quorum) for quorum in quorums]
         started = time.perf_counter()
-        time.sleep(watch_seconds)
+        time.sleep(WATCH_SECONDS)
         passed = time.perf_counter() - started
         shares = [
             100 / passed * _most_used(quorum, used)

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from benchmarks.node_start import SCRIPT_FLAGS
+from benchmarks.node_start import CLUSTER_ID, SCRIPT_FLAGS, resident_mib, stop
 from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.support.kafka.java import Java
 from tests.support.ports import free_ports
+from tests.support.resources import processor_seconds
 
 from kvorum.wire.uuid_text import uuid_to_text
 
-CLUSTER_ID = "Zm9yLWJlbmNobWFyay0wMQ"
 HOST = "127.0.0.1"
-STOP_SECONDS_MAX = 30.0
-CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +74,7 @@ class QuorumProcesses:
             self.start(node_id)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for node_id in list(self._processes):
             self.kill(node_id)
 
@@ -110,13 +101,7 @@ class QuorumProcesses:
 
     def stop(self, node_id: int) -> None:
         """Terminate a node, and wait until it has ended."""
-        process = self._processes.pop(node_id)
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        stop(self._processes.pop(node_id))
 
     def configure(self, **settings: str) -> None:
         """Set keys, given with '_' for '.', for every node that is started from now on."""
@@ -149,15 +134,11 @@ class QuorumProcesses:
 
     def resident_mib(self, node_id: int) -> float:
         """Return the resident memory of a node."""
-        status = Path(f"/proc/{self._processes[node_id].pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
-        return int(line.split()[1]) / 1024
+        return resident_mib(self.process_id(node_id))
 
     def processor_seconds(self, node_id: int) -> float:
         """Return the processor time that a node has used so far."""
-        stat = Path(f"/proc/{self._processes[node_id].pid}/stat").read_text()
-        fields = stat.rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS_PER_SECOND
+        return processor_seconds(self.process_id(node_id))
 
     def _format(self, node_id: int) -> None:
         file = self._file(node_id)

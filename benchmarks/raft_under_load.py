@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from benchmarks.controller_client import ControllerClient
 from benchmarks.data.brokers import WAIT_S
-from benchmarks.quorum_processes import CLUSTER_ID
+from benchmarks.node_start import CLUSTER_ID
 from benchmarks.watched_loop import read_latenesses_ms, watched_command
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient

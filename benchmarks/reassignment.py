@@ -8,7 +8,6 @@ former ones are removed, the leader last. Settings are the default ones.
 
 from __future__ import annotations
 
-import statistics
 import sys
 import tempfile
 import threading
@@ -16,12 +15,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from benchmarks.controller_client import ControllerClient, NobodyAnswersError
 from benchmarks.quorum_processes import Program, QuorumProcesses, kafka, kvorum
-from benchmarks.report import Row
+from benchmarks.report import Row, outage_rows
 from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
@@ -54,12 +52,7 @@ class Pauses:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._is_over.set()
         self._thread.join()
 
@@ -174,14 +167,14 @@ class Contender:
         self.pauses_ms.append(pauses.longest_ms)
 
 
-def rows(rounds: int = ROUNDS) -> list[Row]:
+def rows() -> list[Row]:
     """Take turns; return the median and the worst of the longest pauses."""
     java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
     with ExitStack() as resources:
         tools = resources.enter_context(ToolRunner(java))
         ours = Contender(kvorum(), by_target_voters, resources)
         theirs = Contender(kafka(), by_hand(tools), resources)
-        for number in range(1, rounds + 1):
+        for number in range(1, ROUNDS + 1):
             for each in (ours, theirs):
                 each.replace_voters()
                 print(
@@ -189,13 +182,4 @@ def rows(rounds: int = ROUNDS) -> list[Row]:
                     file=sys.stderr,
                 )
         what = "three voters replaced, the longest pause of writes"
-        return [
-            Row(
-                f"{what}{label}",
-                theirs.program.name,
-                of(ours.pauses_ms),
-                of(theirs.pauses_ms),
-                "ms",
-            )
-            for label, of in ((f", of {rounds}", statistics.median), (", worst", max))
-        ]
+        return outage_rows(what, theirs.program.name, ours.pauses_ms, theirs.pauses_ms)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import statistics
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 
@@ -27,6 +29,16 @@ class Row:
     @property
     def ratio(self) -> float:
         return self.ours / self.theirs if self.is_rate else self.theirs / self.ours
+
+
+def outage_rows(
+    what: str, peer: str, ours_ms: Sequence[float], theirs_ms: Sequence[float]
+) -> list[Row]:
+    """Return the median of as many outages as there are, and the worst one."""
+    return [
+        Row(f"{what}{label}", peer, of(ours_ms), of(theirs_ms), "ms")
+        for label, of in ((f", of {len(ours_ms)}", statistics.median), (", worst", max))
+    ]
 
 
 def as_text(rows: list[Row]) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks.fleet.measured_fleet import CLUSTERS, write_fleet
+from benchmarks.fleet.cluster_log import CLUSTERS, write_fleet
 from benchmarks.report import Row
 
 GROWTH: Final = 10

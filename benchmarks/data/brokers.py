@@ -1,29 +1,40 @@
-"""One combined node that carries records, ours or real Kafka, each started as its users do."""
+"""One combined node that carries records, ours or real Kafka, each started as its users do.
+
+Its first figure is the time from nothing to the first record that a consumer of a new group has
+read.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from benchmarks.admin_probe import wait_for_first_answer
 from benchmarks.node_start import (
     START_SECONDS_MAX,
     Candidate,
     configured,
     resident_mib,
     running,
+    wait_for_first_answer,
 )
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from kvorum.testing import Cluster
+
 WAIT_S = 30.0
 NOTHING_ELSE: Final[Mapping[str, str]] = MappingProxyType({})
+TOPIC = "first"
+Started = AbstractContextManager[str]
+"""A cluster that is begun and ended; the value is its bootstrap servers."""
 
 
 class RunningBroker(NamedTuple):
@@ -56,4 +67,45 @@ def broker(
         with running(node.run_command, environment) as process:
             deadline = time.perf_counter() + START_SECONDS_MAX
             wait_for_first_answer(node.address, deadline_seconds=deadline)
-            yield RunningBroker(f"{node.address.host}:{node.address.port}", process.pid)
+            yield RunningBroker(str(node.address), process.pid)
+
+
+@contextmanager
+def embedded() -> Generator[str]:
+    """Run the cluster that a test has by ``with Cluster()``."""
+    with Cluster() as cluster:
+        yield cluster.bootstrap_servers
+
+
+@contextmanager
+def of_candidate(candidate: Candidate) -> Generator[str]:
+    """Format and run a node in a process of its own."""
+    with broker(candidate, dict(os.environ)) as running:
+        yield running.servers
+
+
+def first_record_s(begin: Callable[[], Started]) -> float:
+    """Return the seconds until a record was produced and consumed by a group, start included."""
+    before = time.perf_counter()
+    with begin() as servers:
+        producer = Producer({"bootstrap.servers": servers})
+        producer.produce(TOPIC, b"value")
+        if producer.flush(WAIT_S):
+            raise TimeoutError("the first record is not acknowledged")
+        settings = {"bootstrap.servers": servers, "group.id": "first"}
+        consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
+        consumer.subscribe([TOPIC])
+        try:
+            _wait_for_record(consumer)
+            return time.perf_counter() - before
+        finally:
+            consumer.close()
+
+
+def _wait_for_record(consumer: Consumer) -> None:
+    deadline = time.perf_counter() + WAIT_S
+    while time.perf_counter() < deadline:
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is None:
+            return
+    raise TimeoutError("no record has come")

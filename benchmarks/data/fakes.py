@@ -19,10 +19,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from benchmarks.data.brokers import RunningBroker, broker
-from benchmarks.data.first_record import embedded, first_record_s
-from benchmarks.data.load_figures import Figures, median_rows
-from benchmarks.data.perf_tools import Load, PerfTools, Produced, produce_by_librdkafka
+from benchmarks.data.brokers import RunningBroker, broker, embedded, first_record_s
+from benchmarks.data.perf_tools import (
+    Figures,
+    Load,
+    PerfTools,
+    Produced,
+    median_rows,
+    produce_by_librdkafka,
+)
 from benchmarks.node_start import START_SECONDS_MAX, kvorum_node
 from benchmarks.report import Row
 from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import statistics
 import subprocess
 import tempfile
 import time
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from benchmarks.data.perf_tools import median_rows
 from benchmarks.data.raw_records import (
     connected,
     create_topics,
@@ -58,16 +58,7 @@ def rows(divisor: int) -> list[Row]:
             (f"start with {size:,} partitions after kill -9", "s", "killed_s"),
             (f"resident memory with {size:,} partitions", "MiB", "memory_mib"),
         )
-        found += [
-            Row(
-                what,
-                peer.name,
-                statistics.median(getattr(mine, name)),
-                statistics.median(getattr(theirs, name)),
-                unit,
-            )
-            for what, unit, name in wanted
-        ]
+        found += median_rows(wanted, peer.name, mine, theirs)
     return found
 
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from benchmarks.data.brokers import broker
-from benchmarks.data.first_record import embedded, first_record_s, of_candidate
-from benchmarks.data.load_figures import Figures, Loads, measure, median_rows
-from benchmarks.data.perf_tools import Load, PerfTools
+from benchmarks.data.brokers import broker, embedded, first_record_s, of_candidate
+from benchmarks.data.perf_tools import Figures, Load, Loads, PerfTools, measure, median_rows
 from benchmarks.node_start import kafka_nodes, kvorum_node
 from benchmarks.report import Row
 from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java

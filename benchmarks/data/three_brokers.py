@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.admin_probe import Address
 from benchmarks.data.brokers import WAIT_S
-from benchmarks.data.load_figures import Figures, Loads, measure, median_rows
-from benchmarks.data.perf_tools import Load, PerfTools
+from benchmarks.data.perf_tools import Figures, Load, Loads, PerfTools, measure, median_rows
 from benchmarks.node_start import (
     Candidate,
     kafka_nodes,
@@ -107,8 +105,7 @@ def brokers(candidate: Candidate) -> Generator[RunningBrokers]:
             )
             subprocess.run(formatting, check=True, capture_output=True, env=environment)
             process_ids.append(stack.enter_context(running(run, environment)).pid)
-        addresses = [Address("127.0.0.1", port) for port in ports]
-        servers = ",".join(f"{each.host}:{each.port}" for each in addresses)
+        servers = ",".join(f"127.0.0.1:{port}" for port in ports)
         yield RunningBrokers(servers, process_ids)
 
 

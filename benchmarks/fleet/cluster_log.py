@@ -1,10 +1,11 @@
-"""A made-up cluster's metadata log directory, written as a controller's disk has it."""
+"""Made-up clusters' metadata log directories, written as a controller's disk has them."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Final
 
 from benchmarks.fleet.cluster_story import BEGIN_MS, CONTROLLER_IDS, Batch, ClusterStory
 
@@ -30,6 +31,8 @@ SEGMENT_BYTES = 64 * 1024 * 1024
 APPEND_BYTES_MAX = 1024 * 1024
 UUID_BYTES = 16
 YEAR_MS = 365 * 86_400_000
+CLUSTERS: Final = 20
+_PARTITIONS: Final = 1200
 
 
 def write_cluster(directory: Path, seed: int, *, records: int, partitions: int = 1200) -> int:
@@ -82,3 +85,10 @@ def _batch_bytes(batch: Batch, offset: int) -> bytes:
         epoch=batch.epoch,
         timestamp_ms=batch.at_ms,
     )
+
+
+def write_fleet(folder: Path, *, records: int) -> None:
+    """Write the logs of its clusters, with so many records in all."""
+    for number in range(CLUSTERS):
+        directory = folder / f"cluster-{number:02}"
+        write_cluster(directory, number + 1, records=records // CLUSTERS, partitions=_PARTITIONS)
