@@ -2,146 +2,106 @@
 
 from __future__ import annotations
 
-from tests.model.mutation.mutant import Edit, Kind, Mutant
+from tests.model.mutation.mutant import Kind, mutant
 
 MUTANTS = (
-    Mutant(
+    mutant(
         id="KAFKA-7692",
         cause="sequences did not begin again behind the highest",
         breaks="writes are acknowledged",
         kind=Kind.LIVENESS,
-        edits=(
-            Edit(
-                within="_check_sequence",
-                old="0 if last == INT32_MAX else last + 1",
-                new="last + 1",
-            ),
-        ),
+        within="_check_sequence",
+        old="0 if last == INT32_MAX else last + 1",
+        new="last + 1",
     ),
-    Mutant(
+    mutant(
         id="KAFKA-6683",
         cause="producers changed before their batch was written, and the write failed",
         breaks="writes are acknowledged",
         kind=Kind.LIVENESS,
-        edits=(
-            Edit(
-                within="UnifiedLog._write",
-                old="""
-                    change = self.producers.check(batch, origin, transaction)
-                    self.local_log.append(batch.data, now_ms=now_ms)
-                    self.producers.update(batch, change)
-                """,
-                new="""
-                    change = self.producers.check(batch, origin, transaction)
-                    self.producers.update(batch, change)
-                    self.local_log.append(batch.data, now_ms=now_ms)
-                """,
-            ),
-        ),
+        within="UnifiedLog._write",
+        old="""
+            change = self.producers.check(batch, origin, transaction)
+            self.local_log.append(batch.data, now_ms=now_ms)
+            self.producers.update(batch, change)
+        """,
+        new="""
+            change = self.producers.check(batch, origin, transaction)
+            self.producers.update(batch, change)
+            self.local_log.append(batch.data, now_ms=now_ms)
+        """,
     ),
-    Mutant(
+    mutant(
         id="KAFKA-6554",
         cause="a batch's last offset was not compared with the number of its records",
         breaks="offsets are those of records",
         kind=Kind.CONFORMITY,
-        edits=(
-            Edit(
-                within="_check_batch",
-                old="batch.last_offset_delta + 1 != count",
-                new="False",
-            ),
-        ),
+        within="_check_batch",
+        old="batch.last_offset_delta + 1 != count",
+        new="False",
     ),
-    Mutant(
+    mutant(
         id="KAFKA-10778",
         cause="a log was appended to after a write had failed",
         breaks="what a disk refuses is not read as something else",
         kind=Kind.SAFETY,
-        edits=(
-            Edit(
-                within="Poison.demand_sound",
-                old="self._reason is not None",
-                new="self._is_closed",
-            ),
-        ),
+        within="Poison.demand_sound",
+        old="self._reason is not None",
+        new="self._is_closed",
     ),
-    Mutant(
+    mutant(
         id="KAFKA-13773",
         cause="a directory with a log that the disk had refused was marked as clean",
         breaks="recovery finds what was lost",
         kind=Kind.SAFETY,
-        edits=(
-            Edit(
-                within="LogDirectory.close",
-                old="return is_sound",
-                new="return True",
-            ),
-        ),
+        within="LogDirectory.close",
+        old="return is_sound",
+        new="return True",
     ),
-    Mutant(
+    mutant(
         id="KAFKA-14616",
         cause="the directory of a deleted topic was that of a new one with its name",
         breaks="records are of one topic",
         kind=Kind.SAFETY,
-        edits=(
-            Edit(
-                within="LogManager._hosted_id",
-                old="topic_id is not None and stored_id in (None, topic_id)",
-                new="topic_id is not None",
-            ),
-        ),
+        within="LogManager._hosted_id",
+        old="topic_id is not None and stored_id in (None, topic_id)",
+        new="topic_id is not None",
     ),
-    Mutant(
+    mutant(
         id="KAFKA-16234",
         cause="an empty log was made for a partition whose directory was offline",
         breaks="a partition has one log",
         kind=Kind.SAFETY,
-        edits=(
-            Edit(
-                within="LogManager.get_or_create_log",
-                old="self.has_offline_log_dirs and directory_id not in known",
-                new="False",
-            ),
-        ),
+        within="LogManager.get_or_create_log",
+        old="self.has_offline_log_dirs and directory_id not in known",
+        new="False",
     ),
-    Mutant(
+    mutant(
         id="entries of a deleted log",
         cause="a new log had the checkpoints of a deleted one of its name",
         breaks="a log starts where its records do",
         kind=Kind.LIVENESS,
-        edits=(
-            Edit(
-                within="LogManager.get_or_create_log",
-                old="directory.forget_former_log(topic_partition)",
-                new="",
-            ),
-        ),
+        within="LogManager.get_or_create_log",
+        old="directory.forget_former_log(topic_partition)",
+        new="",
     ),
-    Mutant(
+    mutant(
         id="indexes of a segment flushed too early",
         cause="the indexes of a segment that was flushed while it was appended to were not durable",
         breaks="a log opens after a power cut",
         kind=Kind.LIVENESS,
-        edits=(
-            Edit(
-                within="SegmentList._sync_sealed",
-                old="segment.end_offset >= offset",
-                new="segment.end_offset > offset",
-            ),
-        ),
+        within="SegmentList._sync_sealed",
+        old="segment.end_offset >= offset",
+        new="segment.end_offset > offset",
     ),
-    Mutant(
+    mutant(
         id="a hole behind a torn segment",
         cause="a log went on with the segment behind one that had lost its end",
         breaks="committed records stay",
         kind=Kind.SAFETY,
-        edits=(
-            Edit(
-                within="_Loader._recover",
-                old="self._checkpoint.is_compacted or is_durable",
-                new="True",
-                room="storage.log.log_loader",
-            ),
-        ),
+        within="_Loader._recover",
+        old="self._checkpoint.is_compacted or is_durable",
+        new="True",
+        room="storage.log.log_loader",
     ),
 )

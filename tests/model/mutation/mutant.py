@@ -137,3 +137,19 @@ class Mutant:
             place, match = edit.found_in(sources)
             changes.setdefault(place.file, []).append((match, edit.replacement()))
         return {file: replaced(sources.texts[file], made) for file, made in changes.items()}
+
+
+def mutant(
+    *,
+    id: str,  # noqa: A002 - the name of the field
+    cause: str,
+    breaks: str,
+    kind: Kind,
+    within: str,
+    old: str,
+    new: str,
+    room: str = "",
+) -> Mutant:
+    """Return a bug that a single edit puts in, as most are."""
+    edit = Edit(within=within, old=old, new=new, room=room)
+    return Mutant(id=id, cause=cause, breaks=breaks, kind=kind, edits=(edit,))
