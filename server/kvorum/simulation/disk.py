@@ -23,7 +23,7 @@ from kvorum.simulation.disk_faults import (
     kind_of,
 )
 from kvorum.simulation.disk_files import DiskDirectory, DiskFile, NameChange
-from kvorum.simulation.faults import USUAL_RATIOS, FaultKind, FaultRatios
+from kvorum.simulation.faults import FaultKind
 from kvorum.storage.files import HeldLock, OpenFile
 
 
@@ -52,14 +52,12 @@ class SimulatedDisk:
         *,
         before_call: Callable[[str, Path], None] = _nothing_before,
         note: Callable[[FaultKind, str], None] = _nothing_noted,
-        ratios: FaultRatios = USUAL_RATIOS,
     ) -> None:
         self.before_call = before_call
         self.note = note
         # Files of these kinds may have lost durable bytes.
         self.damaged_kinds: set[FileKind] = set()
         self._random = random
-        self._ratios = ratios
         self._directories: dict[str, DiskDirectory] = {}
         self._mounted: MountedDisk | None = None
         self._refusals: list[Refusal] = []
@@ -86,7 +84,7 @@ class SimulatedDisk:
             self._mounted.die()
             self._mounted = None
         for path, directory in self._directories.items():
-            if is_power_cut and directory.cut_power(self._random, self._ratios):
+            if is_power_cut and directory.cut_power(self._random):
                 self.note(FaultKind.LOST_NAME, f"names in {path}")
             for name in sorted(directory.names):
                 file = directory.names[name]
@@ -97,7 +95,7 @@ class SimulatedDisk:
         if file.is_synced:
             file.is_doomed = False
             return
-        cut = PowerCut.draw(self._random, is_scattering=is_scattering, ratios=self._ratios)
+        cut = PowerCut.draw(self._random, is_scattering=is_scattering)
         loss = file.cut_power(self._random, cut)
         if loss.lost_bytes and is_scattering:
             self.damaged_kinds.add(kind_of(name))

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from kvorum.simulation.faults import FaultRatios
+from kvorum.simulation.faults import RATIOS
 
 SECTOR_BYTES = 512
 PAGE_BYTES = 4096
@@ -69,7 +69,7 @@ class PowerCut:
     """The probability that a block arrives, where any of them may."""
 
     @classmethod
-    def draw(cls, random: Random, *, is_scattering: bool, ratios: FaultRatios) -> PowerCut:
+    def draw(cls, random: Random, *, is_scattering: bool) -> PowerCut:
         """Draw the treatment of one file."""
         arrivals = [Arrival.ALL, Arrival.NONE, Arrival.FIRST, Arrival.FIRST]
         if is_scattering:
@@ -77,8 +77,8 @@ class PowerCut:
         return cls(
             arrival=random.choice(arrivals),
             block_bytes=random.choice([SECTOR_BYTES, PAGE_BYTES]),
-            keeps_size=random.random() < ratios.file_keeps_size,
-            block_arrives=ratios.block_arrives,
+            keeps_size=random.random() < RATIOS.file_keeps_size,
+            block_arrives=RATIOS.block_arrives,
         )
 
 

@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from kvorum.simulation.disk_faults import Arrival, Loss, PowerCut
-from kvorum.simulation.faults import FaultRatios
+from kvorum.simulation.faults import RATIOS
 
 
 class _Undo(NamedTuple):
@@ -201,15 +201,15 @@ class DiskDirectory:
         """Return the file of a name after a power cut that loses every unsynced change."""
         return self._durable.get(name)
 
-    def cut_power(self, random: Random, ratios: FaultRatios) -> bool:
+    def cut_power(self, random: Random) -> bool:
         """Keep some of the unsynced changes, not always the first; return whether any is lost."""
         if not self._unsynced:
             return False
         changes = self._unsynced
-        if random.random() < ratios.names_in_order:
+        if random.random() < RATIOS.names_in_order:
             kept = changes[: random.randint(0, len(changes))]
         else:
-            kept = [change for change in changes if random.random() < ratios.name_survives]
+            kept = [change for change in changes if random.random() < RATIOS.name_survives]
         for change in kept:
             change.apply(self._durable)
         self.names = dict(self._durable)

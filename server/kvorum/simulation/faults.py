@@ -150,7 +150,7 @@ class FaultRatios:
     """A crash at a step takes the machine with it."""
 
 
-USUAL_RATIOS: Final = FaultRatios()
+RATIOS: Final = FaultRatios()
 """The ratios of every run."""
 
 
@@ -223,11 +223,9 @@ class Fault:
         return f"{self.kind.value} at {self.at_ms / 1000:.3f} s"
 
 
-def draw_plan(
-    random: Random, options: Options, *, ratios: FaultRatios = USUAL_RATIOS
-) -> tuple[Fault, ...]:
+def draw_plan(random: Random, options: Options) -> tuple[Fault, ...]:
     """Draw the faults of a run, of some kinds only, in order of their times."""
-    share = random.choice(ratios.kinds_of_a_run)
+    share = random.choice(RATIOS.kinds_of_a_run)
     drawable = [kind for kind in _USUAL_DURATION_MS if kind not in _WITH_UPGRADE]
     kinds = [kind for kind in drawable if random.random() < share]
     plan: list[Fault] = []
@@ -236,7 +234,7 @@ def draw_plan(
             continue
         count = random.choice(_STRIKES_OF_A_KIND)
         plan += [_draw(random, kind, until_ms=options.safety_ms) for _ in range(count)]
-    if options.kind is not QuorumKind.STATIC and random.random() < ratios.late_targets:
+    if options.kind is not QuorumKind.STATIC and random.random() < RATIOS.late_targets:
         late = _draw(random, FaultKind.CHANGED_TARGET_VOTERS, until_ms=options.safety_ms)
         late_ms = random.randrange(_LATE_TARGETS_MS)
         plan.append(replace(late, at_ms=options.safety_ms - 1 - late_ms))
@@ -247,9 +245,9 @@ def draw_plan(
     return tuple(sorted(plan, key=lambda fault: (fault.at_ms, fault.kind.value, fault.seed)))
 
 
-def strikes_leader(fault: Fault, ratios: FaultRatios) -> bool:
+def strikes_leader(fault: Fault) -> bool:
     """Return whether a fault strikes the leader."""
-    return fault.second % _LEADER_STEPS < ratios.strikes_leader * _LEADER_STEPS
+    return fault.second % _LEADER_STEPS < RATIOS.strikes_leader * _LEADER_STEPS
 
 
 def _draw(random: Random, kind: FaultKind, *, until_ms: int) -> Fault:

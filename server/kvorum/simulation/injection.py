@@ -8,7 +8,7 @@ from random import Random
 
 from kvorum.simulation.budget import is_known_by_directory, may_damage, replace_disk
 from kvorum.simulation.disk_faults import FileKind
-from kvorum.simulation.faults import USUAL_RATIOS, Fault, FaultKind, FaultRatios, strikes_leader
+from kvorum.simulation.faults import RATIOS, Fault, FaultKind, strikes_leader
 from kvorum.simulation.network_faults import NetworkFaults
 from kvorum.simulation.node import SYNC_OF_MUCH, SimulatedNode
 from kvorum.simulation.operator import Operator
@@ -32,13 +32,12 @@ _NEXT_CHANGE_MS_MAX = 500.0
 class Injector:
     """The injector of a world's faults."""
 
-    def __init__(self, quorum: SimulatedQuorum, *, ratios: FaultRatios = USUAL_RATIOS) -> None:
+    def __init__(self, quorum: SimulatedQuorum) -> None:
         self._quorum = quorum
         self._around = quorum.around
-        self._ratios = ratios
-        self._operator = Operator(quorum, ratios=ratios)
-        self._target_changes = TargetChanges(quorum, ratios=ratios)
-        self._network = network = NetworkFaults(quorum, ratios=ratios)
+        self._operator = Operator(quorum)
+        self._target_changes = TargetChanges(quorum)
+        self._network = network = NetworkFaults(quorum)
         self._strikes: Mapping[FaultKind, Callable[[Fault, Random], None]] = {
             FaultKind.LOST_MESSAGES: network.lose,
             FaultKind.DOUBLED_MESSAGES: network.double,
@@ -91,7 +90,7 @@ class Injector:
         """Return the node that a fault strikes: often the leader."""
         quorum = self._quorum
         leader = quorum.leader()
-        if leader is not None and strikes_leader(fault, self._ratios):
+        if leader is not None and strikes_leader(fault):
             return leader
         nodes = quorum.without_brokers()
         return nodes[fault.first % len(nodes)]
@@ -100,8 +99,8 @@ class Injector:
         self._around.events.after(fault.duration_ms, undo)
 
     def _set_crash_point(self, fault: Fault, random: Random) -> None:
-        at_disk = random.random() < self._ratios.crash_at_disk
-        is_of_one_kind = random.random() < self._ratios.crash_at_operation
+        at_disk = random.random() < RATIOS.crash_at_disk
+        is_of_one_kind = random.random() < RATIOS.crash_at_operation
         operation = random.choice(_CRASHING_OPERATIONS) if is_of_one_kind else None
         count_max = _CALLS_MAX if operation is None else _SUCH_CALLS_MAX
         if operation == SYNC_OF_MUCH:
@@ -110,8 +109,7 @@ class Injector:
             disk_calls=random.randrange(count_max) if at_disk else None,
             operation=operation,
             sends=None if at_disk else random.randrange(_SENDS_MAX),
-            is_power_cut=operation == SYNC_OF_MUCH
-            or random.random() < self._ratios.crash_cuts_power,
+            is_power_cut=operation == SYNC_OF_MUCH or random.random() < RATIOS.crash_cuts_power,
             restart_ms=float(fault.duration_ms),
         )
 
@@ -120,7 +118,7 @@ class Injector:
         self._around.step_crashes.add(
             StepCrash(
                 random.choice(list(StepMoment)),
-                is_power_cut=random.random() < self._ratios.step_crash_cuts_power,
+                is_power_cut=random.random() < RATIOS.step_crash_cuts_power,
                 restart_ms=float(fault.duration_ms),
             )
         )
@@ -130,11 +128,11 @@ class Injector:
         quorum = self._quorum
         node = self._target(fault)
         around.count(FaultKind.RESTART)
-        if random.random() < self._ratios.clean_stop:
+        if random.random() < RATIOS.clean_stop:
             node.stop(lambda: self._later(fault, node.start))
             return
         nodes = [node]
-        if random.random() < self._ratios.kill_all:
+        if random.random() < RATIOS.kill_all:
             nodes = quorum.without_brokers()
         for one in nodes:
             one.crash(is_power_cut=False)
@@ -144,14 +142,12 @@ class Injector:
         """Cut the power of one node, or of all nodes at once as in a data centre."""
         quorum = self._quorum
         node = self._target(fault)
-        if random.random() < self._ratios.power_cut_of_all:
+        if random.random() < RATIOS.power_cut_of_all:
             for one in quorum.without_brokers():
                 one.crash(is_power_cut=True)
                 self._later(fault, one.start)
             return
-        is_scattering = random.random() < self._ratios.power_cut_scatters and may_damage(
-            quorum, node
-        )
+        is_scattering = random.random() < RATIOS.power_cut_scatters and may_damage(quorum, node)
         node.crash(is_power_cut=True, is_scattering=is_scattering)
         self._later(fault, node.start)
         if is_scattering:
@@ -170,8 +166,8 @@ class Injector:
         around = self._around
         node = self._target(fault)
         around.count(FaultKind.CHANGED_CLOCK)
-        if random.random() < self._ratios.clock_drifts:
-            node.clock.set_drift((2 * fault.amount - 1) * self._ratios.drift_max)
+        if random.random() < RATIOS.clock_drifts:
+            node.clock.set_drift((2 * fault.amount - 1) * RATIOS.drift_max)
         else:
             node.clock.jump_wall(int((2 * fault.amount - 1) * _JUMP_MS_MAX))
         around.trace.say(f"{node.node_id} has another clock")
@@ -181,9 +177,9 @@ class Injector:
 
     def _refuse_writes(self, fault: Fault, random: Random) -> None:
         node = self._target(fault)
-        is_of_one_kind = random.random() < self._ratios.refusal_of_one_kind
+        is_of_one_kind = random.random() < RATIOS.refusal_of_one_kind
         kinds = [random.choice(_DISK_KINDS)] if is_of_one_kind else list(_DISK_KINDS)
-        if random.random() < self._ratios.refusal_of_one_write:
+        if random.random() < RATIOS.refusal_of_one_write:
             node.disk.refuse_writes(kinds, error=errno.EIO, calls=1)
         else:
             node.disk.refuse_writes(kinds, error=errno.ENOSPC)
@@ -219,7 +215,7 @@ class Injector:
         """
         leader = self._quorum.leader()
         is_asked = self._operator.change_voters(fault, random)
-        if leader is None or not is_asked or random.random() >= self._ratios.change_is_held_up:
+        if leader is None or not is_asked or random.random() >= RATIOS.change_is_held_up:
             return
         others = [one for one in leader.voters.ids if one != leader.node_id]
         timeout_ms = self._around.options.raft.request_timeout_ms
@@ -238,7 +234,7 @@ class Injector:
         if node.is_damaged or not may_damage(quorum, node):
             return
         node.crash(is_power_cut=True)
-        if not node.can_vote and random.random() < self._ratios.observer_keeps_directory_id:
+        if not node.can_vote and random.random() < RATIOS.observer_keeps_directory_id:
             node.wipe(keeps_directory_id=True)
         else:
             replace_disk(quorum, node)

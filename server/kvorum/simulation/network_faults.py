@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from random import Random
 
-from kvorum.simulation.faults import Fault, FaultKind, FaultRatios, strikes_leader
+from kvorum.simulation.faults import RATIOS, Fault, FaultKind, strikes_leader
 from kvorum.simulation.network import USUAL_DELAY_MS, Route
 from kvorum.simulation.quorum import SimulatedQuorum
 
@@ -16,16 +16,15 @@ _DELAY_MS_MAX = 500.0
 class NetworkFaults:
     """The injector of faults on paths of a world's network."""
 
-    def __init__(self, quorum: SimulatedQuorum, *, ratios: FaultRatios) -> None:
+    def __init__(self, quorum: SimulatedQuorum) -> None:
         self._quorum = quorum
         self._around = quorum.around
-        self._ratios = ratios
 
     def lose(self, fault: Fault, random: Random) -> None:
         """Lose some of the messages on some paths."""
         paths = [self._around.network.path(*route) for route in self._some_routes(random)]
         for path in paths:
-            path.loss = fault.amount * self._ratios.loss_max
+            path.loss = fault.amount * RATIOS.loss_max
 
         def undo() -> None:
             for path in paths:
@@ -37,7 +36,7 @@ class NetworkFaults:
         """Deliver some of the messages on some paths twice."""
         paths = [self._around.network.path(*route) for route in self._some_routes(random)]
         for path in paths:
-            path.duplication = fault.amount * self._ratios.duplication_max
+            path.duplication = fault.amount * RATIOS.duplication_max
 
         def undo() -> None:
             for path in paths:
@@ -125,7 +124,7 @@ class NetworkFaults:
         one, other = random.sample(nodes, 2)
         around.count(FaultKind.BROKEN_CONNECTION)
         around.trace.say(f"{one.node_id} and {other.node_id} lose their connections")
-        if random.random() < self._ratios.reset_at_once:
+        if random.random() < RATIOS.reset_at_once:
             quorum.reset(one, other)
             return
         routes = [(one.node_id, other.node_id), (other.node_id, one.node_id)]
@@ -154,7 +153,7 @@ class NetworkFaults:
 
     def _victim(self, fault: Fault, ids: Sequence[int]) -> int:
         leader = self._quorum.leader()
-        if leader is not None and strikes_leader(fault, self._ratios):
+        if leader is not None and strikes_leader(fault):
             return leader.node_id
         return ids[fault.first % len(ids)]
 
@@ -166,7 +165,7 @@ class NetworkFaults:
     def _some_routes(self, random: Random) -> list[Route]:
         """Return some of all routes between nodes, often all of them."""
         routes = self._routes()
-        if random.random() < self._ratios.all_routes:
+        if random.random() < RATIOS.all_routes:
             return routes
         random.shuffle(routes)
         return routes[: random.randint(1, len(routes))] if routes else []

@@ -9,7 +9,7 @@ from typing import TypeVar
 from kvorum.node.raft.errors import RaftNodeError
 from kvorum.raft import KRaftVersionUpgradeError, NotLeaderError, ReplicaKey, VoterSet
 from kvorum.simulation.budget import may_become
-from kvorum.simulation.faults import Fault, FaultKind, FaultRatios
+from kvorum.simulation.faults import RATIOS, Fault, FaultKind
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.transport import Reply
@@ -31,10 +31,9 @@ _Answer = TypeVar("_Answer", AddRaftVoterResponse, RemoveRaftVoterResponse)
 class Operator:
     """An operator that asks the leader, as a person would, and only notes the outcome."""
 
-    def __init__(self, quorum: SimulatedQuorum, *, ratios: FaultRatios) -> None:
+    def __init__(self, quorum: SimulatedQuorum) -> None:
         self._quorum = quorum
         self._around = quorum.around
-        self._ratios = ratios
         self._number = 0
 
     def upgrade(self, fault: Fault, random: Random) -> None:
@@ -79,7 +78,7 @@ class Operator:
         leader = quorum.leader()
         if leader is None or leader.process is None or not quorum.is_safety_phase:
             return False
-        if random.random() < self._ratios.resignation:
+        if random.random() < RATIOS.resignation:
             self._resign(leader)
             return False
         if leader.process.client.kraft_version < 1:
@@ -90,9 +89,7 @@ class Operator:
         around.count(FaultKind.CHANGED_VOTERS)
         target, verb = wanted
         asked = list(quorum.nodes.values())[fault.first % len(quorum.nodes)]
-        verb(
-            leader if random.random() < self._ratios.operator_asks_leader else asked, target, random
-        )
+        verb(leader if random.random() < RATIOS.operator_asks_leader else asked, target, random)
         return True
 
     def _resign(self, leader: SimulatedNode) -> None:
@@ -123,7 +120,7 @@ class Operator:
         old = [
             voter.key for voter in voters.voters if may_become(quorum, voters.without(voter.key.id))
         ]
-        if new and (not old or random.random() < self._ratios.voter_is_added):
+        if new and (not old or random.random() < RATIOS.voter_is_added):
             return random.choice(new), self._add
         return (random.choice(old), self._remove) if old else None
 
@@ -142,7 +139,7 @@ class Operator:
         )
         version = common_version(AddRaftVoterRequest, Release.LATEST, asked.release)
         if version >= 1:
-            request.ack_when_committed = random.random() < self._ratios.answer_when_committed
+            request.ack_when_committed = random.random() < RATIOS.answer_when_committed
         self._ask(asked, request, AddRaftVoterResponse, version=version)
 
     def _remove(self, asked: SimulatedNode, target: ReplicaKey, random: Random) -> None:

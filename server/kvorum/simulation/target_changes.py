@@ -18,7 +18,7 @@ from kvorum.metadata.target_voters import (
 )
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.simulation.budget import may_reach
-from kvorum.simulation.faults import Fault, FaultKind, FaultRatios
+from kvorum.simulation.faults import RATIOS, Fault, FaultKind
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.transport import Reply
@@ -55,16 +55,15 @@ class _Change:
 class TargetChanges:
     """States target voters as an operator would: again after NOT_CONTROLLER."""
 
-    def __init__(self, quorum: SimulatedQuorum, *, ratios: FaultRatios) -> None:
+    def __init__(self, quorum: SimulatedQuorum) -> None:
         self._quorum = quorum
         self._around = quorum.around
-        self._ratios = ratios
         self._number = 0
 
     def change(self, fault: Fault, random: Random) -> None:
         """State target voters, or several in a row, or cancel the present ones."""
         count = 1
-        if random.random() < self._ratios.targets_in_a_row:
+        if random.random() < RATIOS.targets_in_a_row:
             count = random.randint(2, _CHANGES_IN_A_ROW_MAX)
         for index in range(count):
             at_ms = index * random.choice((1.0, 50.0, 500.0))
@@ -78,8 +77,8 @@ class TargetChanges:
         if leader.process.client.kraft_version < 1:
             return
         present = recorded_target_voters(leader.process.application.image)
-        by_configuration = random.random() < self._ratios.targets_by_configuration
-        if present is not None and random.random() < self._ratios.targets_are_cancelled:
+        by_configuration = random.random() < RATIOS.targets_by_configuration
+        if present is not None and random.random() < RATIOS.targets_are_cancelled:
             self._state(_Change(None, by_configuration), fault, random)
             return
         targets = self._draw_targets(random, names_directories=by_configuration)
@@ -91,7 +90,7 @@ class TargetChanges:
         nodes = [one for one in self._quorum.nodes.values() if one.can_vote and not one.is_barred]
         count = random.randint(1, min(len(nodes), _TARGETS_MAX))
         chosen = sorted(random.sample(nodes, count), key=lambda one: one.node_id)
-        share = self._ratios.target_names_directory if names_directories else 0.0
+        share = RATIOS.target_names_directory if names_directories else 0.0
         return tuple(
             VoterKey(one.node_id, one.directory_id if random.random() < share else None)
             for one in chosen
@@ -103,7 +102,7 @@ class TargetChanges:
         if not quorum.is_safety_phase:
             return
         asked = list(quorum.nodes.values())[fault.first % len(quorum.nodes)]
-        if leader is not None and random.random() < self._ratios.operator_asks_leader:
+        if leader is not None and random.random() < RATIOS.operator_asks_leader:
             asked = leader
         if change.targets is not None and not may_reach(quorum, change.targets):
             return

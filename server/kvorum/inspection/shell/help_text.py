@@ -36,12 +36,9 @@ def usage_lines(program: str, parts: Iterable[str], width: int) -> Iterator[str]
     yield line
 
 
-def grammar_usage(grammar: Grammar, required: Sequence[str] = ()) -> list[str]:
-    """Return the parts of a usage line; those options in `required` have no brackets."""
-    parts = [
-        option.usage if option.name in required else f"[{option.usage}]"
-        for option in grammar.options
-    ]
+def grammar_usage(grammar: Grammar) -> list[str]:
+    """Return the parts of a usage line; options have brackets."""
+    parts = [f"[{option.usage}]" for option in grammar.options]
     return parts if grammar.positional is None else [*parts, grammar.positional.usage]
 
 
