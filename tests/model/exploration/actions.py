@@ -11,7 +11,6 @@ from tests.model.exploration import (
     network,
     reconfiguration,
     replication,
-    snapshots,
     target_steps,
 )
 from tests.model.exploration.design import Bounds, Design
@@ -214,7 +213,7 @@ def _disk(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[St
         yield ("flushes", own), _counted(design, state, own, replication.flushed(node))
     limit = node.end if design.snapshots_uncommitted else node.watermark
     if spent.snapshots < bounds.snapshots and node.start < limit:
-        after = noted(state, own, snapshots.with_snapshot(design, node))
+        after = noted(state, own, replication.with_snapshot(design, node))
         more = spent._replace(snapshots=spent.snapshots + 1)
         yield ("takes a snapshot", own), after._replace(spent=more)
     if spent.crashes < bounds.crashes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.model.exploration import elections, replication, snapshots
+from tests.model.exploration import elections, replication
 from tests.model.exploration.design import Bounds, Design
 from tests.model.exploration.state import (
     CANDIDATE,
@@ -91,7 +91,7 @@ def answered(design: Design, state: State, request: Request) -> tuple[Node, Repl
             node = elections.learned(own, node, epoch=request.epoch, leader=leader)
             return node, _reply(node, request, "done")
         case "snapshot":
-            content = snapshots.part(node, request) if request.epoch == node.epoch else None
+            content = replication.part(node, request) if request.epoch == node.epoch else None
             if content is None:
                 return node, _reply(node, request, "gone")
             return node, _reply(node, request, "part")._replace(entries=content)
@@ -157,7 +157,7 @@ def taken(design: Design, bounds: Bounds, node: Node, reply: Reply) -> Node:
 def _taken_from_leader(design: Design, bounds: Bounds, node: Node, reply: Reply) -> Node:
     if reply.verdict == "part" and node.download == reply.request.offset:
         node = node._replace(has_heard=bounds.pre_votes)
-        return snapshots.installed(design, node, reply.entries)
+        return replication.installed(design, node, reply.entries)
     if reply.verdict == "gone" and node.download:
         return node._replace(download=0, has_heard=bounds.pre_votes)
     if node.download or reply.verdict not in {"diverging", "snapshot", "records"}:
@@ -166,7 +166,7 @@ def _taken_from_leader(design: Design, bounds: Bounds, node: Node, reply: Reply)
     if reply.verdict == "diverging":
         return replication.truncated(design, node, offset=reply.offset, epoch=reply.last_epoch)
     if reply.verdict == "snapshot":
-        return snapshots.begun_download(node, offset=reply.offset)
+        return replication.begun_download(node, offset=reply.offset)
     if reply.offset != node.end:
         return node
     return replication.appended(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tests.model.exploration import elections, reconfiguration, replication, snapshots
+from tests.model.exploration import elections, reconfiguration, replication
 from tests.model.exploration import observing as seen
 from tests.model.exploration.abstraction import number_of
 from tests.model.exploration.design import CORRECT
@@ -90,7 +90,7 @@ def happened(
         case seen.Installed():
             content = replay.committed[: event.snapshot_id.offset]
             if len(content) == event.snapshot_id.offset:
-                yield snapshots.installed(CORRECT, node, content)
+                yield replication.installed(CORRECT, node, content)
         case seen.StartMoved():
             yield node._replace(start=after.start)
         case _:

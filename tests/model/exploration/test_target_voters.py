@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 from tests.model.exploration.explore import Explorer
-from tests.model.exploration.reaching import reaching
+from tests.model.exploration.recovery import reaching
 from tests.model.exploration.target_steps import forget_decisions
 from tests.model.exploration.target_topics import DEAD_ENDS, REACHED, REACHED_LARGE
 from tests.model.exploration.topics import QUICK
