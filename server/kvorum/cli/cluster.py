@@ -9,8 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
-from kvorum.cli.admin.call import Call
-from kvorum.cli.admin.client import AdminClient
+from kvorum.cli.admin.client import AdminClient, Call
 from kvorum.cli.admin.cluster_calls import (
     NodeEndpoint,
     describe_cluster,

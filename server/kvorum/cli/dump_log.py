@@ -9,8 +9,7 @@ from typing import Final
 
 from kvorum.cli.dump.arguments import Given, WrongUsageError, help_text, parse_words
 from kvorum.cli.dump.errors import UNREADABLE
-from kvorum.cli.dump.files import DumpOptions, print_file
-from kvorum.cli.dump.java_file import JavaFile, listed_files
+from kvorum.cli.dump.files import DumpOptions, JavaFile, listed_files, print_file
 from kvorum.cli.dump.output import Complaints
 from kvorum.cli.dump.processes import LostProcessError
 from kvorum.cli.unparsed import accept_unparsed

@@ -16,9 +16,9 @@ from kvorum.inspection.log_check.findings import Findings, Rule
 from kvorum.inspection.log_check.log_units import read_directory
 from kvorum.inspection.log_check.replica_check import Replica, check_replicas
 from kvorum.inspection.metadata_log.folding import FoldedLog
+from kvorum.inspection.reading import Tell
 from kvorum.inspection.shell.image_tree import Software, escaped_name, shell_tree
 from kvorum.inspection.shell.node import Node, in_java_order
-from kvorum.inspection.telling import Tell
 from kvorum.metadata.client_quotas_image import CLIENT_ID, IP, USER, ClientQuotasImage, QuotaEntity
 from kvorum.metadata.java_text import java_double_text
 from kvorum.spark.files.damage import Damage

@@ -19,9 +19,9 @@ from tests.support.golden_data import METADATA_NODES
 from tests.support.packed_variants import lz4_variants
 
 from kvorum.cli import main
-from kvorum.inspection.index_entries import TIME_ENTRY
 from kvorum.inspection.log_check.check import NothingToCheckError, Report, check_paths
 from kvorum.inspection.log_check.findings import Finding, Rule, Severity, Verdict
+from kvorum.inspection.reading import TIME_ENTRY
 from kvorum.storage.log.batch_header import HEADER_SIZE
 from kvorum.testing import Cluster
 from kvorum.wire.checksums import crc32c

@@ -11,7 +11,7 @@ from tests.support.golden_data import METADATA_NODES
 from kvorum.cli.log_tool.progress import FIRST_S, PAUSE_S, Progress, progress
 from kvorum.inspection.log_check.check import check_paths
 from kvorum.inspection.metadata_log.folding import Moment, fold_until
-from kvorum.inspection.telling import no_report
+from kvorum.inspection.reading import no_report
 
 MIB = 1 << 20
 

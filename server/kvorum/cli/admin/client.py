@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Self, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Self, TypeVar
 
-from kvorum.cli.admin.call import Call, ask
-from kvorum.cli.admin.errors import ERRORS_PACKAGE, CallFailedError, Failure, failed, refusal
+from kvorum.cli.admin.errors import (
+    ERRORS_PACKAGE,
+    CallFailedError,
+    Failure,
+    NotSupportedByNodeError,
+    failed,
+    refusal,
+)
 from kvorum.cli.admin.nodes import AdminClock, Backoff, ClusterNode, Connections
 from kvorum.cli.admin.settings import AdminSettings
 from kvorum.metadata.address import Address
-from kvorum.node.outbound.client_connection import ClientConnection
+from kvorum.node.outbound.client_connection import (
+    ClientConnection,
+    ClientConnectionError,
+    NoCommonVersionError,
+)
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import EncodeError
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 from kvorum.wire.primitives import Message
 
+_INNER_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 Answer = TypeVar("Answer")
 Response = TypeVar("Response", bound=Message)
 _TIMEOUT = f"{ERRORS_PACKAGE}.TimeoutException"
@@ -33,6 +46,60 @@ _FATAL = frozenset(
         "UnsupportedVersionException",
     )
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[Response, Answer]):
+    """A request and the reading of its response.
+
+    `name` is the call's name in Kafka's admin client. `request` gets the milliseconds that are left
+    before the deadline. `read` raises CallFailedError for a response with an error. `node_id` is
+    the node that the call goes to, None for any.
+    """
+
+    name: str
+    request: Callable[[int], Message]
+    response_class: type[Response]
+    read: Callable[[Response], Answer]
+    node_id: int | None = None
+
+
+async def ask(
+    call: Call[Response, Answer],
+    node: ClusterNode,
+    connection: ClientConnection,
+    *,
+    timeout_ms: int,
+    request_number: int = 0,
+) -> Answer:
+    """Send a call to a node and return its result; CallFailedError has Kafka's message."""
+    message = call.request(timeout_ms)
+    try:
+        response = await connection.request(message, call.response_class, timeout_ms=timeout_ms)
+    except NoCommonVersionError:
+        raise _not_supported(message, connection) from None
+    except EncodeError as error:
+        raise NotSupportedByNodeError(str(error)) from error
+    except ClientConnectionError as error:
+        raise failed(
+            "DisconnectException",
+            f"Cancelled {call.name} request with correlation id {request_number} due to node "
+            f"{node.node_id} being disconnected",
+            can_be_retried=True,
+        ) from error
+    return call.read(response)
+
+
+def _not_supported(message: Message, connection: ClientConnection) -> NotSupportedByNodeError:
+    name = message.NAME.removesuffix("Request")
+    problem = f"The node does not support {_INNER_CAPITAL.sub('_', name).upper()}"
+    offered = connection.peer_versions.get(-1 if message.API_KEY is None else message.API_KEY)
+    if offered is not None:
+        problem += (
+            f" with version in range [{message.MIN_VERSION},{message.MAX_VERSION}]. The supported "
+            f"range is [{offered[0]},{offered[1]}]."
+        )
+    return NotSupportedByNodeError(problem)
 
 
 class AdminClient:
@@ -52,12 +119,7 @@ class AdminClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._connections.close()
 
     async def call(self, call: Call[Response, Answer]) -> Answer:

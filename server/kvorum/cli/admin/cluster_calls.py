@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kvorum.cli.admin.call import Call
-from kvorum.cli.admin.client import CONTROLLER_ENDPOINT, AdminClient
+from kvorum.cli.admin.client import CONTROLLER_ENDPOINT, AdminClient, Call
 from kvorum.cli.admin.errors import NotSupportedByNodeError, refusal
 from kvorum.cli.admin.quorum_calls import final
 from kvorum.controller.java_order import integer_table_order

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
 
-from kvorum.cli.admin.call import Call
+from kvorum.cli.admin.client import Call
 from kvorum.cli.admin.errors import Failure, refusal
 from kvorum.cli.admin.quorum_calls import check_controller, final
 from kvorum.controller.apis.update_features import UpgradeType

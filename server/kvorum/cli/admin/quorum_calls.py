@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kvorum.cli.admin.call import Call
+from kvorum.cli.admin.client import Call
 from kvorum.cli.admin.errors import CallFailedError, Failure, failed, refusal
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.wire.error_codes import ErrorCode

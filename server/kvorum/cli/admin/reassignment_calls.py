@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from kvorum.cli.admin.call import Call
+from kvorum.cli.admin.client import Call
 from kvorum.cli.admin.errors import refusal
 from kvorum.cli.admin.quorum_calls import check_controller, final
 from kvorum.controller.quorum_reassignment.requests import (

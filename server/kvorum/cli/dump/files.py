@@ -1,11 +1,16 @@
-"""The dump of one file, whose kind its name shows, as the options choose."""
+"""The dump of one file, whose kind its name shows, as the options choose.
+
+Names of files are treated and printed as Java's File does: never resolved, only tidied up.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Final
 
 from kvorum.cli.dump.arguments import Given, WrongUsageError
@@ -18,7 +23,6 @@ from kvorum.cli.dump.decoders import (
     named_decoder,
 )
 from kvorum.cli.dump.errors import DamagedFileError
-from kvorum.cli.dump.java_file import JavaFile
 from kvorum.cli.dump.log_dump import LogDump
 from kvorum.cli.dump.log_text import UNLIMITED_BYTES
 from kvorum.cli.dump.output import Complaints, print_lines
@@ -34,8 +38,7 @@ from kvorum.cli.dump.small_files import (
     time_index_lines,
     transaction_index_lines,
 )
-from kvorum.inspection.index_entries import offset_entries
-from kvorum.inspection.mapped_file import MappedFile
+from kvorum.inspection.reading import MappedFile, offset_entries
 from kvorum.internal_topics.coordinator_records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
@@ -44,6 +47,9 @@ from kvorum.internal_topics.coordinator_records import (
 from kvorum.storage.metadata_log.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
 from kvorum.storage.names import parse_snapshot_name
 
+_SLASHES = re.compile("/+")
+_OFFSET = re.compile(r"[+-]?[0-9]{1,40}")
+_OFFSET_LIMIT = 2**63
 _PASSED = "passed sanity check."
 MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
 _PRINTING: Final = (
@@ -58,6 +64,69 @@ _PRINTING: Final = (
 )
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _INTEGER_LIMIT: Final = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class JavaFile:
+    """A file by the text of its path, as `tidied` returns it."""
+
+    text: str
+
+    @property
+    def absolute(self) -> str:
+        """The path from the root on; `.` and `..` stay in it."""
+        if self.text.startswith("/"):
+            return self.text
+        return f"{Path.cwd()}/{self.text}" if self.text else str(Path.cwd())
+
+    @property
+    def name(self) -> str:
+        """The part after the last slash."""
+        return self.text.rpartition("/")[2]
+
+    @property
+    def suffix(self) -> str:
+        """The part from the last dot of the name on; empty without one."""
+        _, dot, ending = self.name.rpartition(".")
+        return dot + ending
+
+    @property
+    def stem(self) -> str:
+        """The part before the first dot of the name."""
+        return self.name.partition(".")[0]
+
+    @property
+    def base_offset(self) -> int | None:
+        """The offset that the name begins with; None where it does not."""
+        if not _OFFSET.fullmatch(self.stem):
+            return None
+        offset = int(self.stem)
+        return offset if -_OFFSET_LIMIT <= offset < _OFFSET_LIMIT else None
+
+    @property
+    def path(self) -> Path:
+        """The path for opening the file."""
+        return Path(self.text)
+
+    def neighbour(self, suffix: str) -> Path:
+        """Return the path of the file of the same segment with another suffix."""
+        return Path(os.path.dirname(self.absolute), self.stem + suffix)  # noqa: PTH120 - keeps ".."
+
+
+def tidied(text: str) -> JavaFile:
+    """Return a file as its path is given; slashes that mean nothing are dropped."""
+    single = _SLASHES.sub("/", text)
+    return JavaFile(single.removesuffix("/") if single != "/" else single)
+
+
+def listed_files(text: str) -> list[JavaFile]:
+    """Return the files of a list separated by commas; empty names count, except at its end."""
+    if not text:
+        return [JavaFile("")]
+    names = text.split(",")
+    while names and not names[-1]:
+        names.pop()
+    return [tidied(name) for name in names]
 
 
 def print_file(file: JavaFile, options: DumpOptions, complaints: Complaints) -> None:

@@ -18,7 +18,7 @@ from kvorum.cli.dump.log_text import (
     plain_batches,
     records_with_texts,
 )
-from kvorum.inspection.mapped_file import MappedFile
+from kvorum.inspection.reading import MappedFile
 from kvorum.wire.records import Record
 from kvorum.wire.records.batch import LENGTH_FIELD_END
 from kvorum.wire.records.legacy import Entry, read_entries

@@ -22,7 +22,7 @@ from kvorum.cli.dump.decoders import KeyValueDecoder
 from kvorum.cli.dump.errors import UNREADABLE
 from kvorum.cli.dump.log_dump import PART_BYTES, LogDump, OffsetGaps, Part, log_parts
 from kvorum.cli.dump.output import print_lines, texts_of_lines
-from kvorum.inspection.mapped_file import MappedFile
+from kvorum.inspection.reading import MappedFile
 
 WORTH_PROCESSES_BYTES: Final = 1 << 21
 """Smaller logs are dumped by one process."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kvorum.cli.dump.errors import DamagedFileError
 from kvorum.cli.dump.log_text import latest_timestamp
-from kvorum.inspection.index_entries import (
+from kvorum.inspection.reading import (
     OFFSET_ENTRY,
     TIME_ENTRY,
     offset_entries,

@@ -10,7 +10,7 @@ from pathlib import Path
 from kvorum.cli import FAILED, OK, UsageError
 from kvorum.cli.log_tool.progress import progress
 from kvorum.inspection.decoding.files import UnknownFileError, file_objects, files_below
-from kvorum.inspection.telling import Tell, no_report
+from kvorum.inspection.reading import Tell, no_report
 
 NAME = "decode"
 HELP = "print everything that is in files of a log directory as JSON, an object a line"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
-from kvorum.inspection.telling import Tell, no_report
+from kvorum.inspection.reading import Tell, no_report
 
 FIRST_S: Final = 1.0
 """Commands that are done by then print no line."""

@@ -1,30 +1,132 @@
-"""The objects in a file, or in all files of a directory: batches, messages and records as JSON."""
+"""The objects in a file, or in all files of a directory: batches, and records by their topic."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import re
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
-from kvorum.inspection.decoding.contents import Contents, bytes_json, contents_of, control_contents
 from kvorum.inspection.decoding.small_files import reader_of
 from kvorum.inspection.log_check.listing import directories_below
 from kvorum.inspection.log_check.log_units import read_unit, units_of_file
-from kvorum.inspection.passing_files import lasting_name
-from kvorum.inspection.telling import Tell, no_report
+from kvorum.inspection.reading import Tell, lasting_name, no_report
+from kvorum.internal_topics.coordinator_records import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+    CoordinatorTopic,
+)
+from kvorum.internal_topics.errors import InternalTopicError
+from kvorum.internal_topics.remote_log_metadata import decode_remote_log_record
+from kvorum.metadata.errors import MetadataError
+from kvorum.metadata.record_frame import decode_record
+from kvorum.metadata.record_types import record_type_name
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.spark.files.damage import Damage
 from kvorum.storage.directory.partition_directory import current_name
 from kvorum.storage.errors import StorageError
 from kvorum.storage.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, parse_partition_directory
 from kvorum.wire.errors import WireError
-from kvorum.wire.json_form import Json
-from kvorum.wire.records import Record, RecordBatch
+from kvorum.wire.json_form import Json, to_json
+from kvorum.wire.records import Record, RecordBatch, decode_control_record
 from kvorum.wire.records.batch import COMPRESSION_MASK
 from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 from kvorum.wire.records.legacy import Entry, LegacyMessage
 
+Contents: TypeAlias = Callable[[bytes | None, bytes | None], dict[str, Json]]
+"""Returns what stands for a record's key and value."""
+
+_REMOTE_LOG_METADATA: Final = "__remote_log_metadata"
+_CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_BINARY: Final = "\0"
 LOG_APPEND_TIME = "LogAppendTime"
 CREATE_TIME = "CreateTime"
+
+
+def contents_of(topic: str | None) -> Contents:
+    """Return the decoder of a topic's records; a user's topic has text or bytes."""
+    if topic == CLUSTER_METADATA_TOPIC:
+        return _metadata
+    if topic == _REMOTE_LOG_METADATA:
+        return _remote_log_metadata
+    coordinator = _COORDINATORS.get(topic or "")
+    return _plain if coordinator is None else _coordinator(coordinator)
+
+
+def control_contents(record: Record) -> dict[str, Json]:
+    """Return a control record's type and message."""
+    try:
+        control = decode_control_record(record)
+    except WireError as error:
+        return _unreadable(record.key, record.value, error)
+    return {
+        "controlType": control.type.name,
+        "version": control.version,
+        "data": to_json(control.message, control.version),
+    }
+
+
+def bytes_json(data: bytes | None) -> Json:
+    """Return bytes as text where they are text, else as an object with their base64."""
+    if data is None:
+        return None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = _BINARY
+    if _CONTROL_CHARACTER.search(text):
+        return {"base64": base64.b64encode(data).decode()}
+    return text
+
+
+def _plain(key: bytes | None, value: bytes | None) -> dict[str, Json]:
+    return {"key": bytes_json(key), "value": bytes_json(value)}
+
+
+def _unreadable(key: bytes | None, value: bytes | None, error: Exception) -> dict[str, Json]:
+    return {**_plain(key, value), "problem": str(error)}
+
+
+def _metadata(key: bytes | None, value: bytes | None) -> dict[str, Json]:
+    try:
+        message, version = decode_record(value or b"")
+    except (WireError, MetadataError) as error:
+        return _unreadable(key, value, error)
+    name = record_type_name(type(message))
+    return {"recordType": name, "version": version, "data": to_json(message, version)}
+
+
+def _remote_log_metadata(key: bytes | None, value: bytes | None) -> dict[str, Json]:
+    try:
+        found = decode_remote_log_record(value or b"")
+    except (WireError, InternalTopicError) as error:
+        return _unreadable(key, value, error)
+    return {"recordType": found.type, "version": found.version, "data": found.fields}
+
+
+def _coordinator(topic: CoordinatorTopic) -> Contents:
+    def contents(key: bytes | None, value: bytes | None) -> dict[str, Json]:
+        try:
+            known = topic.decode_key(key or b"")
+            found = None if value is None else topic.decode_value(known.type_id, value)
+        except (WireError, InternalTopicError) as error:
+            return _unreadable(key, value, error)
+        return {
+            "recordType": known.type,
+            "key": known.fields,
+            "value": None if found is None else found.fields,
+            "version": None if found is None else found.version,
+        }
+
+    return contents
+
+
+_COORDINATORS: Final[Mapping[str, CoordinatorTopic]] = MappingProxyType(
+    {topic.name: topic for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)}
+)
 
 
 class UnknownFileError(Exception):

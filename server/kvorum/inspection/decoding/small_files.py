@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from kvorum.inspection.index_entries import (
+from kvorum.inspection.reading import (
     OFFSET_ENTRY,
     TIME_ENTRY,
     offset_entries,

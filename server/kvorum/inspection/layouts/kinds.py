@@ -16,7 +16,7 @@ from construct import Array, Container, GreedyBytes, Int16sb, Int32sb, Int32ub, 
 from kvorum.inspection.layouts import text_files
 from kvorum.inspection.layouts.fields import Layout, named, rule
 from kvorum.inspection.layouts.text_files import TextLayout
-from kvorum.inspection.passing_files import lasting_name
+from kvorum.inspection.reading import lasting_name
 from kvorum.wire.checksums import crc32c
 
 OFFSET_ENTRY: Final = named(relative_offset=Int32sb, position=Int32sb)

@@ -19,13 +19,14 @@ from construct import (
     Terminated,
 )
 
-from kvorum.inspection.layouts.control_records import CONTROL_KEY, CONTROL_VALUES
 from kvorum.inspection.layouts.field import Field
 from kvorum.inspection.layouts.fields import Layout
 from kvorum.inspection.layouts.legacy_messages import LEGACY_MESSAGE, MAGIC_PLACE
 from kvorum.inspection.layouts.record_batch import (
     COMPRESSION_BITS,
     CONTROL_BIT,
+    CONTROL_KEY,
+    CONTROL_VALUES,
     MAGIC,
     RECORD_BATCH,
     records,

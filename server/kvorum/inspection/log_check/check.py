@@ -13,7 +13,7 @@ from kvorum.inspection.log_check.listing import directories_below, is_partition_
 from kvorum.inspection.log_check.log_dir_check import LOG_DIR_FILES, LogDirFacts, check_log_dir
 from kvorum.inspection.log_check.partition_check import LogFacts, check_partition
 from kvorum.inspection.log_check.replica_check import Replica, check_replicas
-from kvorum.inspection.telling import Tell, no_report
+from kvorum.inspection.reading import Tell, no_report
 from kvorum.metadata.image import MetadataImage
 from kvorum.storage.directory.partition_directory import DELETE_SUFFIX, suffix_of
 from kvorum.storage.names import (

@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from kvorum.inspection.telling import Tell, no_report
+from kvorum.inspection.reading import Tell, no_report
 
 _RESTORE: Final = (
     "Restore the file from a copy; or, where another replica has the records, empty the directory "

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kvorum.inspection.index_entries import OFFSET_ENTRY, TIME_ENTRY
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
+from kvorum.inspection.reading import OFFSET_ENTRY, TIME_ENTRY
 from kvorum.spark.files.file_systems import FileWindow, LocalFiles
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch

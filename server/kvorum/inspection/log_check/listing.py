@@ -9,7 +9,7 @@ from typing import Final
 
 from kvorum.inspection.layouts.text_files import TextLayout
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
-from kvorum.inspection.passing_files import is_passing
+from kvorum.inspection.reading import is_passing
 from kvorum.spark.files.file_systems import LocalFiles
 from kvorum.storage.directory.partition_directory import suffix_of
 from kvorum.storage.names import (

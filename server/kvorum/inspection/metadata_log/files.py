@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from kvorum.inspection.mapped_file import MappedFile
-from kvorum.inspection.telling import Tell, no_report
+from kvorum.inspection.reading import MappedFile, Tell, no_report
 from kvorum.storage.names import (
     LOG_SUFFIX,
     METADATA_LOG_DIRECTORY,

@@ -15,7 +15,7 @@ from kvorum.inspection.metadata_log.files import (
     batches_of_segments,
     list_metadata_files,
 )
-from kvorum.inspection.telling import Tell, no_report
+from kvorum.inspection.reading import Tell, no_report
 from kvorum.inspection.times import utc_text
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.image import MetadataImage

@@ -15,7 +15,7 @@ from kvorum.inspection.metadata_log.files import (
     list_metadata_files,
 )
 from kvorum.inspection.metadata_log.folding import decoded
-from kvorum.inspection.telling import Tell, no_report
+from kvorum.inspection.reading import Tell, no_report
 from kvorum.metadata.errors import MetadataError
 from kvorum.spark.history import LogRecord, MetadataHistory
 from kvorum.storage.names import parse_snapshot_name

@@ -4,10 +4,9 @@ import sys
 
 from kvorum.cli.dump.arguments import parse_words
 from kvorum.cli.dump.errors import UNREADABLE
-from kvorum.cli.dump.files import DumpOptions
-from kvorum.cli.dump.java_file import JavaFile
+from kvorum.cli.dump.files import DumpOptions, JavaFile
 from kvorum.cli.dump.processes import print_log_by
-from kvorum.inspection.mapped_file import MappedFile
+from kvorum.inspection.reading import MappedFile
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import pytest
 from kvorum.cli.dump.decoders import MetadataDecoder
 from kvorum.cli.dump.log_dump import LogDump
 from kvorum.cli.dump.log_text import entry_line, records_with_texts
-from kvorum.inspection.mapped_file import MappedFile
+from kvorum.inspection.reading import MappedFile
 from kvorum.metadata.record_frame import encode_record
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.no_op_record import NoOpRecord
