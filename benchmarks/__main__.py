@@ -8,11 +8,10 @@ from collections.abc import Callable
 
 from benchmarks import (
     codec,
-    cold_start,
     controller,
     dump_log,
-    failover,
     node_start,
+    outages,
     quorum_idle,
     reassignment,
     soak,
@@ -145,8 +144,8 @@ def main() -> None:
     measured: dict[str, Callable[[], list[Row]]] = {
         "codec": lambda: codec.message_rows() + codec.batch_rows(),
         "node": node_start.rows,
-        "failover": failover.rows,
-        "cold-start": cold_start.rows,
+        "failover": outages.failover_rows,
+        "cold-start": outages.cold_start_rows,
         "reassignment": reassignment.rows,
         "quorum": quorum_idle.rows,
         "controller": lambda: controller.rows(
