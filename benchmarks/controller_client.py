@@ -22,13 +22,7 @@ from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 
 ANSWER_SECONDS_MAX = 3.0
 RETRY_SECONDS = 0.002
@@ -144,10 +138,10 @@ class ControllerClient:
             time.sleep(0.05)
         raise NobodyAnswersError("the quorum does not settle")
 
-    def describe(self, address: str) -> DescribeQuorumResponsePartitionData | None:
+    def describe(self, address: str) -> DescribeQuorumResponse.PartitionData | None:
         """Return a controller's description of the quorum, None without one."""
-        partition = DescribeQuorumRequestPartitionData(partition_index=0)
-        topic = DescribeQuorumRequestTopicData(METADATA_TOPIC, [partition])
+        partition = DescribeQuorumRequest.PartitionData(partition_index=0)
+        topic = DescribeQuorumRequest.TopicData(METADATA_TOPIC, [partition])
         request = DescribeQuorumRequest(topics=[topic])
         try:
             response = self._connection(address).ask(request, DescribeQuorumResponse, 2)
@@ -170,7 +164,7 @@ class ControllerClient:
 
 
 def _is_settled(
-    described: DescribeQuorumResponsePartitionData, node_id: int, voter_count: int
+    described: DescribeQuorumResponse.PartitionData, node_id: int, voter_count: int
 ) -> bool:
     """Return whether a leader reports that all voters were at its log end a moment ago."""
     if described.error_code != ErrorCode.NONE or described.leader_id != node_id:

@@ -33,12 +33,7 @@ from kvorum.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-)
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
@@ -168,8 +163,8 @@ async def _measure(
 async def _produce(servers: str, clients: int, *, seconds: float) -> float:
     """Return the requests answered in a second, where every client sends one after the other."""
     records = bytes(build_batch([RecordData(bytes(1024), None, 1, ())]))
-    data = ProduceRequestPartitionProduceData(0, records)
-    topic = ProduceRequestTopicProduceData(TOPIC, partition_data=[data])
+    data = ProduceRequest.PartitionProduceData(0, records)
+    topic = ProduceRequest.TopicProduceData(TOPIC, partition_data=[data])
     request = _framed(ProduceRequest(None, -1, 30_000, [topic]), _PRODUCE_VERSION)
     connections = [await Connection.to(servers) for _ in range(clients)]
     end = time.perf_counter() + seconds

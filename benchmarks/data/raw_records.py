@@ -11,23 +11,9 @@ from typing import Final
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsResponse,
-)
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-)
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.records import RecordData, build_batch
 
 PARTITIONS_OF_TOPIC: Final = 100
@@ -68,7 +54,7 @@ def connected(address: str) -> Generator[RawClient]:
 def create_topics(client: RawClient, names: list[str]) -> None:
     """Create topics of `PARTITIONS_OF_TOPIC` partitions with one replica."""
     for some in _in_groups(names):
-        topics = [CreateTopicsRequestCreatableTopic(name, PARTITIONS_OF_TOPIC, 1) for name in some]
+        topics = [CreateTopicsRequest.CreatableTopic(name, PARTITIONS_OF_TOPIC, 1) for name in some]
         request = CreateTopicsRequest(topics, int(ANSWER_S_MAX * 1000))
         response = client.ask(request, CreateTopicsResponse, _CREATE_TOPICS_VERSION)
         _check(one.error_code for one in response.topics)
@@ -79,10 +65,10 @@ def produce_to_each(client: RawClient, names: list[str], *, value: bytes) -> Non
     records = bytes(build_batch([RecordData(value, None, 1, ())]))
     for some in _in_groups(names):
         data = [
-            ProduceRequestTopicProduceData(
+            ProduceRequest.TopicProduceData(
                 name,
                 partition_data=[
-                    ProduceRequestPartitionProduceData(index, records)
+                    ProduceRequest.PartitionProduceData(index, records)
                     for index in range(PARTITIONS_OF_TOPIC)
                 ],
             )
@@ -101,10 +87,10 @@ def check_end_offsets(client: RawClient, names: list[str], *, expected: int) -> 
     """Ask for the end of every partition; raises NotServedError where one is not served."""
     for some in _in_groups(names):
         topics = [
-            ListOffsetsRequestListOffsetsTopic(
+            ListOffsetsRequest.ListOffsetsTopic(
                 name,
                 [
-                    ListOffsetsRequestListOffsetsPartition(index, timestamp=LATEST)
+                    ListOffsetsRequest.ListOffsetsPartition(index, timestamp=LATEST)
                     for index in range(PARTITIONS_OF_TOPIC)
                 ],
             )

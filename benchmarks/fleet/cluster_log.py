@@ -15,10 +15,7 @@ from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
 from kvorum.storage.small_files.meta_properties import MetaProperties, write_meta_properties
-from kvorum.wire.messages.leader_change_message import (
-    LeaderChangeMessage,
-    LeaderChangeMessageVoter,
-)
+from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
 from kvorum.wire.records import (
     ControlRecord,
     ControlRecordType,
@@ -69,7 +66,7 @@ def write_cluster(directory: Path, seed: int, *, records: int, partitions: int =
 
 def _batch_bytes(batch: Batch, offset: int) -> bytes:
     if not batch.records:
-        voters = [LeaderChangeMessageVoter(voter_id=one) for one in CONTROLLER_IDS]
+        voters = [LeaderChangeMessage.Voter(voter_id=one) for one in CONTROLLER_IDS]
         message = LeaderChangeMessage(
             leader_id=batch.leader_id, voters=voters, granting_voters=voters[:2]
         )

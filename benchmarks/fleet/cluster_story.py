@@ -29,17 +29,11 @@ from kvorum.metadata.metadata_version import (
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
-from kvorum.wire.messages.client_quota_record import (
-    ClientQuotaRecord,
-    ClientQuotaRecordEntityData,
-)
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.no_op_record import NoOpRecord
-from kvorum.wire.messages.register_broker_record import (
-    RegisterBrokerRecord,
-    RegisterBrokerRecordBrokerEndpoint,
-)
+from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.primitives import Message
@@ -155,7 +149,9 @@ class ClusterStory:
             broker_id=broker.broker_id,
             incarnation_id=self._random.randbytes(UUID_BYTES),
             broker_epoch=broker.epoch,
-            end_points=[RegisterBrokerRecordBrokerEndpoint(name="PLAINTEXT", host=host, port=9092)],
+            end_points=[
+                RegisterBrokerRecord.BrokerEndpoint(name="PLAINTEXT", host=host, port=9092)
+            ],
             rack=f"rack-{broker.broker_id % REPLICATION_FACTOR}",
             log_dirs=[broker.directory],
         )
@@ -293,7 +289,7 @@ class ClusterStory:
     def _limit(self) -> Iterator[Batch]:
         user = f"service-{self._random.randint(1, 50)}"
         record = ClientQuotaRecord(
-            entity=[ClientQuotaRecordEntityData(entity_type="user", entity_name=user)],
+            entity=[ClientQuotaRecord.EntityData(entity_type="user", entity_name=user)],
             key="producer_byte_rate",
             value=float(self._random.randint(1, 100) * 1_000_000),
         )

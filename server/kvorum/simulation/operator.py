@@ -15,11 +15,7 @@ from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.transport import Reply
 from kvorum.simulation.versions import Release, common_version
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
-from kvorum.wire.messages.add_raft_voter import (
-    AddRaftVoterRequest,
-    AddRaftVoterRequestListener,
-    AddRaftVoterResponse,
-)
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.primitives import Message
 
@@ -135,7 +131,7 @@ class Operator:
             timeout_ms=_TIMEOUT_MS,
             voter_id=target.id,
             voter_directory_id=node.directory_id,
-            listeners=[AddRaftVoterRequestListener("CONTROLLER", node.host, 9093)],
+            listeners=[AddRaftVoterRequest.Listener("CONTROLLER", node.host, 9093)],
         )
         version = common_version(AddRaftVoterRequest, Release.LATEST, asked.release)
         if version >= 1:

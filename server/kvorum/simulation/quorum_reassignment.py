@@ -39,10 +39,7 @@ from kvorum.simulation.surroundings import StepMoment, Surroundings
 from kvorum.simulation.transport import Reply
 from kvorum.wire.headers import encode_request_frame
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterResponse
-from kvorum.wire.messages.controller_registration import (
-    ControllerRegistrationRequest,
-    ControllerRegistrationRequestListener,
-)
+from kvorum.wire.messages.controller_registration import ControllerRegistrationRequest
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 from kvorum.wire.primitives import Message
 
@@ -113,7 +110,7 @@ class Registration:
             controller_id=node.node_id,
             incarnation_id=node.directory_id,
             listeners=[
-                ControllerRegistrationRequestListener(name=one.name, host=one.host, port=one.port)
+                ControllerRegistrationRequest.Listener(name=one.name, host=one.host, port=one.port)
                 for one in node.settings.local_listeners
             ],
         )

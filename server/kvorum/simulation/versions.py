@@ -9,11 +9,7 @@ from types import MappingProxyType
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
-from kvorum.wire.messages.api_versions import (
-    ApiVersionsResponse,
-    ApiVersionsResponseApiVersion,
-    ApiVersionsResponseSupportedFeatureKey,
-)
+from kvorum.wire.messages.api_versions import ApiVersionsResponse
 from kvorum.wire.primitives import Message
 
 
@@ -75,10 +71,10 @@ def common_version(message: type[Message], one: Release, other: Release) -> int:
 
 def offered_versions(release: Release) -> ApiVersionsResponse:
     """Return the response of a node of a release to ApiVersions."""
-    features = [ApiVersionsResponseSupportedFeatureKey("kraft.version", 0, 1)]
+    features = [ApiVersionsResponse.SupportedFeatureKey("kraft.version", 0, 1)]
     return ApiVersionsResponse(
         api_keys=[
-            ApiVersionsResponseApiVersion(key, API_SPECS[key].min_version, highest)
+            ApiVersionsResponse.ApiVersion(key, API_SPECS[key].min_version, highest)
             for key, highest in _HIGHEST[release].items()
         ],
         supported_features=[] if release is Release.BEFORE_DIRECTORIES else features,

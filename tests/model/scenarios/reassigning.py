@@ -33,10 +33,7 @@ from kvorum.node.raft.translation import add_raft_voter, remove_raft_voter
 from kvorum.raft import RaftConfig
 from kvorum.raft import messages as msg
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.messages.register_controller_record import (
-    RegisterControllerRecord,
-    RegisterControllerRecordControllerEndpoint,
-)
+from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import uuid_from_text
 
@@ -71,7 +68,7 @@ def _registration(node_id: int) -> RegisterControllerRecord:
         controller_id=node_id,
         incarnation_id=directory_of(node_id),
         end_points=[
-            RegisterControllerRecordControllerEndpoint(name=one.name, host=one.host, port=one.port)
+            RegisterControllerRecord.ControllerEndpoint(name=one.name, host=one.host, port=one.port)
             for one in endpoints_of(node_id)
         ],
     )

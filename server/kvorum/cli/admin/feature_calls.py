@@ -15,12 +15,7 @@ from kvorum.metadata.features import VersionRange
 from kvorum.node.outbound.client_connection import CLIENT_SOFTWARE_NAME, CLIENT_SOFTWARE_VERSION
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kvorum.wire.messages.update_features import (
-    UpdateFeaturesRequest,
-    UpdateFeaturesRequestFeatureUpdateKey,
-    UpdateFeaturesResponse,
-    UpdateFeaturesResponseUpdatableFeatureResult,
-)
+from kvorum.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 Answer = TypeVar("Answer")
 _API_EXCEPTION = "org.apache.kafka.common.errors.ApiException"
@@ -81,7 +76,7 @@ def update_features_call(
 
     def request(timeout_ms: int) -> UpdateFeaturesRequest:
         updates = [
-            UpdateFeaturesRequestFeatureUpdateKey(
+            UpdateFeaturesRequest.FeatureUpdateKey(
                 feature=name, max_version_level=level, upgrade_type=upgrade_type
             )
             for name, level in levels.items()
@@ -105,7 +100,7 @@ def update_features_call(
 
 
 def _failure(
-    name: str, result: UpdateFeaturesResponseUpdatableFeatureResult | None
+    name: str, result: UpdateFeaturesResponse.UpdatableFeatureResult | None
 ) -> Failure | None:
     if result is None:
         problem = f"The controller response did not contain a result for feature {name}"

@@ -9,19 +9,8 @@ from kvorum.cli.admin.client import Call
 from kvorum.cli.admin.errors import CallFailedError, Failure, failed, refusal
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.add_raft_voter import (
-    AddRaftVoterRequest,
-    AddRaftVoterRequestListener,
-    AddRaftVoterResponse,
-)
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-    DescribeQuorumResponseReplicaState,
-)
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.quorum_reassignment_tag import reassignment_in
 
@@ -92,8 +81,8 @@ def describe_call(*, asks_controllers: bool) -> Call[DescribeQuorumResponse, Quo
         check_controller(_error_codes(response), asks_controllers=asks_controllers)
         return _quorum_info(response)
 
-    topic = DescribeQuorumRequestTopicData(
-        CLUSTER_METADATA_TOPIC, [DescribeQuorumRequestPartitionData()]
+    topic = DescribeQuorumRequest.TopicData(
+        CLUSTER_METADATA_TOPIC, [DescribeQuorumRequest.PartitionData()]
     )
     return Call(
         name="describeMetadataQuorum",
@@ -114,7 +103,7 @@ def add_voter_call(
 
     def request(timeout_ms: int) -> AddRaftVoterRequest:
         listeners = [
-            AddRaftVoterRequestListener(one.listener, one.host, one.port) for one in endpoints
+            AddRaftVoterRequest.Listener(one.listener, one.host, one.port) for one in endpoints
         ]
         return AddRaftVoterRequest(
             cluster_id=None,
@@ -202,7 +191,7 @@ def _quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:
 
 
 def _reassignment_info(
-    partition: DescribeQuorumResponsePartitionData,
+    partition: DescribeQuorumResponse.PartitionData,
 ) -> ReassignmentInfo | None:
     reassignment = reassignment_in(partition)
     if reassignment is None:
@@ -222,7 +211,7 @@ def _reassignment_info(
     )
 
 
-def _only_partition(response: DescribeQuorumResponse) -> DescribeQuorumResponsePartitionData:
+def _only_partition(response: DescribeQuorumResponse) -> DescribeQuorumResponse.PartitionData:
     """Return the one expected partition; refuse a response about any other."""
     begin = "DescribeMetadataQuorum received"
     if len(response.topics) != 1:
@@ -250,7 +239,7 @@ def _only_partition(response: DescribeQuorumResponse) -> DescribeQuorumResponseP
     return partition
 
 
-def _replica_state(state: DescribeQuorumResponseReplicaState) -> ReplicaState:
+def _replica_state(state: DescribeQuorumResponse.ReplicaState) -> ReplicaState:
     return ReplicaState(
         replica_id=state.replica_id,
         directory_id=state.replica_directory_id,

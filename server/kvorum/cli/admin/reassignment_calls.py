@@ -23,11 +23,7 @@ from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from kvorum.wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsRequestDescribeConfigsResource,
-    DescribeConfigsResponse,
-)
+from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -129,7 +125,9 @@ def recorded_targets_call() -> Call[DescribeConfigsResponse, RecordedTargets | N
     """
 
     def request(_: int) -> DescribeConfigsRequest:
-        resource = DescribeConfigsRequestDescribeConfigsResource(*CLUSTER_RESOURCE, [TARGET_VOTERS])
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
+            *CLUSTER_RESOURCE, [TARGET_VOTERS]
+        )
         return DescribeConfigsRequest([resource])
 
     def read(response: DescribeConfigsResponse) -> RecordedTargets | None:
@@ -156,7 +154,7 @@ def fetch_timeout_call(node_id: int) -> Call[DescribeConfigsResponse, int | None
     """
 
     def request(_: int) -> DescribeConfigsRequest:
-        resource = DescribeConfigsRequestDescribeConfigsResource(
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
             ResourceType.BROKER, str(node_id), [_FETCH_TIMEOUT.name]
         )
         return DescribeConfigsRequest([resource])

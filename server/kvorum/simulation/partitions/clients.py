@@ -12,31 +12,10 @@ from kvorum.simulation.partitions.network import CLIENTS
 from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.delete_records import (
-    DeleteRecordsRequest,
-    DeleteRecordsRequestDeleteRecordsPartition,
-    DeleteRecordsRequestDeleteRecordsTopic,
-    DeleteRecordsResponse,
-)
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchResponse,
-    FetchResponsePartitionData,
-)
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-)
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-)
+from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import BatchOptions, RecordBatch, RecordData, build_batch, read_batches
 from kvorum.wire.records.batch import INT32_MAX
@@ -172,11 +151,11 @@ class Producer(Client):
         self._attempt += 1
         attempt = self._attempt
         self.is_waiting = self._acks != 0
-        data = ProduceRequestPartitionProduceData(self.index, bytes(batch.data))
+        data = ProduceRequest.PartitionProduceData(self.index, bytes(batch.data))
         request = ProduceRequest(
             acks=self._acks,
             timeout_ms=PRODUCE_TIMEOUT_MS,
-            topic_data=[ProduceRequestTopicProduceData(topic_id=TOPIC_ID, partition_data=[data])],
+            topic_data=[ProduceRequest.TopicProduceData(topic_id=TOPIC_ID, partition_data=[data])],
         )
 
         def on_answer(answer: Message | None) -> None:
@@ -249,13 +228,13 @@ class Consumer(Client):
         if self._is_waiting or broker is None:
             return
         self._is_waiting = True
-        requested = FetchRequestFetchPartition(
+        requested = FetchRequest.FetchPartition(
             partition=self.index, fetch_offset=self._offset, partition_max_bytes=READ_BYTES
         )
         request = FetchRequest(
             max_bytes=READ_BYTES,
             isolation_level=self.isolation.value,
-            topics=[FetchRequestFetchTopic(topic_id=TOPIC_ID, partitions=[requested])],
+            topics=[FetchRequest.FetchTopic(topic_id=TOPIC_ID, partitions=[requested])],
         )
         offset = self._offset
 
@@ -291,8 +270,8 @@ class Consumer(Client):
             self._offset = self.around.random.randint(0, 500)
             return
         self._is_waiting = True
-        requested = ListOffsetsRequestListOffsetsPartition(self.index, NO_EPOCH, EARLIEST)
-        topic = ListOffsetsRequestListOffsetsTopic(TOPIC, [requested])
+        requested = ListOffsetsRequest.ListOffsetsPartition(self.index, NO_EPOCH, EARLIEST)
+        topic = ListOffsetsRequest.ListOffsetsTopic(TOPIC, [requested])
         request = ListOffsetsRequest(replica_id=-1, topics=[topic])
         self.around.ask(CLIENTS, leader, request, self._on_start, timeout_ms=REQUEST_TIMEOUT_MS)
 
@@ -304,7 +283,7 @@ class Consumer(Client):
                 self._offset = found.offset
 
     def on_batches(
-        self, data: FetchResponsePartitionData, batches: Sequence[RecordBatch], message: str
+        self, data: FetchResponse.PartitionData, batches: Sequence[RecordBatch], message: str
     ) -> None:
         """Take what was read."""
 
@@ -334,8 +313,8 @@ class Deleter(Client):
         self._offset = wanted
         if self._is_everywhere():
             offset = wanted
-        requested = DeleteRecordsRequestDeleteRecordsPartition(self.index, offset)
-        topic = DeleteRecordsRequestDeleteRecordsTopic("", [requested])
+        requested = DeleteRecordsRequest.DeleteRecordsPartition(self.index, offset)
+        topic = DeleteRecordsRequest.DeleteRecordsTopic("", [requested])
         request = DeleteRecordsRequest(topics=[topic])
         self.around.ledger.on_delete(self.index, offset)
         self.around.ask(CLIENTS, leader, request, self._on_answer, timeout_ms=REQUEST_TIMEOUT_MS)

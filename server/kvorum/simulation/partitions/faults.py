@@ -25,11 +25,7 @@ from kvorum.simulation.partitions.settings import (
 )
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
-from kvorum.wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsRequestReassignablePartition,
-    AlterPartitionReassignmentsRequestReassignableTopic,
-)
+from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 
 ALL_FILES: Final = tuple(FileKind)
 STRIKE_MS: Final = 140
@@ -298,8 +294,8 @@ class Faults:
             if self._random.random() >= REASSIGNMENT_IS_CANCELLED:
                 return
             replicas = None
-        requested = AlterPartitionReassignmentsRequestReassignablePartition(index, replicas)
-        topic = AlterPartitionReassignmentsRequestReassignableTopic(topic_name, [requested])
+        requested = AlterPartitionReassignmentsRequest.ReassignablePartition(index, replicas)
+        topic = AlterPartitionReassignmentsRequest.ReassignableTopic(topic_name, [requested])
         self._around.quorum.ask_leader(AlterPartitionReassignmentsRequest(topics=[topic]))
         self._count("reassignment")
 

@@ -25,15 +25,7 @@ from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchResponse,
-    FetchResponseAbortedTransaction,
-    FetchResponseEpochEndOffset,
-    FetchResponseFetchableTopicResponse,
-    FetchResponsePartitionData,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 _FETCH_WAIT_MS_MAX: Final = 10.0
 _FULL_SOCKET: Final = 0.1
@@ -77,7 +69,7 @@ class FetchHandler:
         self._around.events.after(delay_ms, self._guard(lambda: reply(_sent(response))))
 
     def _response(self, request: FetchRequest, version: int) -> FetchResponse:
-        answers: dict[bytes, list[FetchResponsePartitionData]] = {}
+        answers: dict[bytes, list[FetchResponse.PartitionData]] = {}
         fetches: list[PartitionFetch] = []
         for topic in request.topics:
             refused = answers.setdefault(topic.topic_id, [])
@@ -95,13 +87,13 @@ class FetchHandler:
             answers[fetch.topic_id].append(_answer(fetch, result))
         return FetchResponse(
             responses=[
-                FetchResponseFetchableTopicResponse(topic_id=topic_id, partitions=partitions)
+                FetchResponse.FetchableTopicResponse(topic_id=topic_id, partitions=partitions)
                 for topic_id, partitions in answers.items()
             ]
         )
 
     def _fetch_of(
-        self, topic_id: bytes, requested: FetchRequestFetchPartition
+        self, topic_id: bytes, requested: FetchRequest.FetchPartition
     ) -> PartitionFetch | None:
         partition = self._replicas.partition(topic_id, requested.partition)
         if partition is None:
@@ -175,25 +167,25 @@ def _at_once(work: Coroutine[object, None, Result]) -> Result:
     raise RuntimeError("a fetch without a minimum does not wait")
 
 
-def _refused(index: int, code: ErrorCode) -> FetchResponsePartitionData:
-    return FetchResponsePartitionData(index, error_code=code, high_watermark=-1, records=b"")
+def _refused(index: int, code: ErrorCode) -> FetchResponse.PartitionData:
+    return FetchResponse.PartitionData(index, error_code=code, high_watermark=-1, records=b"")
 
 
-def _answer(fetch: PartitionFetch, result: FetchResult) -> FetchResponsePartitionData:
+def _answer(fetch: PartitionFetch, result: FetchResult) -> FetchResponse.PartitionData:
     index, read = fetch.partition.topic_partition.partition, result.read
     if read is None:
         return _refused(index, result.error)
-    data = FetchResponsePartitionData(
+    data = FetchResponse.PartitionData(
         index,
         high_watermark=read.high_watermark,
         log_start_offset=read.log_start_offset,
         aborted_transactions=[
-            FetchResponseAbortedTransaction(one.producer_id, one.first_offset)
+            FetchResponse.AbortedTransaction(one.producer_id, one.first_offset)
             for one in read.aborted
         ],
         # A range of a file, until the response is sent.
         records=cast("bytes", read.records),
     )
     if read.diverging is not None:
-        data.diverging_epoch = FetchResponseEpochEndOffset(*read.diverging)
+        data.diverging_epoch = FetchResponse.EpochEndOffset(*read.diverging)
     return data

@@ -18,11 +18,7 @@ from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchResponse,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.primitives import Message
 
@@ -147,7 +143,7 @@ class SimulatedLeader:
         """Return the wait for the end, which comes at once."""
         return other_work(self._runtime)
 
-    def _check(self, topic_id: bytes, requested: FetchRequestFetchPartition) -> None:
+    def _check(self, topic_id: bytes, requested: FetchRequest.FetchPartition) -> None:
         """Check what a follower asks for one partition; raises PropertyViolatedError."""
         message = f"broker {self._link[0]} of {self._link[1]}: {requested}"
         if (topic_id, requested.partition, requested.current_leader_epoch) in self._fenced:

@@ -19,12 +19,7 @@ from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.topic_log.log_validator import RecordValidationError
 from kvorum.storage.topic_log.unified_log import LogAppendInfo
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceResponse,
-    ProduceResponsePartitionProduceResponse,
-    ProduceResponseTopicProduceResponse,
-)
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 
 VERSION: Final = 12
 MARKER_TIMEOUT_MS: Final = 200
@@ -47,10 +42,12 @@ class ProduceHandler:
         """Append the one batch of a request."""
         (topic,) = request.topic_data
         (data,) = topic.partition_data
-        answer = ProduceResponsePartitionProduceResponse(index=data.index, base_offset=-1)
+        answer = ProduceResponse.PartitionProduceResponse(index=data.index, base_offset=-1)
         response = ProduceResponse(
             responses=[
-                ProduceResponseTopicProduceResponse(topic_id=TOPIC_ID, partition_responses=[answer])
+                ProduceResponse.TopicProduceResponse(
+                    topic_id=TOPIC_ID, partition_responses=[answer]
+                )
             ]
         )
 

@@ -18,29 +18,12 @@ from kvorum.simulation.partitions.settings import OFFSETS_ID, TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.delete_records import (
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsResponseDeleteRecordsPartitionResult,
-    DeleteRecordsResponseDeleteRecordsTopicResult,
-)
+from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kvorum.wire.messages.fetch import FetchRequest
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-    ListOffsetsResponseListOffsetsPartitionResponse,
-    ListOffsetsResponseListOffsetsTopicResponse,
-)
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.messages.offset_fetch import OffsetFetchRequest
 from kvorum.wire.messages.produce import ProduceRequest
-from kvorum.wire.messages.write_txn_markers import (
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-    WriteTxnMarkersResponseWritableTxnMarkerPartitionResult,
-    WriteTxnMarkersResponseWritableTxnMarkerResult,
-    WriteTxnMarkersResponseWritableTxnMarkerTopicResult,
-)
+from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kvorum.wire.primitives import Message
 
 
@@ -85,9 +68,13 @@ class RequestHandler:
         (index,) = topic.partition_indexes
 
         def done(code: ErrorCode) -> None:
-            result = WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(index, code)
-            topic_result = WriteTxnMarkersResponseWritableTxnMarkerTopicResult(topic.name, [result])
-            one = WriteTxnMarkersResponseWritableTxnMarkerResult(wanted.producer_id, [topic_result])
+            result = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult(index, code)
+            topic_result = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(
+                topic.name, [result]
+            )
+            one = WriteTxnMarkersResponse.WritableTxnMarkerResult(
+                wanted.producer_id, [topic_result]
+            )
             reply(WriteTxnMarkersResponse([one]))
 
         handler = self._groups if topic.name == GROUP_METADATA_TOPIC else self._writes
@@ -105,12 +92,12 @@ class RequestHandler:
         return ListOffsetsResponse(topics=[self._offsets_of(topic) for topic in request.topics])
 
     def _offsets_of(
-        self, topic: ListOffsetsRequestListOffsetsTopic
-    ) -> ListOffsetsResponseListOffsetsTopicResponse:
+        self, topic: ListOffsetsRequest.ListOffsetsTopic
+    ) -> ListOffsetsResponse.ListOffsetsTopicResponse:
         topic_id = TOPIC_ID if topic.name == TOPIC else OFFSETS_ID
-        answers: list[ListOffsetsResponseListOffsetsPartitionResponse] = []
+        answers: list[ListOffsetsResponse.ListOffsetsPartitionResponse] = []
         for requested in topic.partitions:
-            answer = ListOffsetsResponseListOffsetsPartitionResponse(requested.partition_index)
+            answer = ListOffsetsResponse.ListOffsetsPartitionResponse(requested.partition_index)
             try:
                 partition = self._led(topic_id, requested.partition_index)
                 partition.check_current_leader_epoch(requested.current_leader_epoch)
@@ -120,12 +107,14 @@ class RequestHandler:
             except LeaderRefusesError as refusal:
                 answer.error_code = refusal.code
             answers.append(answer)
-        return ListOffsetsResponseListOffsetsTopicResponse(topic.name, answers)
+        return ListOffsetsResponse.ListOffsetsTopicResponse(topic.name, answers)
 
     def _delete_records(self, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-        answers: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = []
+        answers: list[DeleteRecordsResponse.DeleteRecordsPartitionResult] = []
         for requested in (requested for topic in request.topics for requested in topic.partitions):
-            answer = DeleteRecordsResponseDeleteRecordsPartitionResult(0, requested.partition_index)
+            answer = DeleteRecordsResponse.DeleteRecordsPartitionResult(
+                0, requested.partition_index
+            )
             partition = self._replicas.partition(TOPIC_ID, requested.partition_index)
             if partition is None:
                 answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -141,5 +130,5 @@ class RequestHandler:
                 answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
             answers.append(answer)
         return DeleteRecordsResponse(
-            topics=[DeleteRecordsResponseDeleteRecordsTopicResult(TOPIC, answers)]
+            topics=[DeleteRecordsResponse.DeleteRecordsTopicResult(TOPIC, answers)]
         )

@@ -33,12 +33,7 @@ from kvorum.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from kvorum.wire.messages.write_txn_markers import (
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersRequestWritableTxnMarker,
-    WriteTxnMarkersRequestWritableTxnMarkerTopic,
-    WriteTxnMarkersResponse,
-)
+from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import ControlRecordType, RecordBatch
 from kvorum.wire.records.control import decode_control_record
@@ -172,11 +167,11 @@ class TransactionalProducer(Producer):
         leader = self.leader()
         if leader is None or self.is_waiting:
             return
-        marker = WriteTxnMarkersRequestWritableTxnMarker(
+        marker = WriteTxnMarkersRequest.WritableTxnMarker(
             producer_id=self.producer_id,
             producer_epoch=self.epoch + 1,
             transaction_result=is_commit,
-            topics=[WriteTxnMarkersRequestWritableTxnMarkerTopic(TOPIC, [self.index])],
+            topics=[WriteTxnMarkersRequest.WritableTxnMarkerTopic(TOPIC, [self.index])],
             transaction_version=TRANSACTION_VERSION,
         )
         self.is_waiting = True
@@ -302,11 +297,11 @@ class TransactionalCommitter(GroupClient):
         self._outcome = is_commit
 
     def _send_marker(self, coordinator: int, *, is_commit: bool) -> None:
-        marker = WriteTxnMarkersRequestWritableTxnMarker(
+        marker = WriteTxnMarkersRequest.WritableTxnMarker(
             producer_id=PRODUCER_ID,
             producer_epoch=self._epoch + 1,
             transaction_result=is_commit,
-            topics=[WriteTxnMarkersRequestWritableTxnMarkerTopic(GROUP_METADATA_TOPIC, [0])],
+            topics=[WriteTxnMarkersRequest.WritableTxnMarkerTopic(GROUP_METADATA_TOPIC, [0])],
             transaction_version=TRANSACTION_VERSION,
         )
         request = WriteTxnMarkersRequest(markers=[marker])
