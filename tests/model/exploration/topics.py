@@ -9,6 +9,7 @@ from types import MappingProxyType
 from tests.model.exploration import target_topics
 from tests.model.exploration.design import Bounds, Design, Mistake
 
+_LED = Bounds(is_led=True, pre_votes=False, syncs_at_once=True)
 _REPLACED = Bounds(pre_votes=False, syncs_at_once=True, replacements=1)
 
 QUICK: Mapping[str, Bounds] = MappingProxyType(
@@ -21,17 +22,11 @@ QUICK: Mapping[str, Bounds] = MappingProxyType(
         "unflushed tails lost in a crash": Bounds(
             is_led=True, pre_votes=False, writes=1, crashes=1
         ),
-        "voter changes": Bounds(is_led=True, pre_votes=False, syncs_at_once=True, changes=2),
-        "snapshots and the log's start": Bounds(
-            is_led=True, pre_votes=False, syncs_at_once=True, writes=1, snapshots=1
-        ),
-        "a snapshot that holds voters": Bounds(
-            voters=2, is_led=True, pre_votes=False, syncs_at_once=True, changes=1, snapshots=1
-        ),
+        "voter changes": replace(_LED, changes=2),
+        "snapshots and the log's start": replace(_LED, writes=1, snapshots=1),
+        "a snapshot that holds voters": replace(_LED, voters=2, changes=1, snapshots=1),
         "a disk is replaced among elections": _REPLACED,
-        "a disk is replaced, and becomes a voter": Bounds(
-            is_led=True, pre_votes=False, syncs_at_once=True, changes=2, replacements=1
-        ),
+        "a disk is replaced, and becomes a voter": replace(_LED, changes=2, replacements=1),
         **target_topics.QUICK,
     }
 )
@@ -53,22 +48,14 @@ LARGE: Mapping[str, Bounds] = MappingProxyType(
         "unflushed tails and partial fetches": Bounds(
             is_led=True, pre_votes=False, writes=2, crashes=1, partial_fetches=True
         ),
-        "voter changes among four nodes": Bounds(
-            nodes=4, voters=3, is_led=True, pre_votes=False, syncs_at_once=True, changes=2
-        ),
-        "voter changes through three epochs": Bounds(
-            epochs=3, is_led=True, pre_votes=False, syncs_at_once=True, changes=2
-        ),
+        "voter changes among four nodes": replace(_LED, nodes=4, voters=3, changes=2),
+        "voter changes through three epochs": replace(_LED, epochs=3, changes=2),
         "voter changes with a crash": Bounds(is_led=True, pre_votes=False, changes=1, crashes=1),
-        "snapshots with two writes": Bounds(
-            is_led=True, pre_votes=False, syncs_at_once=True, writes=2, snapshots=1
-        ),
+        "snapshots with two writes": replace(_LED, writes=2, snapshots=1),
         "snapshots with a crash": Bounds(
             is_led=True, pre_votes=False, writes=1, snapshots=1, crashes=1
         ),
-        "snapshots and voter changes": Bounds(
-            is_led=True, pre_votes=False, syncs_at_once=True, changes=2, snapshots=1
-        ),
+        "snapshots and voter changes": replace(_LED, changes=2, snapshots=1),
         "a disk is replaced among elections with pre-votes": Bounds(
             syncs_at_once=True, replacements=1
         ),
@@ -78,17 +65,8 @@ LARGE: Mapping[str, Bounds] = MappingProxyType(
         "a disk is replaced, and unflushed tails are lost": Bounds(
             is_led=True, pre_votes=False, writes=1, crashes=1, replacements=1
         ),
-        "a disk is replaced, and snapshots": Bounds(
-            is_led=True,
-            pre_votes=False,
-            syncs_at_once=True,
-            writes=1,
-            snapshots=1,
-            replacements=1,
-        ),
-        "a disk is replaced among three voter changes": Bounds(
-            is_led=True, pre_votes=False, syncs_at_once=True, changes=3, replacements=1
-        ),
+        "a disk is replaced, and snapshots": replace(_LED, writes=1, snapshots=1, replacements=1),
+        "a disk is replaced among three voter changes": replace(_LED, changes=3, replacements=1),
         **target_topics.LARGE,
     }
 )
@@ -99,16 +77,14 @@ _ELECTIONS = Bounds(syncs_at_once=True)
 _CRASH = Bounds(pre_votes=False, crashes=1, syncs_at_once=True)
 _LOST_TAIL = Bounds(epochs=1, pre_votes=False, crashes=1, writes=2)
 _WRITE = Bounds(is_led=True, pre_votes=False, writes=1, crashes=1)
-_SYNCED_WRITES = Bounds(epochs=3, is_led=True, pre_votes=False, writes=2, syncs_at_once=True)
-_CHANGES = Bounds(is_led=True, pre_votes=False, syncs_at_once=True, changes=2)
-_SNAPSHOTS = Bounds(is_led=True, pre_votes=False, syncs_at_once=True, writes=2, snapshots=1)
-_TWO_LEADERS_CHANGE = Bounds(
+_SYNCED_WRITES = replace(_LED, epochs=3, writes=2)
+_CHANGES = replace(_LED, changes=2)
+_SNAPSHOTS = replace(_LED, writes=2, snapshots=1)
+_TWO_LEADERS_CHANGE = replace(
+    _LED,
     nodes=4,
     voters=4,
     epochs=3,
-    is_led=True,
-    pre_votes=False,
-    syncs_at_once=True,
     changes=2,
     prologue=(
         "changes voters to 0 7",
@@ -132,11 +108,9 @@ _LATE_REPLY = Bounds(
         "leads 1",
     ),
 )
-_FIGURE_8 = Bounds(
+_FIGURE_8 = replace(
+    _LED,
     epochs=4,
-    is_led=True,
-    pre_votes=False,
-    syncs_at_once=True,
     writes=1,
     partial_fetches=True,
     prologue=(
@@ -227,7 +201,7 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
         ),
         "two voters change at once": Mistake(
             Design(changes_many_voters=True),
-            Bounds(nodes=4, is_led=True, pre_votes=False, syncs_at_once=True, changes=1),
+            replace(_LED, nodes=4, changes=1),
             ("overlapping_majorities", "leader_completeness"),
         ),
         "a leader counts itself when it is no voter": Mistake(
@@ -252,22 +226,11 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
 GOING_ON: Mapping[str, Bounds] = MappingProxyType(
     {
         "elections with pre-votes": Bounds(epochs=1),
-        "a leader of two removes a voter": Bounds(
-            nodes=2,
-            voters=2,
-            epochs=3,
-            is_led=True,
-            pre_votes=False,
-            syncs_at_once=True,
-            changes=1,
-            crashes=1,
+        "a leader of two removes a voter": replace(
+            _LED, nodes=2, voters=2, epochs=3, changes=1, crashes=1
         ),
-        "voters come and go, and one node dies": Bounds(
-            voters=2, is_led=True, pre_votes=False, syncs_at_once=True, changes=1, deaths=1
-        ),
-        "a disk is replaced, and a voter comes or goes": Bounds(
-            is_led=True, pre_votes=False, syncs_at_once=True, changes=1, replacements=1
-        ),
+        "voters come and go, and one node dies": replace(_LED, voters=2, changes=1, deaths=1),
+        "a disk is replaced, and a voter comes or goes": replace(_LED, changes=1, replacements=1),
     }
 )
 """Configurations in which a quorum must be able to go on from every state."""
