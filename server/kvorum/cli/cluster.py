@@ -5,21 +5,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
-from typing import TypeVar
 
-from kvorum.cli.admin.client import AdminClient, Call
+from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.cluster_calls import (
     NodeEndpoint,
     describe_cluster,
-    unregister_broker_call,
-    unregister_controller_call,
+    unregister_call,
 )
 from kvorum.cli.admin.command import (
     client_properties,
     exit_code,
-    print_refused_unregistration,
     print_warning,
 )
 from kvorum.cli.admin.errors import ERRORS_PACKAGE, AdminError, CallFailedError
@@ -34,7 +30,6 @@ from kvorum.cli.kafka_arguments import (
 from kvorum.cli.unparsed import accept_unparsed
 from kvorum.metadata.features import VersionRange
 from kvorum.wire.apis import API_SPECS
-from kvorum.wire.primitives import Message
 
 NAME = "cluster"
 HELP = "show a cluster's id and nodes, unregister nodes"
@@ -52,7 +47,6 @@ _NOT_SUPPORTED = f"{ERRORS_PACKAGE}.UnsupportedVersionException"
 _HOST_WIDTH_OF_NONE = 100
 _RACK_WIDTH_OF_NONE = 10
 _BROKER = "broker"
-Response = TypeVar("Response", bound=Message)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -103,9 +97,11 @@ async def _ask(arguments: argparse.Namespace, settings: AdminSettings) -> None:
             case "cluster-id":
                 await print_cluster_id(client, asks_controllers=asks_controllers)
             case "unregister":
-                await unregister_broker(client, settings, broker_id=arguments.id)
+                await unregister_node(client, "broker", arguments.id, client_id=settings.client_id)
             case "unregister-controller":
-                await unregister_controller(client, settings, controller_id=arguments.id)
+                await unregister_node(
+                    client, "controller", arguments.id, client_id=settings.client_id
+                )
             case "api-versions":
                 await print_api_versions(client, asks_controllers=asks_controllers)
             case _:
@@ -170,37 +166,16 @@ async def print_cluster_id(client: AdminClient, *, asks_controllers: bool) -> No
         print(f"Cluster ID: {cluster.cluster_id}")
 
 
-async def unregister_broker(
-    client: AdminClient, settings: AdminSettings, *, broker_id: int
-) -> None:
-    """Remove a broker's registration, and print the result."""
-    log_refusal = partial(print_refused_unregistration, settings.client_id, "broker", broker_id)
-    call = unregister_broker_call(broker_id, log_refusal=log_refusal)
-    await _unregister(client, call, "Broker", broker_id)
-
-
-async def unregister_controller(
-    client: AdminClient, settings: AdminSettings, *, controller_id: int
-) -> None:
-    """Remove a controller's registration, and print the result."""
-    log_refusal = partial(
-        print_refused_unregistration, settings.client_id, "controller", controller_id
-    )
-    call = unregister_controller_call(controller_id, log_refusal=log_refusal)
-    await _unregister(client, call, "Controller", controller_id)
-
-
-async def _unregister(
-    client: AdminClient, call: Call[Response, None], kind: str, node_id: int
-) -> None:
+async def unregister_node(client: AdminClient, kind: str, node_id: int, *, client_id: str) -> None:
+    """Remove the registration of a broker or a controller, and print the result."""
     try:
-        await client.call(call)
+        await client.call(unregister_call(kind, node_id, client_id=client_id))
     except CallFailedError as error:
         if error.failure.class_name != _NOT_SUPPORTED:
             raise
-        print(f"The target cluster does not support the {kind.lower()} unregistration API.")
+        print(f"The target cluster does not support the {kind} unregistration API.")
     else:
-        print(f"{kind} {node_id} is no longer registered.")
+        print(f"{kind.capitalize()} {node_id} is no longer registered.")
 
 
 async def print_endpoints(

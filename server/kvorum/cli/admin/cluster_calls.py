@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kvorum.cli.admin.client import CONTROLLER_ENDPOINT, AdminClient, Call
+from kvorum.cli.admin.command import print_refused_unregistration
 from kvorum.cli.admin.errors import NotSupportedByNodeError, refusal
 from kvorum.cli.admin.quorum_calls import final
 from kvorum.controller.java_order import integer_table_order
@@ -17,7 +18,9 @@ from kvorum.wire.messages.unregister_controller import (
     UnregisterControllerRequest,
     UnregisterControllerResponse,
 )
+from kvorum.wire.primitives import Message
 
+_Unregistered = UnregisterBrokerResponse | UnregisterControllerResponse
 _BROKER_ENDPOINT = 1
 _NAME = "listNodes"
 
@@ -61,47 +64,33 @@ async def describe_cluster(
     return await client.call(_METADATA_CALL)
 
 
-def unregister_broker_call(
-    broker_id: int, *, log_refusal: Callable[[str | None], None]
-) -> Call[UnregisterBrokerResponse, None]:
-    """Return the call that removes a broker's registration.
+def unregister_call(kind: str, node_id: int, *, client_id: str) -> Call[_Unregistered, None]:
+    """Return the call that removes the registration of a broker or a controller (KIP-1312).
 
-    `log_refusal` gets the message of a response that refuses it for good.
+    `kind` is "broker" or "controller". A response that refuses it for good is logged.
     """
+    request: Message
+    response_class: type[_Unregistered]
+    if kind == "broker":
+        request, response_class = UnregisterBrokerRequest(node_id), UnregisterBrokerResponse
+    else:
+        request, response_class = UnregisterControllerRequest(node_id), UnregisterControllerResponse
+
+    def read(response: _Unregistered) -> None:
+        if response.error_code == ErrorCode.NONE:
+            return
+        error = refusal(response.error_code, response.error_message)
+        if response.error_code == ErrorCode.REQUEST_TIMED_OUT:
+            raise error
+        print_refused_unregistration(client_id, kind, node_id, response.error_message)
+        raise final(error)
+
     return Call(
-        name="unregisterBroker",
-        request=lambda _: UnregisterBrokerRequest(broker_id=broker_id),
-        response_class=UnregisterBrokerResponse,
-        read=lambda response: _read_unregistration(response, log_refusal),
+        name=f"unregister{kind.capitalize()}",
+        request=lambda _: request,
+        response_class=response_class,
+        read=read,
     )
-
-
-def unregister_controller_call(
-    controller_id: int, *, log_refusal: Callable[[str | None], None]
-) -> Call[UnregisterControllerResponse, None]:
-    """Return the call that removes a controller's registration (KIP-1312).
-
-    `log_refusal` gets the message of a response that refuses it for good.
-    """
-    return Call(
-        name="unregisterController",
-        request=lambda _: UnregisterControllerRequest(controller_id=controller_id),
-        response_class=UnregisterControllerResponse,
-        read=lambda response: _read_unregistration(response, log_refusal),
-    )
-
-
-def _read_unregistration(
-    response: UnregisterBrokerResponse | UnregisterControllerResponse,
-    log_refusal: Callable[[str | None], None],
-) -> None:
-    if response.error_code == ErrorCode.NONE:
-        return
-    error = refusal(response.error_code, response.error_message)
-    if response.error_code == ErrorCode.REQUEST_TIMED_OUT:
-        raise error
-    log_refusal(response.error_message)
-    raise final(error)
 
 
 def _describe_call(

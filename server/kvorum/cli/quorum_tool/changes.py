@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from kvorum.cli.admin.client import AdminClient
-from kvorum.cli.admin.cluster_calls import unregister_controller_call
-from kvorum.cli.admin.command import print_refused_unregistration
+from kvorum.cli.admin.cluster_calls import unregister_call
 from kvorum.cli.admin.errors import ERRORS_PACKAGE, AdminError, CallFailedError
 from kvorum.cli.admin.quorum_calls import VoterEndpoint, add_voter_call, remove_voter_call
 from kvorum.metadata.config_definitions.java_text import java_trim, parse_java_integer
@@ -97,10 +95,8 @@ async def remove_controller(
 
 
 async def _unregister(client: AdminClient, controller_id: int, *, client_id: str) -> None:
-    log_refusal = partial(print_refused_unregistration, client_id, "controller", controller_id)
-    call = unregister_controller_call(controller_id, log_refusal=log_refusal)
     try:
-        await client.call(call)
+        await client.call(unregister_call("controller", controller_id, client_id=client_id))
     except CallFailedError as error:
         raise _not_unregistered("unregister controller", controller_id, error) from error
 
