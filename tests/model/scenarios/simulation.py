@@ -8,7 +8,18 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
-from tests.model.scenarios.disk import NO_SNAPSHOT, Disk, Entry, Snapshot
+from tests.model.scenarios.disk import (
+    NO_SNAPSHOT,
+    SNAPSHOT_SIZE,
+    Disk,
+    Entry,
+    Snapshot,
+    epoch_start,
+    fetched,
+    new_voters,
+    snapshot_part,
+    voter_names,
+)
 from tests.model.scenarios.reassigning import (
     NO_TARGETS,
     TARGETS,
@@ -17,14 +28,6 @@ from tests.model.scenarios.reassigning import (
     image_of,
     request_for,
     told,
-)
-from tests.model.scenarios.records import (
-    SNAPSHOT_SIZE,
-    epoch_start,
-    fetched,
-    new_voters,
-    snapshot_part,
-    voter_names,
 )
 from tests.model.scenarios.requests_from_outside import LISTENER, directory_of, endpoints_of
 from tests.model.scenarios.trace_words import describe
