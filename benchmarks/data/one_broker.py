@@ -1,7 +1,4 @@
-"""One broker beside a real one: records in and out, by Kafka's own perf tools.
-
-Each candidate runs alone; each round starts both again, ours first in every other one.
-"""
+"""One broker beside a real one: records in and out, by Kafka's own perf tools."""
 
 from __future__ import annotations
 
@@ -9,13 +6,10 @@ import os
 from typing import Final
 
 from benchmarks.data.brokers import broker, embedded, first_record_s, of_candidate
-from benchmarks.data.perf_tools import Figures, Load, Loads, PerfTools, measure, median_rows
-from benchmarks.node_start import kafka_nodes, kvorum_node
+from benchmarks.data.perf_tools import ROUNDS, Load, Loads, measured_in_turns, median_rows
+from benchmarks.node_start import kafka_nodes
 from benchmarks.report import Row
-from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
-from tests.support.kafka.java import Java
 
-ROUNDS: Final = 3
 LARGE: Final = Load(750_000, 1024, ("batch.size=65536",))
 SMALL: Final = Load(3_000_000, 100)
 WARM_UP: Final = (LARGE._replace(records=150_000), SMALL._replace(records=600_000))
@@ -24,13 +18,8 @@ LOADS: Final = Loads(LARGE, SMALL, WARM_UP)
 
 def rows() -> list[Row]:
     """Return the rows of the report."""
-    tools = PerfTools(Java(find_java(), JARS_ROOT / REFERENCE_RELEASE))
-    candidates = [(kvorum_node(), Figures()), (kafka_nodes()[0], Figures())]
-    for turn in range(ROUNDS):
-        for candidate, figures in candidates if turn % 2 == 0 else reversed(candidates):
-            with broker(candidate, dict(os.environ)) as running:
-                measure(running, tools, LOADS, figures)
-    (_, ours), (peer, theirs) = candidates
+    ours, theirs = measured_in_turns(lambda each: broker(each, dict(os.environ)), LOADS)
+    peer = kafka_nodes()[0]
     for _ in range(ROUNDS):
         ours.first_record_s.append(first_record_s(embedded))
         theirs.first_record_s.append(first_record_s(lambda: of_candidate(peer)))

@@ -1,33 +1,43 @@
 """Loads by Kafka's producer- and consumer-perf-test, and the figures of a candidate under them.
 
 Each tool runs in a Java process as its script does. For a broker that Kafka's client cannot use,
-the same load is made by librdkafka's producer.
+the same load is made by librdkafka's producer. The time from produce to consume is that of records
+at an even pace, each with the time at which it was sent.
 """
 
 from __future__ import annotations
 
 import re
 import statistics
+import struct
 import subprocess
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
-from benchmarks.data.end_to_end import p99_ms
-from benchmarks.node_start import RUN_CLASS_FLAGS
+from benchmarks.node_start import RUN_CLASS_FLAGS, Candidate, kafka_nodes, kvorum_node
 from benchmarks.report import Row
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.support.kafka.java import LOG_SETTINGS, Java
 
 SCRIPT_FLAGS: Final = ("-Xmx512M", *RUN_CLASS_FLAGS)
 """The flags that the scripts of the release give to Java."""
 TIMEOUT_S: Final = 600
+ROUNDS: Final = 3
 POLL_S: Final = 0.1
 _SUMMARY: Final = re.compile(
     r"^(\d+) records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\).* ms 99th",
     re.MULTILINE,
 )
+RECORDS_PER_S: Final = 1000
+PACED_SECONDS: Final = 15
+WARM_UP_SECONDS: Final = 3
+PACED_POLL_S: Final = 10.0
+_TIME: Final = struct.Struct(">d")
 
 
 class Produced(NamedTuple):
@@ -176,6 +186,23 @@ def measure(running: Running, tools: PerfTools, loads: Loads, figures: Figures) 
     figures.memory_mib.append(running.memory_mib)
 
 
+def measured_in_turns(
+    begin: Callable[[Candidate], AbstractContextManager[Running]], loads: Loads
+) -> tuple[Figures, Figures]:
+    """Return the figures of ours and of real Kafka, each of which runs alone.
+
+    Each round starts both again, ours first in every other one.
+    """
+    tools = PerfTools(Java(find_java(), JARS_ROOT / REFERENCE_RELEASE))
+    candidates = [(kvorum_node(), Figures()), (kafka_nodes()[0], Figures())]
+    for turn in range(ROUNDS):
+        for candidate, figures in candidates if turn % 2 == 0 else reversed(candidates):
+            with begin(candidate) as running:
+                measure(running, tools, loads, figures)
+    (_, ours), (_, theirs) = candidates
+    return ours, theirs
+
+
 def median_rows(
     wanted: Iterable[tuple[str, str, str]], peer: str, ours: object, theirs: object
 ) -> list[Row]:
@@ -192,3 +219,37 @@ def median_rows(
         for what, unit, name in wanted
         if getattr(theirs, name)
     ]
+
+
+def p99_ms(servers: str, topic: str) -> float:
+    """Return the 99th percentile of the time from produce to consume, in milliseconds."""
+    settings = {"bootstrap.servers": servers, "group.id": "end-to-end", "fetch.wait.max.ms": 500}
+    consumer: Any = Consumer({**settings, "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    count = RECORDS_PER_S * (WARM_UP_SECONDS + PACED_SECONDS)
+    producing = threading.Thread(target=_produce, args=(servers, topic, count), daemon=True)
+    producing.start()
+    latencies: list[float] = []
+    while len(latencies) < count:
+        message = consumer.poll(PACED_POLL_S)
+        if message is None or message.error():
+            raise RuntimeError(f"{len(latencies)} of {count} records came")
+        latencies.append(time.perf_counter() - _TIME.unpack_from(message.value())[0])
+    producing.join()
+    consumer.close()
+    measured = latencies[RECORDS_PER_S * WARM_UP_SECONDS :]
+    return statistics.quantiles(measured, n=100)[98] * 1000
+
+
+def _produce(servers: str, topic: str, count: int) -> None:
+    # As many requests at a time as Java's producer sends, so that records are collected meanwhile:
+    # a broker answers those of one connection one after the other.
+    settings = {"bootstrap.servers": servers, "linger.ms": 0, "max.in.flight": 5}
+    producer = Producer(settings)
+    begun = time.perf_counter()
+    for number in range(count):
+        due = begun + number / RECORDS_PER_S
+        while (now := time.perf_counter()) < due:
+            producer.poll(due - now)
+        producer.produce(topic, _TIME.pack(time.perf_counter()) + bytes(92), partition=0)
+    producer.flush(PACED_POLL_S)

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.data.brokers import WAIT_S
-from benchmarks.data.perf_tools import Figures, Load, Loads, PerfTools, measure, median_rows
+from benchmarks.data.perf_tools import Load, Loads, measured_in_turns, median_rows
 from benchmarks.node_start import (
     Candidate,
     kafka_nodes,
-    kvorum_node,
     resident_mib,
     running,
 )
@@ -25,11 +24,8 @@ from benchmarks.report import Row
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
-from tests.support.kafka.java import Java
 from tests.support.ports import free_ports
 
-ROUNDS: Final = 3
 BROKERS: Final = 3
 LARGE: Final = Load(100_000, 1024, ("batch.size=65536", "acks=all"))
 SMALL: Final = Load(500_000, 100, ("acks=all",))
@@ -70,13 +66,7 @@ class RunningBrokers:
 
 def rows() -> list[Row]:
     """Return the rows of the report."""
-    tools = PerfTools(Java(find_java(), JARS_ROOT / REFERENCE_RELEASE))
-    candidates = [(kvorum_node(), Figures()), (kafka_nodes()[0], Figures())]
-    for turn in range(ROUNDS):
-        for candidate, figures in candidates if turn % 2 == 0 else reversed(candidates):
-            with brokers(candidate) as cluster:
-                measure(cluster, tools, LOADS, figures)
-    (_, ours), (peer, theirs) = candidates
+    ours, theirs = measured_in_turns(brokers, LOADS)
     wanted = (
         ("three brokers: produce, 1 KiB records, acks=all", "MiB/s", "large_mib_per_s"),
         ("three brokers: produce, 100-byte records, acks=all", "r/s", "small_records_per_s"),
@@ -84,7 +74,7 @@ def rows() -> list[Row]:
         ("three brokers: produce to consume, p99", "ms", "end_to_end_p99_ms"),
         ("three brokers: resident memory together", "MiB", "memory_mib"),
     )
-    return median_rows(wanted, peer.name, ours, theirs)
+    return median_rows(wanted, kafka_nodes()[0].name, ours, theirs)
 
 
 @contextmanager
