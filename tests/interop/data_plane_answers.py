@@ -14,7 +14,6 @@ from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteReco
 from kvorum.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
-    DescribeProducersResponsePartitionResponse,
 )
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.list_offsets import (
@@ -25,11 +24,7 @@ from kvorum.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceResponse,
-    ProduceResponsePartitionProduceResponse,
-)
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import read_batches
 from kvorum.wire.uuid_text import ZERO_UUID
@@ -102,7 +97,7 @@ def mask_times(response: ProduceResponse) -> None:
             mask_times_of(partition)
 
 
-def mask_times_of(partition: ProduceResponsePartitionProduceResponse) -> None:
+def mask_times_of(partition: ProduceResponse.PartitionProduceResponse) -> None:
     partition.log_append_time_ms = min(partition.log_append_time_ms, 1)
     partition.error_message = masked(partition.error_message)
     for record in partition.record_errors:
@@ -110,7 +105,7 @@ def mask_times_of(partition: ProduceResponsePartitionProduceResponse) -> None:
 
 
 def mask_producers(
-    described: DescribeProducersResponsePartitionResponse, *, is_stamped: bool
+    described: DescribeProducersResponse.PartitionResponse, *, is_stamped: bool
 ) -> None:
     described.active_producers.sort(key=lambda one: one.producer_id)
     for producer in described.active_producers if is_stamped else ():

@@ -8,35 +8,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
 
-from kvorum.wire.messages.delete_records import (
-    DeleteRecordsRequest,
-    DeleteRecordsRequestDeleteRecordsPartition,
-    DeleteRecordsRequestDeleteRecordsTopic,
-)
-from kvorum.wire.messages.describe_producers import (
-    DescribeProducersRequest,
-    DescribeProducersRequestTopicRequest,
-)
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-)
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-)
-from kvorum.wire.messages.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochRequestOffsetForLeaderPartition,
-    OffsetForLeaderEpochRequestOffsetForLeaderTopic,
-)
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-)
+from kvorum.wire.messages.delete_records import DeleteRecordsRequest
+from kvorum.wire.messages.describe_producers import DescribeProducersRequest
+from kvorum.wire.messages.fetch import FetchRequest
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest
+from kvorum.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from kvorum.wire.messages.produce import ProduceRequest
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch
 from kvorum.wire.uuid_text import ZERO_UUID
@@ -147,10 +124,10 @@ class Script:
     def produce(self) -> Step:
         topic, partition = self._topic(), self._partition()
         version = self.random.randint(3, 13)
-        data = ProduceRequestPartitionProduceData(partition, self._records(topic))
+        data = ProduceRequest.PartitionProduceData(partition, self._records(topic))
         acks = self.random.choice((-1, -1, 1, 1, 1, 2))
         body = ProduceRequest(
-            None, acks, 5000, [ProduceRequestTopicProduceData(topic, b"", [data])]
+            None, acks, 5000, [ProduceRequest.TopicProduceData(topic, b"", [data])]
         )
         return Step(body, version)
 
@@ -213,7 +190,7 @@ class Script:
     def fetch(self) -> Step:
         random = self.random
         version = random.randint(4, 18)
-        wish = FetchRequestFetchPartition(self._partition())
+        wish = FetchRequest.FetchPartition(self._partition())
         offset = random.choice((-1, 0, 0, 3, 10, 25, 50, random.randrange(300)))
         wish.fetch_offset = self._near(LIMITS_64, offset)
         size = random.choice((0, 1, 100, 500, 5000, 1 << 20))
@@ -228,7 +205,7 @@ class Script:
             max_bytes=self._near(LIMITS_32, random.choice((0, 50, 1000, 1 << 30))),
             isolation_level=random.choice((0, 1)),
             session_epoch=-1,
-            topics=[FetchRequestFetchTopic(self._topic(), partitions=[wish])],
+            topics=[FetchRequest.FetchTopic(self._topic(), partitions=[wish])],
         )
         return Step(body, version)
 
@@ -240,32 +217,32 @@ class Script:
         timestamp = self._near(LIMITS_64, timestamp)
         version = random.randint(1, 11)
         epoch = self._epoch(-2, -1, -1, -1, 0, 4) if version >= FIRST_LIST_WITH_EPOCH else -1
-        wish = ListOffsetsRequestListOffsetsPartition(self._partition(), epoch, timestamp)
+        wish = ListOffsetsRequest.ListOffsetsPartition(self._partition(), epoch, timestamp)
         wishes = [wish] if random.random() < 0.95 else [wish, wish]
-        topic = ListOffsetsRequestListOffsetsTopic(self._topic(), wishes)
+        topic = ListOffsetsRequest.ListOffsetsTopic(self._topic(), wishes)
         isolation = random.choice((0, 1)) if version >= FIRST_LIST_WITH_ISOLATION else 0
         # A consumer, a broker, and what looks at a log from outside.
         replica_id = random.choice((-1, -1, -1, 0, -2))
         return Step(ListOffsetsRequest(replica_id, isolation, [topic]), version)
 
     def offset_for_leader_epoch(self) -> Step:
-        wish = OffsetForLeaderEpochRequestOffsetForLeaderPartition(
+        wish = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
             self._partition(), self._epoch(-2, -1, -1, 0, 1), self._epoch(-1, 0, 0, 1, 5)
         )
-        topic = OffsetForLeaderEpochRequestOffsetForLeaderTopic(self._topic(), [wish])
+        topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(self._topic(), [wish])
         return Step(OffsetForLeaderEpochRequest(topics=[topic]), self.random.randint(3, 4))
 
     def delete_records(self) -> Step:
         random = self.random
         offset = self._near(LIMITS_64, random.choice((-1, -2, 0, 1, 4, 12, 30, 5000)))
-        wish = DeleteRecordsRequestDeleteRecordsPartition(self._partition(), offset)
-        topic = DeleteRecordsRequestDeleteRecordsTopic(
+        wish = DeleteRecordsRequest.DeleteRecordsPartition(self._partition(), offset)
+        topic = DeleteRecordsRequest.DeleteRecordsTopic(
             random.choice(("small", "rolled", "absent", "compacted")), [wish]
         )
         return Step(DeleteRecordsRequest([topic], 5000), random.randint(0, 2))
 
     def describe_producers(self) -> Step:
-        topic = DescribeProducersRequestTopicRequest(
+        topic = DescribeProducersRequest.TopicRequest(
             self.random.choice((self._topic(), "bad name")), [self._partition()]
         )
         return Step(DescribeProducersRequest([topic]), 0)

@@ -11,7 +11,7 @@ from kvorum.wire.messages.access_control_entry_record import AccessControlEntryR
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
-from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
 from kvorum.wire.messages.end_transaction_record import EndTransactionRecord
@@ -21,16 +21,8 @@ from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
-from kvorum.wire.messages.register_broker_record import (
-    RegisterBrokerRecord,
-    RegisterBrokerRecordBrokerEndpoint,
-    RegisterBrokerRecordBrokerFeature,
-)
-from kvorum.wire.messages.register_controller_record import (
-    RegisterControllerRecord,
-    RegisterControllerRecordControllerEndpoint,
-    RegisterControllerRecordControllerFeature,
-)
+from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
+from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
 from kvorum.wire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kvorum.wire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
@@ -114,14 +106,14 @@ def _broker(broker_id: int, *, epoch: int, version: int) -> RecordAndVersion:
         incarnation_id=bytes([broker_id + 1]) * 16,
         broker_epoch=epoch,
         end_points=[
-            RegisterBrokerRecordBrokerEndpoint(name, f"host-{broker_id}", 9092 + number, number)
+            RegisterBrokerRecord.BrokerEndpoint(name, f"host-{broker_id}", 9092 + number, number)
             for name, number in points[: version + 1]
         ],
         features=[
-            RegisterBrokerRecordBrokerFeature("metadata.version", 7, 30),
-            RegisterBrokerRecordBrokerFeature("kraft.version", 0, 1),
-            RegisterBrokerRecordBrokerFeature("always", 1, 1),
-            RegisterBrokerRecordBrokerFeature("unbounded", 1, 32767),
+            RegisterBrokerRecord.BrokerFeature("metadata.version", 7, 30),
+            RegisterBrokerRecord.BrokerFeature("kraft.version", 0, 1),
+            RegisterBrokerRecord.BrokerFeature("always", 1, 1),
+            RegisterBrokerRecord.BrokerFeature("unbounded", 1, 32767),
         ],
         rack=f"rack {broker_id}" if broker_id % 2 else None,
         fenced=broker_id != 1,
@@ -141,10 +133,10 @@ def _controller(controller_id: int) -> RegisterControllerRecord:
         incarnation_id=bytes([controller_id % 256]) * 16,
         zk_migration_ready=controller_id == 3001,
         end_points=[
-            RegisterControllerRecordControllerEndpoint("CONTROLLER", "quorum", 9093, 0),
-            RegisterControllerRecordControllerEndpoint("ADMIN", "quorum", 9094, 3),
+            RegisterControllerRecord.ControllerEndpoint("CONTROLLER", "quorum", 9093, 0),
+            RegisterControllerRecord.ControllerEndpoint("ADMIN", "quorum", 9094, 3),
         ],
-        features=[RegisterControllerRecordControllerFeature("metadata.version", 7, 30)],
+        features=[RegisterControllerRecord.ControllerFeature("metadata.version", 7, 30)],
     )
 
 
@@ -248,7 +240,7 @@ def _client_quotas() -> list[RecordAndVersion]:
 
 
 def _quota(entity: dict[str, str | None], key: str, value: float) -> tuple[ClientQuotaRecord, int]:
-    parts = [ClientQuotaRecordEntityData(kind, name) for kind, name in entity.items()]
+    parts = [ClientQuotaRecord.EntityData(kind, name) for kind, name in entity.items()]
     return ClientQuotaRecord(parts, key, value), 0
 
 

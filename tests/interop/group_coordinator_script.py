@@ -12,13 +12,10 @@ from kvorum.groups.classic_group.group import ClassicGroup
 from kvorum.groups.classic_group.state import ClassicGroupState
 from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kvorum.wire.messages.group_metadata_key import GroupMetadataKey
-from kvorum.wire.messages.group_metadata_value import (
-    GroupMetadataValue,
-    GroupMetadataValueMemberMetadata,
-)
+from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMemberIdentity
+from kvorum.wire.messages.leave_group import LeaveGroupRequest
 from kvorum.wire.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
 from kvorum.wire.messages.legacy_offset_commit_value import LegacyOffsetCommitValue
 from kvorum.wire.messages.offset_commit import (
@@ -223,14 +220,14 @@ class Script:
     def _leave(self) -> str:
         random = self._random
         group_id, group = self._group()
-        members: list[LeaveGroupRequestMemberIdentity] = []
+        members: list[LeaveGroupRequest.MemberIdentity] = []
         for _ in range(random.choice((1, 1, 2))):
             member_id, instance, _ = self._member(group)
             if instance is not None and random.random() < 0.5:
                 member_id = ""
             if group is not None and group.pending_join_members and random.random() < 0.3:
                 member_id, instance = min(group.pending_join_members), None
-            members.append(LeaveGroupRequestMemberIdentity(member_id, instance))
+            members.append(LeaveGroupRequest.MemberIdentity(member_id, instance))
         return self._line("leave", 5, LeaveGroupRequest(group_id=group_id, members=members))
 
     def _offset_commit(self) -> str:
@@ -378,7 +375,7 @@ def _group_metadata(random: Random) -> GroupMetadataValue:
     ids = random.sample(("m1", "m2", "m3", "m4"), random.choice((0, 1, 3)))
     subscription = struct.pack(">h", 0) + ConsumerProtocolSubscription(topics=["one"]).encode(0)
     members = [
-        GroupMetadataValueMemberMetadata(
+        GroupMetadataValue.MemberMetadata(
             member_id=one,
             group_instance_id=random.choice((None, f"of {one}".replace(" ", "-"))),
             client_id="c",

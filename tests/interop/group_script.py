@@ -17,7 +17,7 @@ from kvorum.wire.messages.describe_groups import DescribeGroupsRequest
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMemberIdentity
+from kvorum.wire.messages.leave_group import LeaveGroupRequest
 from kvorum.wire.messages.list_groups import ListGroupsRequest
 from kvorum.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -236,7 +236,7 @@ class Script:
             self.members.pop(group)
         if random.random() < 0.2 and step.version >= FIRST_LEAVE_WITH_MEMBERS:
             assert isinstance(step.request, LeaveGroupRequest)
-            strangers = [LeaveGroupRequestMemberIdentity("nobody", "inst-7")]
+            strangers = [LeaveGroupRequest.MemberIdentity("nobody", "inst-7")]
             step.request.members = [*strangers, *step.request.members]
         return step
 
@@ -246,7 +246,7 @@ class Script:
             version = max(version, FIRST_LEAVE_WITH_MEMBERS)
         if version < FIRST_LEAVE_WITH_MEMBERS:
             return Step(LeaveGroupRequest(group, member_id), version, group)
-        members = [LeaveGroupRequestMemberIdentity(member_id, instance)]
+        members = [LeaveGroupRequest.MemberIdentity(member_id, instance)]
         return Step(LeaveGroupRequest(group, members=members), version, group)
 
     def commit(self) -> Step:

@@ -12,11 +12,7 @@ from tests.support.quorum.quorum import Quorum, controllers, voter_ids
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsRequestDescribeConfigsResource,
-    DescribeConfigsResponse,
-)
+from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 
 OURS, REAL = 1, 2
 CLUSTER_WIDE = (4, "")
@@ -88,7 +84,7 @@ def are_observing(quorum: Quorum, *node_ids: int) -> None:
 
 def is_wanted(address: str) -> bool:
     """Tell whether there are target voters; a real controller hides their value."""
-    resource = DescribeConfigsRequestDescribeConfigsResource(*CLUSTER_WIDE, [KEY])
+    resource = DescribeConfigsRequest.DescribeConfigsResource(*CLUSTER_WIDE, [KEY])
     with RawClient(address) as client:
         response = client.ask(DescribeConfigsRequest([resource]), DescribeConfigsResponse, 4)
     (result,) = response.results

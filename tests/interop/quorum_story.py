@@ -20,7 +20,7 @@ from tests.support.kafka.tools import ToolResult, ToolRunner
 from tests.support.node import CLUSTER_ID, Key
 from tests.support.quorum.quorum import NO_DIRECTORY, Quorum
 
-from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.uuid_text import uuid_to_text
 
 Tool = Callable[[Sequence[str]], ToolResult]
@@ -99,11 +99,11 @@ class Story:
         return tool([*options, *where, *arguments])
 
 
-def _leadership(found: DescribeQuorumResponsePartitionData) -> tuple[int, int]:
+def _leadership(found: DescribeQuorumResponse.PartitionData) -> tuple[int, int]:
     return found.leader_id, found.leader_epoch
 
 
-def _cast(found: DescribeQuorumResponsePartitionData) -> list[tuple[int, bytes]]:
+def _cast(found: DescribeQuorumResponse.PartitionData) -> list[tuple[int, bytes]]:
     states = (*found.current_voters, *found.observers)
     return sorted((state.replica_id, state.replica_directory_id) for state in states)
 
@@ -118,7 +118,7 @@ def _anonymous(text: str) -> str:
 class _Names:
     """The names of a quorum's replicas at one moment."""
 
-    def __init__(self, quorum: Quorum, found: DescribeQuorumResponsePartitionData) -> None:
+    def __init__(self, quorum: Quorum, found: DescribeQuorumResponse.PartitionData) -> None:
         self._quorum = quorum
         self._leader_id = found.leader_id
         keys = [

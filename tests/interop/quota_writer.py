@@ -15,9 +15,6 @@ from tests.support.waiting import wait_for_change
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntityData,
-    AlterClientQuotasRequestEntryData,
-    AlterClientQuotasRequestOpData,
     AlterClientQuotasResponse,
 )
 
@@ -90,10 +87,10 @@ class QuotaWriter:
 
 
 def _request(users: list[str]) -> AlterClientQuotasRequest:
-    operation = AlterClientQuotasRequestOpData("consumer_byte_rate", 1000.0)
+    operation = AlterClientQuotasRequest.OpData("consumer_byte_rate", 1000.0)
     entries = [
-        AlterClientQuotasRequestEntryData(
-            [AlterClientQuotasRequestEntityData("user", user)], [operation]
+        AlterClientQuotasRequest.EntryData(
+            [AlterClientQuotasRequest.EntityData("user", user)], [operation]
         )
         for user in users
     ]

@@ -15,12 +15,7 @@ from kvorum.wire.apis import response_class
 from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.json_form import Json
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from kvorum.wire.primitives import Message
 
 CONTROLLERS_ENDPOINTS = 2
@@ -32,8 +27,8 @@ OWN = frozenset({"records", "endOffset", "highWatermark", "logStartOffset"})
 
 def quorum_of(address: str) -> Quorum:
     """Return what requests to a lone leader have to name."""
-    partition = DescribeQuorumRequestPartitionData(0)
-    topic = DescribeQuorumRequestTopicData("__cluster_metadata", [partition])
+    partition = DescribeQuorumRequest.PartitionData(0)
+    topic = DescribeQuorumRequest.TopicData("__cluster_metadata", [partition])
     with RawClient(address) as client:
         cluster = client.ask(
             DescribeClusterRequest(endpoint_type=CONTROLLERS_ENDPOINTS), DescribeClusterResponse, 2

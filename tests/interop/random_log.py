@@ -12,18 +12,14 @@ from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
-from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
-from kvorum.wire.messages.register_broker_record import (
-    RegisterBrokerRecord,
-    RegisterBrokerRecordBrokerEndpoint,
-    RegisterBrokerRecordBrokerFeature,
-)
+from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kvorum.wire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
@@ -121,11 +117,11 @@ class RandomLog:
             incarnation_id=self._id(),
             broker_epoch=self._offset,
             end_points=[
-                RegisterBrokerRecordBrokerEndpoint(name, "host", self._random.randrange(65536), 2)
+                RegisterBrokerRecord.BrokerEndpoint(name, "host", self._random.randrange(65536), 2)
                 for name in self._random.sample(NAMES, 3)
             ],
             features=[
-                RegisterBrokerRecordBrokerFeature(name, 0, self._random.choice((0, 4, 32767)))
+                RegisterBrokerRecord.BrokerFeature(name, 0, self._random.choice((0, 4, 32767)))
                 for name in self._random.sample(NAMES, 3)
             ],
             rack=self._random.choice((None, "", "r1")),
@@ -247,7 +243,8 @@ class RandomLog:
     def _client_quota(self) -> RecordAndVersion | None:
         kinds = self._random.choice((("user",), ("client-id",), ("ip",), ("client-id", "user")))
         parts = [
-            ClientQuotaRecordEntityData(kind, self._random.choice((None, *NAMES))) for kind in kinds
+            ClientQuotaRecord.EntityData(kind, self._random.choice((None, *NAMES)))
+            for kind in kinds
         ]
         value = self._random.choice((1.0, 0.25, 1e7, 123456789.125, self._random.random() * 1e9))
         is_removal = self._random.random() < 0.3

@@ -21,21 +21,11 @@ from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.json_form import Json
 from kvorum.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsRequestScramCredentialUpsertion,
     AlterUserScramCredentialsResponse,
 )
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsResponse,
-)
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.primitives import Message
 
 pytestmark = pytest.mark.sample
@@ -54,8 +44,8 @@ LISTS_APIS = frozenset({ApiKey.API_VERSIONS})
 def addresses(both_nodes: BothNodes) -> Iterator[Mapping[str, Addresses]]:
     """Ours and the real node's, by listener; both are new but for `orders` and one user."""
     with both_nodes() as (real, ours):
-        topic = CreateTopicsRequestCreatableTopic("orders", 2, 1)
-        credential = AlterUserScramCredentialsRequestScramCredentialUpsertion(
+        topic = CreateTopicsRequest.CreatableTopic("orders", 2, 1)
+        credential = AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
             name=KNOWN_USER, mechanism=1, iterations=4096, salt=b"salt", salted_password=b"secret"
         )
         for address in (ours.address, real.address):
@@ -75,8 +65,8 @@ def addresses(both_nodes: BothNodes) -> Iterator[Mapping[str, Addresses]]:
 
 def await_leadership(address: str) -> None:
     """Ask until the node serves the partitions it leads: a real broker takes its time for that."""
-    partitions = [ListOffsetsRequestListOffsetsPartition(index, -1, -1) for index in range(2)]
-    request = ListOffsetsRequest(-1, 0, [ListOffsetsRequestListOffsetsTopic("orders", partitions)])
+    partitions = [ListOffsetsRequest.ListOffsetsPartition(index, -1, -1) for index in range(2)]
+    request = ListOffsetsRequest(-1, 0, [ListOffsetsRequest.ListOffsetsTopic("orders", partitions)])
     with RawClient(address) as client:
 
         def is_served() -> bool:

@@ -30,23 +30,11 @@ from tests.support.waiting import wait_for
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsRequestReassignablePartition,
-    AlterPartitionReassignmentsRequestReassignableTopic,
     AlterPartitionReassignmentsResponse,
 )
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableReplicaAssignment,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsRequestCreatableTopicConfig,
-    CreateTopicsResponse,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.delete_records import DeleteRecordsRequest
-from kvorum.wire.messages.elect_leaders import (
-    ElectLeadersRequest,
-    ElectLeadersRequestTopicPartitions,
-    ElectLeadersResponse,
-)
+from kvorum.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from kvorum.wire.messages.fetch import FetchResponse
 from kvorum.wire.messages.metadata import (
     MetadataRequest,
@@ -92,11 +80,11 @@ class Side:
 
     def create(self, name: str, replicas: Sequence[int]) -> None:
         configs = [
-            CreateTopicsRequestCreatableTopicConfig(key, value)
+            CreateTopicsRequest.CreatableTopicConfig(key, value)
             for key, value in TOPICS.get(name, {}).items()
         ]
-        assignment = CreateTopicsRequestCreatableReplicaAssignment(0, list(replicas))
-        topic = CreateTopicsRequestCreatableTopic(name, -1, -1, [assignment], configs)
+        assignment = CreateTopicsRequest.CreatableReplicaAssignment(0, list(replicas))
+        topic = CreateTopicsRequest.CreatableTopic(name, -1, -1, [assignment], configs)
         answer = self.clients[self.leader].ask(
             CreateTopicsRequest([topic], 10_000), CreateTopicsResponse, 7
         )
@@ -154,11 +142,11 @@ class Side:
         """
         any_broker = self.clients[self.leader]
         order = [self.follower, self.leader]
-        partition = AlterPartitionReassignmentsRequestReassignablePartition(0, order)
+        partition = AlterPartitionReassignmentsRequest.ReassignablePartition(0, order)
         wish = AlterPartitionReassignmentsRequest(
             timeout_ms=10_000,
             topics=[
-                AlterPartitionReassignmentsRequestReassignableTopic(name, [partition])
+                AlterPartitionReassignmentsRequest.ReassignableTopic(name, [partition])
                 for name in names
             ],
         )
@@ -166,7 +154,7 @@ class Side:
         committed = {
             name: produce(any_broker, name, batch(b"last")).base_offset + 1 for name in names
         }
-        partitions = [ElectLeadersRequestTopicPartitions(name, [0]) for name in names]
+        partitions = [ElectLeadersRequest.TopicPartitions(name, [0]) for name in names]
         election = ElectLeadersRequest(0, partitions, 10_000)
         assert any_broker.ask(election, ElectLeadersResponse, 2).error_code == ErrorCode.NONE
         self.leader = self.follower

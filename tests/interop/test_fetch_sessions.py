@@ -15,26 +15,10 @@ from tests.support.node import BothNodes
 from tests.support.raw_client import RawClient
 from tests.support.topics import topic_id, wait_until_led
 
-from kvorum.wire.messages.delete_records import (
-    DeleteRecordsRequest,
-    DeleteRecordsRequestDeleteRecordsPartition,
-    DeleteRecordsRequestDeleteRecordsTopic,
-    DeleteRecordsResponse,
-)
+from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchRequestForgottenTopic,
-    FetchResponse,
-)
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.records import RecordData, build_batch, read_batches
 
 STEPS: Final = int(os.environ.get("KVORUM_FETCH_SESSION_STEPS", "1500"))
@@ -96,14 +80,14 @@ class Server:
     def ask(self, step: Step) -> tuple[int, int, list[object]]:
         """Return the error, the session id and what is comparable of the partitions."""
         with_ids = step.version >= FIRST_WITH_IDS
-        topics: list[FetchRequestFetchTopic] = []
+        topics: list[FetchRequest.FetchTopic] = []
         for one in step.asked:
             name, topic_id = self._named(one.topic, with_ids=with_ids)
-            wish = FetchRequestFetchPartition(one.partition)
+            wish = FetchRequest.FetchPartition(one.partition)
             wish.fetch_offset, wish.partition_max_bytes = one.offset, one.max_bytes
-            topics.append(FetchRequestFetchTopic(name, topic_id, [wish]))
+            topics.append(FetchRequest.FetchTopic(name, topic_id, [wish]))
         forgotten = [
-            FetchRequestForgottenTopic(*self._named(topic, with_ids=with_ids), [partition])
+            FetchRequest.ForgottenTopic(*self._named(topic, with_ids=with_ids), [partition])
             for topic, partition in step.forgotten
         ]
         request = FetchRequest(
@@ -241,15 +225,15 @@ def change_log(random: Random, both: tuple[Server, Server]) -> None:
     """Append to a partition, or delete its first records."""
     topic, partition = random.choice(TOPICS), random.randrange(PARTITIONS)
     if random.random() < 0.15:
-        offset = DeleteRecordsRequestDeleteRecordsPartition(partition, random.choice((1, 3, 6)))
-        deleted = DeleteRecordsRequestDeleteRecordsTopic(topic, [offset])
+        offset = DeleteRecordsRequest.DeleteRecordsPartition(partition, random.choice((1, 3, 6)))
+        deleted = DeleteRecordsRequest.DeleteRecordsTopic(topic, [offset])
         for server in both:
             request = DeleteRecordsRequest([deleted], 5000)
             server.client.ask(request, DeleteRecordsResponse, 2)
         return
     records = bytes(build_batch([RecordData(random.randbytes(40), b"key", 1_700_000_000_000)]))
-    data = ProduceRequestPartitionProduceData(partition, records)
-    sent = ProduceRequestTopicProduceData(topic, partition_data=[data])
+    data = ProduceRequest.PartitionProduceData(partition, records)
+    sent = ProduceRequest.TopicProduceData(topic, partition_data=[data])
     for server in both:
         production = ProduceRequest(None, 1, 5000, [sent])
         (answered,) = server.client.ask(production, ProduceResponse, 9).responses

@@ -22,11 +22,7 @@ from kvorum.wire.messages.join_group import (
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
-from kvorum.wire.messages.leave_group import (
-    LeaveGroupRequest,
-    LeaveGroupRequestMemberIdentity,
-    LeaveGroupResponse,
-)
+from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kvorum.wire.messages.sync_group import (
     SyncGroupRequest,
@@ -106,7 +102,7 @@ class Member:
         self._story.tell(repr(self.client.ask(request, OffsetCommitResponse, 8)))
 
     def leave(self) -> None:
-        member = LeaveGroupRequestMemberIdentity(self.member_id, self.instance)
+        member = LeaveGroupRequest.MemberIdentity(self.member_id, self.instance)
         request = LeaveGroupRequest(GROUP, members=[member])
         self._story.tell(repr(self.client.ask(request, LeaveGroupResponse, 5)))
 

@@ -17,12 +17,7 @@ from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce
 from tests.support.topics import wait_until_led
 
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-)
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.records import BatchOptions, RecordData, build_batch
 from kvorum.wire.records.legacy import read_entries
 
@@ -95,8 +90,8 @@ def found_in(client: RawClient, topic: str, end: int) -> dict[str, object]:
     """Return what a reader learns of a topic."""
     seen: dict[str, object] = {}
     for time in TIMES:
-        wish = ListOffsetsRequestListOffsetsPartition(0, -1, time)
-        request = ListOffsetsRequest(topics=[ListOffsetsRequestListOffsetsTopic(topic, [wish])])
+        wish = ListOffsetsRequest.ListOffsetsPartition(0, -1, time)
+        request = ListOffsetsRequest(topics=[ListOffsetsRequest.ListOffsetsTopic(topic, [wish])])
         found = client.ask(request, ListOffsetsResponse, 7).topics[0].partitions[0]
         seen[f"time {time}"] = (found.error_code, found.offset, found.timestamp)
     for offset in range(end + 2):

@@ -42,12 +42,7 @@ from kvorum.wire.messages.create_topics import (
 from kvorum.wire.messages.create_topics import (
     CreateTopicsRequestCreatableTopicConfig as Config,
 )
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-)
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.records import RecordData, build_batch
 
 pytestmark = pytest.mark.sample
@@ -136,8 +131,8 @@ def live_through(node: Node) -> None:
 
 def leads(client: RawClient) -> bool:
     """Return whether the broker leads the partition that it has."""
-    wish = ListOffsetsRequestListOffsetsPartition(0, -1, -1)
-    topics = [ListOffsetsRequestListOffsetsTopic(TOPIC, [wish])]
+    wish = ListOffsetsRequest.ListOffsetsPartition(0, -1, -1)
+    topics = [ListOffsetsRequest.ListOffsetsTopic(TOPIC, [wish])]
     (topic,) = client.ask(ListOffsetsRequest(topics=topics), ListOffsetsResponse, 5).topics
     return topic.partitions[0].error_code == 0
 

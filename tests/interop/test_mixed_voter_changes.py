@@ -15,11 +15,7 @@ from tests.support.waiting import wait_for
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from kvorum.wire.messages.update_features import (
-    UpdateFeaturesRequest,
-    UpdateFeaturesRequestFeatureUpdateKey,
-    UpdateFeaturesResponse,
-)
+from kvorum.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from kvorum.wire.uuid_text import ZERO_UUID
 
 pytestmark = pytest.mark.slow
@@ -118,7 +114,7 @@ def test_static_voters_of_both_kinds_are_upgraded(voters: Quorum, wanted: int) -
 
 def upgrade(leader: Node) -> None:
     """Raise kraft.version as soon as the leader has heard from both voters that they can."""
-    key = UpdateFeaturesRequestFeatureUpdateKey(
+    key = UpdateFeaturesRequest.FeatureUpdateKey(
         feature="kraft.version", max_version_level=1, upgrade_type=1
     )
     request = UpdateFeaturesRequest(timeout_ms=5000, feature_updates=[key])

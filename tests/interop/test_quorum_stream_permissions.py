@@ -17,11 +17,7 @@ from tests.support.waiting import wait_for
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.spark.errors import QuorumError
-from kvorum.wire.messages.create_acls import (
-    CreateAclsRequest,
-    CreateAclsRequestAclCreation,
-    CreateAclsResponse,
-)
+from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 
 pytestmark = pytest.mark.slow
 SETTINGS = {
@@ -52,7 +48,7 @@ def quorum(
 
 
 def add_entry(address: str, operation: AclOperation, permission: PermissionType) -> None:
-    entry = CreateAclsRequestAclCreation(
+    entry = CreateAclsRequest.AclCreation(
         resource_type=AclResourceType.CLUSTER,
         resource_name="kafka-cluster",
         resource_pattern_type=PatternType.LITERAL,

@@ -17,12 +17,7 @@ from kvorum.cli.admin.errors import is_retriable
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterResponse
 from kvorum.wire.messages.describe_cluster import DescribeClusterResponse
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-    DescribeQuorumResponseReplicaState,
-    DescribeQuorumResponseTopicData,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 from kvorum.wire.primitives import Message
 
@@ -95,13 +90,13 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def quorum_error(code: ErrorCode, message: str | None = None, *, leader_id: int = 1) -> Message:
-    partition = DescribeQuorumResponsePartitionData(
+    partition = DescribeQuorumResponse.PartitionData(
         error_code=code,
         error_message=message,
         leader_id=leader_id,
-        current_voters=[DescribeQuorumResponseReplicaState(1)],
+        current_voters=[DescribeQuorumResponse.ReplicaState(1)],
     )
-    topics = [DescribeQuorumResponseTopicData(TOPIC, [partition])]
+    topics = [DescribeQuorumResponse.TopicData(TOPIC, [partition])]
     return DescribeQuorumResponse(topics=topics, error_message=None)
 
 
@@ -180,11 +175,11 @@ def test_a_code_of_a_later_release(server: Server, settings: Path, kafka_tools: 
     [
         DescribeQuorumResponse(error_message=None),
         DescribeQuorumResponse(error_code=ErrorCode.INVALID_REQUEST, error_message="no"),
-        DescribeQuorumResponse(topics=[DescribeQuorumResponseTopicData("other")]),
-        DescribeQuorumResponse(topics=[DescribeQuorumResponseTopicData(TOPIC)]),
+        DescribeQuorumResponse(topics=[DescribeQuorumResponse.TopicData("other")]),
+        DescribeQuorumResponse(topics=[DescribeQuorumResponse.TopicData(TOPIC)]),
         DescribeQuorumResponse(
             topics=[
-                DescribeQuorumResponseTopicData(TOPIC, [DescribeQuorumResponsePartitionData(5)])
+                DescribeQuorumResponse.TopicData(TOPIC, [DescribeQuorumResponse.PartitionData(5)])
             ]
         ),
         quorum_error(ErrorCode.NONE, leader_id=-1),

@@ -17,12 +17,7 @@ from tests.support.record_requests import batch, fetch_request
 from tests.support.waiting import wait_for
 
 from kvorum.wire.messages.fetch import FetchResponse
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-)
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 
 TOPIC: Final = "throttled"
 PRODUCE_VERSION: Final = 9
@@ -56,8 +51,8 @@ class Client(RawClient):
 
     def produce(self) -> ProduceResponse:
         """Send one batch."""
-        data = ProduceRequestPartitionProduceData(0, VALUE)
-        topic = ProduceRequestTopicProduceData(TOPIC, partition_data=[data])
+        data = ProduceRequest.PartitionProduceData(0, VALUE)
+        topic = ProduceRequest.TopicProduceData(TOPIC, partition_data=[data])
         return self.ask(ProduceRequest(None, -1, 5000, [topic]), ProduceResponse, PRODUCE_VERSION)
 
     def produces(self) -> bool:

@@ -20,16 +20,9 @@ from tests.support.waiting import wait_for
 
 from kvorum.broker.replica_selector import RACK_AWARE
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchResponse,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochRequestOffsetForLeaderPartition,
-    OffsetForLeaderEpochRequestOffsetForLeaderTopic,
     OffsetForLeaderEpochResponse,
 )
 
@@ -85,8 +78,8 @@ def wait_until_it_leads(client: RawClient) -> None:
     """Wait until the leader itself knows the topic: another broker may know it earlier."""
 
     def error() -> int:
-        wish = OffsetForLeaderEpochRequestOffsetForLeaderPartition(partition=0, leader_epoch=0)
-        asked = OffsetForLeaderEpochRequestOffsetForLeaderTopic(TOPIC, [wish])
+        wish = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(partition=0, leader_epoch=0)
+        asked = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(TOPIC, [wish])
         request = OffsetForLeaderEpochRequest(replica_id=-1, topics=[asked])
         (topic,) = client.ask(request, OffsetForLeaderEpochResponse, 4).topics
         return topic.partitions[0].error_code
@@ -115,13 +108,13 @@ def wait_until_committed(client: RawClient) -> None:
 
 
 def ask(client: RawClient, version: int, rack: str, offset: int) -> Answer:
-    wish = FetchRequestFetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    wish = FetchRequest.FetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20)
     request = FetchRequest(
         min_bytes=0,
         max_wait_ms=0,
         max_bytes=1 << 20,
         rack_id=rack if version >= VERSIONS[1] else "",
-        topics=[FetchRequestFetchTopic(TOPIC, partitions=[wish])],
+        topics=[FetchRequest.FetchTopic(TOPIC, partitions=[wish])],
     )
     (topic,) = client.ask(request, FetchResponse, version).responses
     (data,) = topic.partitions

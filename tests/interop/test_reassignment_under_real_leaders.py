@@ -35,8 +35,6 @@ from kvorum.metadata.record_frame import decode_record
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from kvorum.wire.messages.topic_record import TopicRecord
@@ -57,8 +55,8 @@ def controllers(tmp_path: Path, java: Java) -> Iterator[Quorum]:
 
 def want(controllers: Quorum, value: str) -> None:
     """Write the target voters as a configuration, which every leader accepts."""
-    config = IncrementalAlterConfigsRequestAlterableConfig(KEY, config_operation=0, value=value)
-    resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_WIDE, [config])
+    config = IncrementalAlterConfigsRequest.AlterableConfig(KEY, config_operation=0, value=value)
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(*CLUSTER_WIDE, [config])
 
     def is_written(found: Described) -> bool:
         with RawClient(controllers.members[found.leader_id].address) as client:

@@ -25,16 +25,8 @@ from tests.support.topics import topic_id
 from tests.support.waiting import asked_until, wait_for
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-)
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-)
+from kvorum.wire.messages.fetch import FetchRequest
+from kvorum.wire.messages.produce import ProduceRequest
 from kvorum.wire.primitives import Message
 
 OURS, REAL, OTHER = 11, 12, 13
@@ -239,13 +231,13 @@ def test_a_refusal_names_the_leader_as_a_real_broker_names_it(
 
     for topic in (followed, elsewhere):
         for version in (9, 10, 13):
-            data = [ProduceRequestPartitionProduceData(0, batch(b"value"))]
-            sent = ProduceRequestTopicProduceData(topic, ids[topic], data)
+            data = [ProduceRequest.PartitionProduceData(0, batch(b"value"))]
+            sent = ProduceRequest.TopicProduceData(topic, ids[topic], data)
             compare(ProduceRequest(None, 1, 5000, [sent]), version)
     for topic, epoch in ((elsewhere, -1), (fenced, 0)):
         for version in (12, 15, 16, 17):
-            wish = FetchRequestFetchPartition(0, epoch, 0, partition_max_bytes=1000)
-            asked = FetchRequestFetchTopic(topic, ids[topic], [wish])
+            wish = FetchRequest.FetchPartition(0, epoch, 0, partition_max_bytes=1000)
+            asked = FetchRequest.FetchTopic(topic, ids[topic], [wish])
             compare(FetchRequest(max_wait_ms=0, topics=[asked]), version)
     host = cluster.brokers[OTHER].address.partition(":")[0].encode()
     assert [host in (one or b"") for one in seen] == [

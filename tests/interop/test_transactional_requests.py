@@ -19,12 +19,7 @@ from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchResponse,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -32,24 +27,14 @@ from kvorum.wire.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-)
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from kvorum.wire.messages.write_txn_markers import (
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersRequestWritableTxnMarker,
-    WriteTxnMarkersRequestWritableTxnMarkerTopic,
-    WriteTxnMarkersResponse,
-)
+from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
 
 STEPS: Final = int(os.environ.get("KVORUM_TRANSACTION_STEPS", "1500"))
@@ -143,8 +128,8 @@ class Script:
         )
         records = bytes(build_batch([RecordData(b"value", None, 5)], options))
         name = None if random.random() < 0.02 else "mine"
-        data = ProduceRequestPartitionProduceData(partition, records)
-        topic = ProduceRequestTopicProduceData(TOPIC, partition_data=[data])
+        data = ProduceRequest.PartitionProduceData(partition, records)
+        topic = ProduceRequest.TopicProduceData(TOPIC, partition_data=[data])
         request = ProduceRequest(name, random.choice((-1, 1)), 5000, [topic])
         version = random.randrange(3, 12)
 
@@ -170,11 +155,11 @@ class Script:
         places = [(TOPIC, 0), (TOPIC, 1), (OFFSETS, 0), (TOPIC, 9), ("unknown", 0), (OFFSETS, 3)]
         weights = (4, 4, 4, 1, 1, 1)
         topics = [
-            WriteTxnMarkersRequestWritableTxnMarkerTopic(name, [index])
+            WriteTxnMarkersRequest.WritableTxnMarkerTopic(name, [index])
             for name, index in set(random.choices(places, weights, k=3))
         ]
         coordinator_epoch = max(0, self._coordinator_epoch - (random.random() < 0.1))
-        marker = WriteTxnMarkersRequestWritableTxnMarker(
+        marker = WriteTxnMarkersRequest.WritableTxnMarker(
             producer_id, epoch, random.random() < 0.5, topics, coordinator_epoch
         )
         marker.transaction_version = transaction_version
@@ -226,11 +211,11 @@ class Script:
 
 def fetched(client: RawClient, partition: int) -> Answer:
     """Return offsets, aborted transactions and the batches that a reader of committed ones gets."""
-    wish = FetchRequestFetchPartition(partition, fetch_offset=0, partition_max_bytes=1 << 24)
+    wish = FetchRequest.FetchPartition(partition, fetch_offset=0, partition_max_bytes=1 << 24)
     request = FetchRequest(
         max_bytes=1 << 24,
         isolation_level=1,
-        topics=[FetchRequestFetchTopic(TOPIC, partitions=[wish])],
+        topics=[FetchRequest.FetchTopic(TOPIC, partitions=[wish])],
     )
     (topic,) = client.ask(request, FetchResponse, 12).responses
     (one,) = topic.partitions

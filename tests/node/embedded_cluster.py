@@ -18,8 +18,6 @@ from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
@@ -58,8 +56,8 @@ def brokers(cluster: Cluster) -> list[tuple[int, str]]:
 
 
 def set_config(cluster: Cluster, kind: ResourceType, name: str, key: str, value: str) -> None:
-    change = IncrementalAlterConfigsRequestAlterableConfig(key, 0, value)
-    resource = IncrementalAlterConfigsRequestAlterConfigsResource(kind, name, [change])
+    change = IncrementalAlterConfigsRequest.AlterableConfig(key, 0, value)
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(kind, name, [change])
     with RawClient(cluster.controller_servers) as controller:
         request = IncrementalAlterConfigsRequest([resource])
         (changed,) = controller.ask(request, IncrementalAlterConfigsResponse, 1).responses

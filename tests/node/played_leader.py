@@ -26,21 +26,12 @@ from kvorum.raft.config import RaftConfig
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-    DescribeQuorumResponseReplicaState,
-    DescribeQuorumResponseTopicData,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
-    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
-from kvorum.wire.messages.register_controller_record import (
-    RegisterControllerRecord,
-    RegisterControllerRecordControllerEndpoint,
-)
+from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignment
 from kvorum.wire.primitives import Message
@@ -104,7 +95,7 @@ class PlayedLeader:
         self.loader = MetadataLoader()
         self._asked = asyncio.Event()
         for node_id in self.replicas:
-            endpoint = RegisterControllerRecordControllerEndpoint(
+            endpoint = RegisterControllerRecord.ControllerEndpoint(
                 "CONTROLLER", f"c{node_id}", 9093, 0
             )
             self.commit(RegisterControllerRecord(node_id, directory(node_id), False, [endpoint]))
@@ -189,9 +180,9 @@ class PlayedLeader:
         wanted = self.node.times_asked("DescribeQuorum") + times
         await self.until(lambda: self.node.times_asked("DescribeQuorum") >= wanted)
 
-    def _state(self, node_id: int, end_offset: int) -> DescribeQuorumResponseReplicaState:
+    def _state(self, node_id: int, end_offset: int) -> DescribeQuorumResponse.ReplicaState:
         fetched_ms = -1 if node_id in self.silent else SystemClock().wall_ms()
-        return DescribeQuorumResponseReplicaState(
+        return DescribeQuorumResponse.ReplicaState(
             node_id, directory(node_id), end_offset, fetched_ms, fetched_ms
         )
 
@@ -201,7 +192,7 @@ class PlayedLeader:
         self._asked.set()
         end_offset = self.loader.last_offset + 1 + self.uncommitted
         observers = [one for one in self.replicas if one not in self.voters]
-        partition = DescribeQuorumResponsePartitionData(
+        partition = DescribeQuorumResponse.PartitionData(
             leader_id=self.leader_id,
             leader_epoch=self.epoch,
             high_watermark=end_offset,
@@ -210,7 +201,7 @@ class PlayedLeader:
         )
         if self.acts_itself:
             add_reassignment(partition, QuorumReassignment([], 0, ""))
-        topic = DescribeQuorumResponseTopicData("__cluster_metadata", [partition])
+        topic = DescribeQuorumResponse.TopicData("__cluster_metadata", [partition])
         return DescribeQuorumResponse(topics=[topic])
 
     def _taken(self, request: Message, step: str) -> int:
@@ -249,6 +240,6 @@ class PlayedLeader:
             self.want(None)
         return IncrementalAlterConfigsResponse(
             responses=[
-                IncrementalAlterConfigsResponseAlterConfigsResourceResponse(code, None, 4, "")
+                IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(code, None, 4, "")
             ]
         )

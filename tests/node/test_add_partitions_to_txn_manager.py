@@ -33,11 +33,8 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
-    AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult,
-    AddPartitionsToTxnResponseAddPartitionsToTxnResult,
-    AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult,
 )
-from kvorum.wire.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiVersion
+from kvorum.wire.messages.api_versions import ApiVersionsResponse
 from kvorum.wire.primitives import Message
 
 pytestmark = pytest.mark.asyncio
@@ -95,13 +92,13 @@ def answered(code: ErrorCode) -> Callable[[Message], Message]:
         assert isinstance(request, AddPartitionsToTxnRequest)
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
-                AddPartitionsToTxnResponseAddPartitionsToTxnResult(
+                AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
                     one.transactional_id,
                     [
-                        AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(
+                        AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(
                             topic.name,
                             [
-                                AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(
+                                AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
                                     index, code
                                 )
                                 for index in topic.partitions
@@ -162,7 +159,7 @@ class OldNode(FakeNode):
 
     def _versions(self) -> ApiVersionsResponse:
         response = super()._versions()
-        response.api_keys.append(ApiVersionsResponseApiVersion(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 3))
+        response.api_keys.append(ApiVersionsResponse.ApiVersion(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 3))
         return response
 
 

@@ -20,30 +20,14 @@ from kvorum.node.principal_serde import encode_principal
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
-from kvorum.wire.messages.create_acls import (
-    CreateAclsRequest,
-    CreateAclsRequestAclCreation,
-    CreateAclsResponse,
-)
+from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from kvorum.wire.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
 )
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsResponse,
-)
-from kvorum.wire.messages.delete_acls import (
-    DeleteAclsRequest,
-    DeleteAclsRequestDeleteAclsFilter,
-    DeleteAclsResponse,
-)
-from kvorum.wire.messages.delete_topics import (
-    DeleteTopicsRequest,
-    DeleteTopicsRequestDeleteTopicState,
-    DeleteTopicsResponse,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from kvorum.wire.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,
@@ -57,8 +41,6 @@ from kvorum.wire.messages.expire_delegation_token import (
 )
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from kvorum.wire.messages.renew_delegation_token import (
@@ -102,7 +84,7 @@ def client(restricted: Cluster) -> Iterator[RawClient]:
         connection.ask(
             DeleteAclsRequest(
                 filters=[
-                    DeleteAclsRequestDeleteAclsFilter(
+                    DeleteAclsRequest.DeleteAclsFilter(
                         resource_type_filter=AclResourceType.ANY,
                         resource_name_filter=None,
                         pattern_type_filter=PatternType.ANY,
@@ -154,7 +136,7 @@ RESPONSES: dict[type[Message], type[Message]] = {
 }
 
 
-def allow(client: RawClient, *entries: CreateAclsRequestAclCreation) -> None:
+def allow(client: RawClient, *entries: CreateAclsRequest.AclCreation) -> None:
     """Create entries as a super user."""
     response = client.ask(CreateAclsRequest(creations=list(entries)), CreateAclsResponse, 3)
     assert [result.error_code for result in response.results] == [0] * len(entries)
@@ -166,9 +148,9 @@ def entry(
     name: str = CLUSTER_NAME,
     resource_type: AclResourceType = AclResourceType.CLUSTER,
     host: str = "*",
-) -> CreateAclsRequestAclCreation:
+) -> CreateAclsRequest.AclCreation:
     """Return an entry that allows alice something."""
-    return CreateAclsRequestAclCreation(
+    return CreateAclsRequest.AclCreation(
         resource_type=resource_type,
         resource_name=name,
         resource_pattern_type=PatternType.LITERAL,
@@ -181,7 +163,7 @@ def entry(
 
 def on_topic(
     operation: AclOperation, name: str, *, host: str = "*"
-) -> CreateAclsRequestAclCreation:
+) -> CreateAclsRequest.AclCreation:
     """Return an entry that allows alice something with a topic."""
     return entry(operation, name=name, resource_type=AclResourceType.TOPIC, host=host)
 
@@ -190,7 +172,7 @@ def new_topics(*names: str) -> CreateTopicsRequest:
     """Return a request for topics of one partition."""
     return CreateTopicsRequest(
         topics=[
-            CreateTopicsRequestCreatableTopic(name=name, num_partitions=1, replication_factor=1)
+            CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
             for name in names
         ],
         timeout_ms=9_999,
@@ -269,9 +251,9 @@ def test_deleting_does_not_tell_which_topics_there_are(client: RawClient) -> Non
     allow(client, on_topic(AclOperation.DESCRIBE, "shown"), on_topic(AclOperation.DELETE, "own"))
     allow(client, on_topic(AclOperation.DESCRIBE, "shown-but-none"))
     named = ["hidden", "none", "shown", "shown-but-none", "own"]
-    states = [DeleteTopicsRequestDeleteTopicState(name=name) for name in named]
+    states = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in named]
     states += [
-        DeleteTopicsRequestDeleteTopicState(name=None, topic_id=ids[name])
+        DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=ids[name])
         for name in ("hidden", "shown")
     ]
     _, response = as_user(client, ALICE, DeleteTopicsRequest(topics=states, timeout_ms=9_999), 6)
@@ -297,10 +279,10 @@ def test_configurations_of_each_resource_are_authorized_by_themselves(client: Ra
     resources = [(2, "configured"), (2, "other"), (4, ""), (32, "group"), (8, "1")]
     request = IncrementalAlterConfigsRequest(
         resources=[
-            IncrementalAlterConfigsRequestAlterConfigsResource(
+            IncrementalAlterConfigsRequest.AlterConfigsResource(
                 resource_type=resource_type,
                 resource_name=name,
-                configs=[IncrementalAlterConfigsRequestAlterableConfig("retention.ms", 0, "1")],
+                configs=[IncrementalAlterConfigsRequest.AlterableConfig("retention.ms", 0, "1")],
             )
             for resource_type, name in resources
         ]

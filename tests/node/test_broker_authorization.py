@@ -14,55 +14,31 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.node.raft.translation.fetch import refuse_fetch
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_acls import (
-    CreateAclsRequest,
-    CreateAclsRequestAclCreation,
-    CreateAclsResponse,
-)
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsResponse,
-)
+from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from kvorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from kvorum.wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsRequestDescribeConfigsResource,
-    DescribeConfigsResponse,
-)
+from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kvorum.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kvorum.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsRequestTopicRequest,
     DescribeTopicPartitionsResponse,
 )
 from kvorum.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
-    DescribeUserScramCredentialsRequestUserName,
     DescribeUserScramCredentialsResponse,
 )
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchResponse,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-)
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -75,9 +51,9 @@ BARRED_HOST = "127.0.0.9"
 
 def entry(
     resource_type: AclResourceType, name: str, operation: AclOperation, user: str
-) -> CreateAclsRequestAclCreation:
+) -> CreateAclsRequest.AclCreation:
     """Return an entry that allows a user something."""
-    return CreateAclsRequestAclCreation(
+    return CreateAclsRequest.AclCreation(
         resource_type=resource_type,
         resource_name=name,
         resource_pattern_type=PatternType.LITERAL,
@@ -110,7 +86,7 @@ def closing() -> Iterator[Closing]:
     with Cluster(overrides=overrides) as cluster:
         with RawClient(cluster.controller_servers) as controller:
             topics = [
-                CreateTopicsRequestCreatableTopic(name=n, num_partitions=1, replication_factor=1)
+                CreateTopicsRequest.CreatableTopic(name=n, num_partitions=1, replication_factor=1)
                 for n in NAMES
             ]
             created = controller.ask(
@@ -180,7 +156,7 @@ def test_operations_on_the_cluster_are_those_allowed(client: RawClient) -> None:
 
 
 def test_partitions_are_described_of_topics_that_may_be(client: RawClient) -> None:
-    asked = [DescribeTopicPartitionsRequestTopicRequest(name) for name in NAMES]
+    asked = [DescribeTopicPartitionsRequest.TopicRequest(name) for name in NAMES]
     response = client.ask(
         DescribeTopicPartitionsRequest(topics=asked), DescribeTopicPartitionsResponse, 0
     )
@@ -196,7 +172,7 @@ def test_configurations_are_described_resource_by_resource(client: RawClient) ->
     resources = [(2, "secret"), (2, "open"), (4, ""), (8, "0"), (16, "m"), (32, "secret")]
     request = DescribeConfigsRequest(
         resources=[
-            DescribeConfigsRequestDescribeConfigsResource(
+            DescribeConfigsRequest.DescribeConfigsResource(
                 resource_type=resource_type, resource_name=name, configuration_keys=None
             )
             for resource_type, name in resources
@@ -218,7 +194,7 @@ def test_configurations_are_described_resource_by_resource(client: RawClient) ->
 def test_what_needs_a_permission_on_the_cluster_is_refused_as_a_whole(client: RawClient) -> None:
     quotas = client.ask(DescribeClientQuotasRequest(), DescribeClientQuotasResponse, 1)
     assert (quotas.error_code, quotas.error_message, quotas.entries) == (31, None, None)
-    users = [DescribeUserScramCredentialsRequestUserName("somebody")]
+    users = [DescribeUserScramCredentialsRequest.UserName("somebody")]
     scram = client.ask(
         DescribeUserScramCredentialsRequest(users=users), DescribeUserScramCredentialsResponse, 0
     )
@@ -246,8 +222,8 @@ def test_requests_about_records_tell_a_missing_permission_first(
     client: RawClient, closing: Closing
 ) -> None:
     asked = [
-        ListOffsetsRequestListOffsetsTopic(
-            name=name, partitions=[ListOffsetsRequestListOffsetsPartition(0, -1, -1)]
+        ListOffsetsRequest.ListOffsetsTopic(
+            name=name, partitions=[ListOffsetsRequest.ListOffsetsPartition(0, -1, -1)]
         )
         for name in NAMES
     ]
@@ -259,8 +235,8 @@ def test_requests_about_records_tell_a_missing_permission_first(
         return None if found["open"] == ErrorCode.NOT_LEADER_OR_FOLLOWER else found
 
     assert wait_for(codes, "it is hosted") == {"open": 0, "secret": 29}
-    topic = FetchRequestFetchTopic(
-        topic_id=closing.secret_id, partitions=[FetchRequestFetchPartition(partition=0)]
+    topic = FetchRequest.FetchTopic(
+        topic_id=closing.secret_id, partitions=[FetchRequest.FetchPartition(partition=0)]
     )
     fetched = client.ask(FetchRequest(topics=[topic]), FetchResponse, 13)
     assert fetched.responses[0].partitions[0].error_code == 29
@@ -279,7 +255,9 @@ def test_refused_fetches_name_partitions_in_old_versions() -> None:
     request = FetchRequest(
         session_id=5,
         topics=[
-            FetchRequestFetchTopic(topic="t", partitions=[FetchRequestFetchPartition(partition=3)])
+            FetchRequest.FetchTopic(
+                topic="t", partitions=[FetchRequest.FetchPartition(partition=3)]
+            )
         ],
     )
     error = RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -295,8 +273,8 @@ def test_refused_fetches_name_partitions_in_old_versions() -> None:
 def test_a_follower_needs_a_permission_on_the_cluster_and_none_on_the_topic(
     closing: Closing,
 ) -> None:
-    wish = FetchRequestFetchPartition(partition_max_bytes=1000)
-    request = FetchRequest(replica_id=55, topics=[FetchRequestFetchTopic("secret", b"", [wish])])
+    wish = FetchRequest.FetchPartition(partition_max_bytes=1000)
+    request = FetchRequest(replica_id=55, topics=[FetchRequest.FetchTopic("secret", b"", [wish])])
     request.topics[0].topic_id = closing.secret_id
     for host, expected in (
         # No replica of the partition is on a broker 55.

@@ -34,7 +34,7 @@ from kvorum.storage.topic_log.unified_log import FetchDataInfo, UnifiedLog
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from kvorum.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
+from kvorum.wire.messages.fetch import FetchResponse
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -68,7 +68,7 @@ def test_a_fetch_waits_until_there_are_enough_bytes(
     cluster: Cluster, broker: RawClient, topic: str
 ) -> None:
     one = batch(b"value")
-    got: list[FetchResponsePartitionData] = []
+    got: list[FetchResponse.PartitionData] = []
     with RawClient(cluster.bootstrap_servers.split(",")[0]) as reader:
         waiting = Threads()
         waiting.start(

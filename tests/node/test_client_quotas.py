@@ -14,29 +14,16 @@ from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntityData,
-    AlterClientQuotasRequestEntryData,
-    AlterClientQuotasRequestOpData,
     AlterClientQuotasResponse,
 )
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsResponse,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
-    DescribeClientQuotasRequestComponentData,
     DescribeClientQuotasResponse,
 )
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-)
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 
 TOPIC = "t"
 VALUE = batch(b"x" * 100_000)
@@ -52,7 +39,7 @@ def cluster() -> Iterator[Cluster]:
         overrides={"quota.window.num": "2", "replica.fetch.wait.max.ms": "9"},
     ) as cluster:
         with RawClient(cluster.bootstrap_servers) as client:
-            topic = CreateTopicsRequestCreatableTopic(TOPIC, 1, 1)
+            topic = CreateTopicsRequest.CreatableTopic(TOPIC, 1, 1)
             request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
             assert client.ask(request, CreateTopicsResponse, 7).topics[0].error_code == 0
             wait_for(
@@ -71,9 +58,9 @@ def client(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[RawClie
 
 def limit(client: RawClient, key: str, bound: float | None) -> None:
     """Give a client a quota, or take it away; return when the broker knows it."""
-    operation = AlterClientQuotasRequestOpData(key, bound or 0.0, bound is None)
-    entity = [AlterClientQuotasRequestEntityData("client-id", client.client_id)]
-    request = AlterClientQuotasRequest([AlterClientQuotasRequestEntryData(entity, [operation])])
+    operation = AlterClientQuotasRequest.OpData(key, bound or 0.0, bound is None)
+    entity = [AlterClientQuotasRequest.EntityData("client-id", client.client_id)]
+    request = AlterClientQuotasRequest([AlterClientQuotasRequest.EntryData(entity, [operation])])
     (changed,) = client.ask(request, AlterClientQuotasResponse, 1).entries
     assert changed.error_code == ErrorCode.NONE
     # The controller answers before the broker has read the change.
@@ -87,16 +74,16 @@ def limit(client: RawClient, key: str, bound: float | None) -> None:
 
 def told_quotas(operator: RawClient, client_id: str | None) -> dict[str, float]:
     """Return the quotas of a client id that the broker knows."""
-    component = DescribeClientQuotasRequestComponentData("client-id", 0, client_id)
+    component = DescribeClientQuotasRequest.ComponentData("client-id", 0, client_id)
     request = DescribeClientQuotasRequest([component], strict=True)
     entries = operator.ask(request, DescribeClientQuotasResponse, 1).entries or []
     return {value.key: value.value for entry in entries for value in entry.values}
 
 
 def production(acks: int = -1) -> ProduceRequest:
-    data = ProduceRequestPartitionProduceData(0, VALUE)
+    data = ProduceRequest.PartitionProduceData(0, VALUE)
     return ProduceRequest(
-        None, acks, 5000, [ProduceRequestTopicProduceData(TOPIC, partition_data=[data])]
+        None, acks, 5000, [ProduceRequest.TopicProduceData(TOPIC, partition_data=[data])]
     )
 
 
@@ -173,7 +160,7 @@ def test_requests_that_take_too_much_time_wait(client: RawClient, *, is_forwarde
     limit(client, "request_percentage", 0.0001)
     muted = Muted()
     if is_forwarded:
-        topic = CreateTopicsRequestCreatableTopic("u", 1, 1)
+        topic = CreateTopicsRequest.CreatableTopic("u", 1, 1)
         creation = CreateTopicsRequest(topics=[topic], timeout_ms=5000, validate_only=True)
         created = client.ask(creation, CreateTopicsResponse, 7)
         assert (created.topics[0].name, created.topics[0].error_code) == ("u", ErrorCode.NONE)

@@ -12,12 +12,7 @@ from tests.support.waiting import wait_for
 
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsRequestCreatableTopicConfig,
-    CreateTopicsResponse,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.records import read_batches
 
@@ -45,11 +40,11 @@ def broker(cluster: Cluster) -> Iterator[RawClient]:
 
 
 def create(broker: RawClient, name: str, configs: dict[str, str]) -> None:
-    topic = CreateTopicsRequestCreatableTopic(
+    topic = CreateTopicsRequest.CreatableTopic(
         name,
         1,
         1,
-        configs=[CreateTopicsRequestCreatableTopicConfig(*one) for one in configs.items()],
+        configs=[CreateTopicsRequest.CreatableTopicConfig(*one) for one in configs.items()],
     )
     request = CreateTopicsRequest([topic], 9_999)
     (created,) = broker.ask(request, CreateTopicsResponse, 7).topics

@@ -10,17 +10,9 @@ from tests.support.waiting import wait_for
 
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignment
@@ -35,8 +27,8 @@ NAME = uuid_to_text(OTHER_DISK)
 METADATA = "__cluster_metadata"
 
 
-def describe(address: str, topic: str = METADATA) -> DescribeQuorumResponsePartitionData:
-    wanted = DescribeQuorumRequestTopicData(topic, [DescribeQuorumRequestPartitionData()])
+def describe(address: str, topic: str = METADATA) -> DescribeQuorumResponse.PartitionData:
+    wanted = DescribeQuorumRequest.TopicData(topic, [DescribeQuorumRequest.PartitionData()])
     with RawClient(address) as client:
         response = client.ask(DescribeQuorumRequest([wanted]), DescribeQuorumResponse, 2)
     return response.topics[0].partitions[0]
@@ -48,10 +40,10 @@ def told_by(address: str) -> QuorumReassignment | None:
 
 def want(address: str, value: str | None) -> None:
     """Want other voters, or none any more."""
-    config = IncrementalAlterConfigsRequestAlterableConfig(
+    config = IncrementalAlterConfigsRequest.AlterableConfig(
         KEY, config_operation=DELETE if value is None else SET, value=value
     )
-    resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_WIDE, [config])
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(*CLUSTER_WIDE, [config])
     with RawClient(address) as client:
         response = client.ask(
             IncrementalAlterConfigsRequest([resource]), IncrementalAlterConfigsResponse, 1

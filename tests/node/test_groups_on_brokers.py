@@ -10,17 +10,9 @@ from tests.support.waiting import wait_for
 
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsResponse,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from kvorum.wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsRequestDescribeConfigsResource,
-    DescribeConfigsResponse,
-)
+from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kvorum.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -60,7 +52,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def create_topic(cluster: Cluster) -> None:
-    topic = CreateTopicsRequestCreatableTopic(TOPIC, 1, 1)
+    topic = CreateTopicsRequest.CreatableTopic(TOPIC, 1, 1)
     with RawClient(cluster.controller_servers) as controller:
         request = CreateTopicsRequest(topics=[topic], timeout_ms=9_999)
         (created,) = controller.ask(request, CreateTopicsResponse, 7).topics
@@ -123,7 +115,7 @@ def test_every_broker_names_the_same_coordinators(cluster: Cluster) -> None:
 def test_the_topic_of_offsets_is_made_as_kafka_makes_it(cluster: Cluster) -> None:
     address = addresses(cluster)[0]
     coordinators(address)
-    resource = DescribeConfigsRequestDescribeConfigsResource(
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
         TOPIC_RESOURCE, OFFSETS, ["cleanup.policy", "compression.type", "segment.bytes"]
     )
     with RawClient(address) as client:

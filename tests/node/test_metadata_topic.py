@@ -34,28 +34,16 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsRequestTopicRequest,
     DescribeTopicPartitionsResponse,
 )
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchRequestReplicaState,
-    FetchResponse,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
 )
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-)
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.records import read_batches
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
@@ -257,7 +245,7 @@ def test_a_partition_asked_for_many_times_is_read_once(reading: Reading) -> None
 
 def test_a_replica_is_refused(reading: Reading) -> None:
     request = fetch_request(0)
-    request.replica_state = FetchRequestReplicaState(replica_id=2)
+    request.replica_state = FetchRequest.ReplicaState(replica_id=2)
     assert fetch(reading.broker, request).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     older = fetch_request(0, version=12)
     older.replica_id = 2
@@ -281,7 +269,7 @@ def test_a_fetch_of_another_topic_too_waits_for_either(reading: Reading) -> None
     end = offset_for(reading.broker, LATEST)[0]
     request = fetch_request(end, version=12, min_bytes=1, max_wait_ms=60_000)
     request.topics.append(
-        FetchRequestFetchTopic(topic="first", partitions=[FetchRequestFetchPartition()])
+        FetchRequest.FetchTopic(topic="first", partitions=[FetchRequest.FetchPartition()])
     )
     reading.broker.send(request, 12)
     create_topic(reading.controller, "beside")
@@ -324,7 +312,7 @@ def test_the_topic_is_shown_with_this_broker_as_its_leader(reading: Reading, ver
 
 def test_the_topic_is_described_with_what_may_be_done(reading: Reading) -> None:
     request = DescribeTopicPartitionsRequest(
-        topics=[DescribeTopicPartitionsRequestTopicRequest(CLUSTER_METADATA_TOPIC)],
+        topics=[DescribeTopicPartitionsRequest.TopicRequest(CLUSTER_METADATA_TOPIC)],
         response_partition_limit=10,
     )
     (topic,) = reading.broker.ask(request, DescribeTopicPartitionsResponse, 0).topics
@@ -336,8 +324,8 @@ def test_the_topic_is_described_with_what_may_be_done(reading: Reading) -> None:
 
 
 def test_nobody_writes_to_it(reading: Reading) -> None:
-    data = ProduceRequestPartitionProduceData(index=0, records=reading.log)
-    topic = ProduceRequestTopicProduceData(name=CLUSTER_METADATA_TOPIC, partition_data=[data])
+    data = ProduceRequest.PartitionProduceData(index=0, records=reading.log)
+    topic = ProduceRequest.TopicProduceData(name=CLUSTER_METADATA_TOPIC, partition_data=[data])
     before = reading.log
     request = ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=[topic])
     (refused,) = reading.broker.ask(request, ProduceResponse, 9).responses

@@ -13,14 +13,9 @@ from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_acls import (
-    CreateAclsRequest,
-    CreateAclsRequestAclCreation,
-    CreateAclsResponse,
-)
+from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from kvorum.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsRequestTopicRequest,
     DescribeTopicPartitionsResponse,
 )
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -47,7 +42,7 @@ def allow(client: RawClient, *permissions: tuple[AclResourceType, str, AclOperat
     """Add entries that let everybody here do something; whoever is a broker may go on."""
     cluster_action = (AclResourceType.CLUSTER, CLUSTER, AclOperation.CLUSTER_ACTION)
     entries = [
-        CreateAclsRequestAclCreation(
+        CreateAclsRequest.AclCreation(
             resource_type=kind,
             resource_name=name,
             resource_pattern_type=PatternType.LITERAL,
@@ -86,7 +81,7 @@ def shown(broker: RawClient) -> list[tuple[str | None, int]]:
 
 def described(broker: RawClient) -> int:
     request = DescribeTopicPartitionsRequest(
-        topics=[DescribeTopicPartitionsRequestTopicRequest(CLUSTER_METADATA_TOPIC)],
+        topics=[DescribeTopicPartitionsRequest.TopicRequest(CLUSTER_METADATA_TOPIC)],
         response_partition_limit=10,
     )
     (topic,) = broker.ask(request, DescribeTopicPartitionsResponse, 0).topics

@@ -17,18 +17,8 @@ from tests.support.waiting import wait_for, wait_for_async
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import OpenFile, RealFileSystem
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchResponse,
-)
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 
 OPEN_MAX = 5
 PARTITION_COUNT = 40
@@ -37,11 +27,11 @@ PARTITION_COUNT = 40
 def produce_to_all(address: str, topic: str) -> set[int]:
     """Write a record, its partition's number, to every partition; return the error codes."""
     data = [
-        ProduceRequestPartitionProduceData(index, batch(str(index).encode()))
+        ProduceRequest.PartitionProduceData(index, batch(str(index).encode()))
         for index in range(PARTITION_COUNT)
     ]
     body = ProduceRequest(
-        None, -1, 5000, [ProduceRequestTopicProduceData(topic, partition_data=data)]
+        None, -1, 5000, [ProduceRequest.TopicProduceData(topic, partition_data=data)]
     )
     with RawClient(address) as client:
         (answered,) = client.ask(body, ProduceResponse, PRODUCE_VERSION).responses
@@ -50,11 +40,11 @@ def produce_to_all(address: str, topic: str) -> set[int]:
 
 def fetch_all(address: str, topic: str) -> Mapping[int, list[bytes | None]]:
     wishes = [
-        FetchRequestFetchPartition(index, fetch_offset=0, partition_max_bytes=1 << 20)
+        FetchRequest.FetchPartition(index, fetch_offset=0, partition_max_bytes=1 << 20)
         for index in range(PARTITION_COUNT)
     ]
     request = FetchRequest(
-        max_bytes=1 << 20, topics=[FetchRequestFetchTopic(topic, partitions=wishes)]
+        max_bytes=1 << 20, topics=[FetchRequest.FetchTopic(topic, partitions=wishes)]
     )
     with RawClient(address) as client:
         (answered,) = client.ask(request, FetchResponse, FETCH_VERSION).responses

@@ -14,11 +14,7 @@ from kvorum.node.controller.policies import load_policies
 from kvorum.node.errors import NodeStartError
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsResponse,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 StartCluster = Callable[..., Cluster]
 MODULE = "kvorum_test_house_rules"
@@ -101,7 +97,7 @@ def test_a_node_asks_its_policy_and_closes_it(
     cluster = kvorum_cluster_factory(overrides=overrides)
     request = CreateTopicsRequest(
         topics=[
-            CreateTopicsRequestCreatableTopic(name, 1, 1) for name in ("house.cat", "street.cat")
+            CreateTopicsRequest.CreatableTopic(name, 1, 1) for name in ("house.cat", "street.cat")
         ],
         timeout_ms=60_000,
     )

@@ -25,7 +25,6 @@ from kvorum.wire.messages.describe_acls import DescribeAclsRequest
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
-    DescribeUserScramCredentialsRequestUserName,
     DescribeUserScramCredentialsResponse,
 )
 from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -287,7 +286,7 @@ ENVELOPES = {
 
 def test_a_controller_describes_scram_credentials(controller: RawClient) -> None:
     request = DescribeUserScramCredentialsRequest(
-        [DescribeUserScramCredentialsRequestUserName("nobody")]
+        [DescribeUserScramCredentialsRequest.UserName("nobody")]
     )
     response = controller.ask(request, DescribeUserScramCredentialsResponse, 0)
     assert response.error_code == ErrorCode.NONE

@@ -27,12 +27,7 @@ from kvorum.node.handlers.fetch import FIRST_VERSION_WITH_LEADERS
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame
-from kvorum.wire.messages.delete_records import (
-    DeleteRecordsRequest,
-    DeleteRecordsRequestDeleteRecordsPartition,
-    DeleteRecordsRequestDeleteRecordsTopic,
-    DeleteRecordsResponse,
-)
+from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 
@@ -129,8 +124,10 @@ def delete_records(
     cluster: Cluster, topic: str, offset: int, *, timeout_ms: int
 ) -> tuple[int, int]:
     """Return the error code and the low watermark."""
-    wish = DeleteRecordsRequestDeleteRecordsPartition(0, offset)
-    body = DeleteRecordsRequest([DeleteRecordsRequestDeleteRecordsTopic(topic, [wish])], timeout_ms)
+    wish = DeleteRecordsRequest.DeleteRecordsPartition(0, offset)
+    body = DeleteRecordsRequest(
+        [DeleteRecordsRequest.DeleteRecordsTopic(topic, [wish])], timeout_ms
+    )
     with leader(cluster, topic) as client:
         (answered,) = client.ask(body, DeleteRecordsResponse, 2).topics
     (result,) = answered.partitions

@@ -12,16 +12,9 @@ from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntityData,
-    AlterClientQuotasRequestEntryData,
-    AlterClientQuotasRequestOpData,
     AlterClientQuotasResponse,
 )
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsResponse,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 StartCluster = Callable[..., Cluster]
@@ -32,9 +25,9 @@ CLOCKS_DIFFER_S = 0.01
 def limit_everyone(client: RawClient, rate: float) -> None:
     request = AlterClientQuotasRequest(
         entries=[
-            AlterClientQuotasRequestEntryData(
-                entity=[AlterClientQuotasRequestEntityData("user", None)],
-                ops=[AlterClientQuotasRequestOpData("controller_mutation_rate", rate)],
+            AlterClientQuotasRequest.EntryData(
+                entity=[AlterClientQuotasRequest.EntityData("user", None)],
+                ops=[AlterClientQuotasRequest.OpData("controller_mutation_rate", rate)],
             )
         ]
     )
@@ -43,7 +36,7 @@ def limit_everyone(client: RawClient, rate: float) -> None:
 
 def create(client: RawClient, version: int, *topics: tuple[str, int]) -> CreateTopicsResponse:
     request = CreateTopicsRequest(
-        topics=[CreateTopicsRequestCreatableTopic(name, count, 1) for name, count in topics],
+        topics=[CreateTopicsRequest.CreatableTopic(name, count, 1) for name, count in topics],
         timeout_ms=60_000,
     )
     return client.ask(request, CreateTopicsResponse, version)

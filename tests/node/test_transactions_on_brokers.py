@@ -21,33 +21,17 @@ from kvorum.broker.add_partitions_to_txn import VERIFICATION_KEY
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchResponse,
-    FetchResponsePartitionData,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-)
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from kvorum.wire.messages.write_txn_markers import (
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersRequestWritableTxnMarker,
-    WriteTxnMarkersRequestWritableTxnMarkerTopic,
-    WriteTxnMarkersResponse,
-)
+from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kvorum.wire.records import BatchOptions, RecordData, build_batch
 
 TRANSACTION_STATE: Final = "__transaction_state"
@@ -75,13 +59,13 @@ def broker(cluster: Cluster) -> Iterator[RawClient]:
         yield client
 
 
-def read(client: RawClient) -> FetchResponsePartitionData:
+def read(client: RawClient) -> FetchResponse.PartitionData:
     """Return what a reader of committed records gets from offset 0 on."""
-    wish = FetchRequestFetchPartition(0, fetch_offset=0, partition_max_bytes=1 << 20)
+    wish = FetchRequest.FetchPartition(0, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         max_bytes=1 << 20,
         isolation_level=1,
-        topics=[FetchRequestFetchTopic(TOPIC, partitions=[wish])],
+        topics=[FetchRequest.FetchTopic(TOPIC, partitions=[wish])],
     )
     (answered,) = client.ask(request, FetchResponse, FETCH_VERSION).responses
     return answered.partitions[0]
@@ -96,8 +80,8 @@ def end(
     client: RawClient, *topics: tuple[str, int], epoch: int = 0, transaction_version: int = 1
 ) -> list[tuple[str, int, int]]:
     """Abort the producer's transaction; return topic, partition and code of each result."""
-    wanted = [WriteTxnMarkersRequestWritableTxnMarkerTopic(name, [one]) for name, one in topics]
-    marker = WriteTxnMarkersRequestWritableTxnMarker(
+    wanted = [WriteTxnMarkersRequest.WritableTxnMarkerTopic(name, [one]) for name, one in topics]
+    marker = WriteTxnMarkersRequest.WritableTxnMarker(
         PRODUCER, epoch, False, wanted, 0, transaction_version
     )
     request = WriteTxnMarkersRequest(markers=[marker])
@@ -136,17 +120,17 @@ def test_a_batch_that_nobody_can_answer_for_is_sent_again(broker: RawClient) -> 
 
 
 def test_a_request_has_one_producer(broker: RawClient) -> None:
-    def data(index: int, producer: int) -> ProduceRequestPartitionProduceData:
+    def data(index: int, producer: int) -> ProduceRequest.PartitionProduceData:
         options = BatchOptions(
             producer_id=producer, producer_epoch=0, base_sequence=0, is_transactional=True
         )
-        return ProduceRequestPartitionProduceData(
+        return ProduceRequest.PartitionProduceData(
             index, bytes(build_batch([RecordData(b"v", None, 1)], options))
         )
 
     topics = [
-        ProduceRequestTopicProduceData(TOPIC, partition_data=[data(0, 1)]),
-        ProduceRequestTopicProduceData(TRANSACTION_STATE, partition_data=[data(0, 2)]),
+        ProduceRequest.TopicProduceData(TOPIC, partition_data=[data(0, 1)]),
+        ProduceRequest.TopicProduceData(TRANSACTION_STATE, partition_data=[data(0, 2)]),
     ]
     answered = broker.ask(ProduceRequest("mine", -1, 5000, topics), ProduceResponse, 9)
     codes = [one.partition_responses[0].error_code for one in answered.responses]

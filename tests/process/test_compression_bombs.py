@@ -29,18 +29,8 @@ from tests.support.topics import create_request, wait_until_written
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-)
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-)
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.records import Compression, RecordData
 from kvorum.wire.records.compression import compress
 from kvorum.wire.records.record import write_numbered
@@ -107,8 +97,8 @@ def _code(address: str, topic: str, data: bytes) -> int:
 
 
 def _end_offset(address: str, topic: str) -> int:
-    wish = ListOffsetsRequestListOffsetsPartition(0, -1, -1)
-    request = ListOffsetsRequest(topics=[ListOffsetsRequestListOffsetsTopic(topic, [wish])])
+    wish = ListOffsetsRequest.ListOffsetsPartition(0, -1, -1)
+    request = ListOffsetsRequest(topics=[ListOffsetsRequest.ListOffsetsTopic(topic, [wish])])
     with RawClient(address) as client:
         return client.ask(request, ListOffsetsResponse, 5).topics[0].partitions[0].offset
 
@@ -227,10 +217,10 @@ def test_a_request_with_bombs_for_many_partitions(
     node, process = bombed
     small, large = (tiny_records(Compression.ZSTD, count=count) for count in (3500, 100_000))
     partitions = [
-        ProduceRequestPartitionProduceData(index, small if index % 2 else large)
+        ProduceRequest.PartitionProduceData(index, small if index % 2 else large)
         for index in range(PARTITIONS)
     ]
-    sent = ProduceRequestTopicProduceData("compacted", partition_data=partitions)
+    sent = ProduceRequest.TopicProduceData("compacted", partition_data=partitions)
     watch = _Watch(node, process)
     with watch.bystander, RawClient(node.broker) as client:
         (topic,) = client.ask(ProduceRequest(None, -1, 5000, [sent]), ProduceResponse, 9).responses

@@ -20,11 +20,7 @@ from tests.support.topics import create, wait_until_written
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import encode_request_frame, with_size
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-)
+from kvorum.wire.messages.fetch import FetchRequest
 
 MIB: Final = 2**20
 TOPIC: Final = "large"
@@ -51,8 +47,8 @@ def node(formatted: Node, tmp_path: Path) -> Node:
 
 
 def _frames(max_bytes: int) -> bytes:
-    wish = FetchRequestFetchPartition(0, fetch_offset=0, partition_max_bytes=max_bytes)
-    topics = [FetchRequestFetchTopic(TOPIC, partitions=[wish])]
+    wish = FetchRequest.FetchPartition(0, fetch_offset=0, partition_max_bytes=max_bytes)
+    topics = [FetchRequest.FetchTopic(TOPIC, partitions=[wish])]
     request = FetchRequest(min_bytes=1, max_bytes=max_bytes, topics=topics)
     frame = encode_request_frame(request, version=FETCH_VERSION, correlation_id=1, client_id="deaf")
     return with_size(frame) * REQUESTS_EACH

@@ -28,11 +28,7 @@ from kvorum.wire.messages.join_group import (
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
-from kvorum.wire.messages.leave_group import (
-    LeaveGroupRequest,
-    LeaveGroupRequestMemberIdentity,
-    LeaveGroupResponse,
-)
+from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kvorum.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kvorum.wire.messages.sync_group import (
     SyncGroupRequest,
@@ -102,7 +98,7 @@ class Member:
         )
 
     def leave(self) -> None:
-        identity = LeaveGroupRequestMemberIdentity(self.joined.member_id)
+        identity = LeaveGroupRequest.MemberIdentity(self.joined.member_id)
         self.client.send(LeaveGroupRequest(self.group, members=[identity]), LEAVE)
 
 

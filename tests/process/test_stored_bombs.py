@@ -16,12 +16,7 @@ from tests.support.resources import Memory
 from tests.support.topics import create, wait_until_led, wait_until_served
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-)
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.records import Compression
 
 TOPIC: Final = "stored"
@@ -66,10 +61,10 @@ def test_offsets_by_time_in_batches_that_unpack_to_much(node: Node, report: Repo
         pytest.skip("memory of another process is read from Linux' /proc")
     _store(node)
     wishes = [
-        ListOffsetsRequestListOffsetsPartition(index, timestamp=timestamp)
+        ListOffsetsRequest.ListOffsetsPartition(index, timestamp=timestamp)
         for index, timestamp in enumerate((500, 1500, 500))
     ]
-    request = ListOffsetsRequest(topics=[ListOffsetsRequestListOffsetsTopic(TOPIC, wishes)])
+    request = ListOffsetsRequest(topics=[ListOffsetsRequest.ListOffsetsTopic(TOPIC, wishes)])
     with node.process as process:
         _wait_until_led(node)
         memory = Memory(process.pid)

@@ -18,30 +18,14 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.wire.messages.alter_partition import (
-    AlterPartitionRequest,
-    AlterPartitionRequestBrokerState,
-    AlterPartitionRequestPartitionData,
-    AlterPartitionRequestTopicData,
-)
-from kvorum.wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsRequestReassignablePartition,
-    AlterPartitionReassignmentsRequestReassignableTopic,
-)
+from kvorum.wire.messages.alter_partition import AlterPartitionRequest
+from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
-    BrokerRegistrationRequestFeature,
-    BrokerRegistrationRequestListener,
     BrokerRegistrationResponse,
 )
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableReplicaAssignment,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsRequestCreatableTopicConfig,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest
 from kvorum.wire.messages.elect_leaders import ElectLeadersRequest
 from kvorum.wire.primitives import Message
 
@@ -142,12 +126,12 @@ class ControllerUnderTest:
             cluster_id=CLUSTER_ID,
             incarnation_id=bytes([1 + incarnation, *bytes(14), broker_id]),
             listeners=[
-                BrokerRegistrationRequestListener(
+                BrokerRegistrationRequest.Listener(
                     name="PLAIN", host=f"host-{broker_id}", port=9000 + broker_id
                 )
             ],
             features=[
-                BrokerRegistrationRequestFeature(name, range_.min, range_.max)
+                BrokerRegistrationRequest.Feature(name, range_.min, range_.max)
                 for name, range_ in supported_features().items()
             ],
             rack=rack,
@@ -198,7 +182,7 @@ class ControllerUnderTest:
         self.ask(
             CreateTopicsRequest(
                 topics=[
-                    CreateTopicsRequestCreatableTopic(
+                    CreateTopicsRequest.CreatableTopic(
                         name=name, num_partitions=partitions, replication_factor=replicas
                     )
                 ]
@@ -232,15 +216,15 @@ PREFERRED, UNCLEAN = 0, 1
 def cluster_with_topic(*replicas: int, is_unclean_enabled: bool = False) -> ControllerUnderTest:
     """A cluster of brokers 1 to 4 with a topic of one partition, which the first replica leads."""
     controller = started_cluster(brokers=4)
-    configs = [CreateTopicsRequestCreatableTopicConfig("unclean.leader.election.enable", "true")]
+    configs = [CreateTopicsRequest.CreatableTopicConfig("unclean.leader.election.enable", "true")]
     controller.ask(
         CreateTopicsRequest(
             topics=[
-                CreateTopicsRequestCreatableTopic(
+                CreateTopicsRequest.CreatableTopic(
                     name="orders",
                     num_partitions=-1,
                     replication_factor=-1,
-                    assignments=[CreateTopicsRequestCreatableReplicaAssignment(0, list(replicas))],
+                    assignments=[CreateTopicsRequest.CreatableReplicaAssignment(0, list(replicas))],
                     configs=configs if is_unclean_enabled else [],
                 )
             ]
@@ -265,15 +249,15 @@ def propose_isr(controller: ControllerUnderTest, *isr: int) -> None:
             broker_id=partition.leader,
             broker_epoch=brokers[partition.leader].epoch,
             topics=[
-                AlterPartitionRequestTopicData(
+                AlterPartitionRequest.TopicData(
                     topic_id=controller.image.topics.ids["orders"],
                     partitions=[
-                        AlterPartitionRequestPartitionData(
+                        AlterPartitionRequest.PartitionData(
                             partition_index=0,
                             leader_epoch=partition.leader_epoch,
                             partition_epoch=partition.partition_epoch,
                             new_isr_with_epochs=[
-                                AlterPartitionRequestBrokerState(id_, brokers[id_].epoch)
+                                AlterPartitionRequest.BrokerState(id_, brokers[id_].epoch)
                                 for id_ in isr
                             ],
                         )
@@ -298,10 +282,10 @@ def reassign(controller: ControllerUnderTest, replicas: list[int] | None) -> Non
     controller.ask(
         AlterPartitionReassignmentsRequest(
             topics=[
-                AlterPartitionReassignmentsRequestReassignableTopic(
+                AlterPartitionReassignmentsRequest.ReassignableTopic(
                     name="orders",
                     partitions=[
-                        AlterPartitionReassignmentsRequestReassignablePartition(0, replicas)
+                        AlterPartitionReassignmentsRequest.ReassignablePartition(0, replicas)
                     ],
                 )
             ]

@@ -16,11 +16,8 @@ from kvorum.metadata.address import Address
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import message_class, request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
-from kvorum.wire.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiVersion
-from kvorum.wire.messages.describe_cluster import (
-    DescribeClusterResponse,
-    DescribeClusterResponseDescribeClusterBroker,
-)
+from kvorum.wire.messages.api_versions import ApiVersionsResponse
+from kvorum.wire.messages.describe_cluster import DescribeClusterResponse
 from kvorum.wire.messages.metadata import MetadataResponse, MetadataResponseBroker
 from kvorum.wire.primitives import Message
 
@@ -79,7 +76,7 @@ class FakeNode:
 
     def described_cluster(self, controller_id: int = 1) -> DescribeClusterResponse:
         """Return a cluster of this controller alone."""
-        itself = DescribeClusterResponseDescribeClusterBroker(1, HOST, self.port)
+        itself = DescribeClusterResponse.DescribeClusterBroker(1, HOST, self.port)
         return DescribeClusterResponse(
             endpoint_type=2, cluster_id="cluster", controller_id=controller_id, brokers=[itself]
         )
@@ -123,7 +120,7 @@ class FakeNode:
         requests = [message_class(f"{name}Request") for name in ("ApiVersions", *self._answers)]
         return ApiVersionsResponse(
             api_keys=[
-                ApiVersionsResponseApiVersion(one.API_KEY or 0, one.MIN_VERSION, one.MAX_VERSION)
+                ApiVersionsResponse.ApiVersion(one.API_KEY or 0, one.MIN_VERSION, one.MAX_VERSION)
                 for one in requests
             ]
         )

@@ -28,7 +28,7 @@ from kvorum.storage.files import FileSystem
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
 from kvorum.storage.small_files.meta_properties import MetaProperties, write_meta_properties
 from kvorum.wire.headers import encode_request_frame
-from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterRequestListener
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 DURATION_MS = 60_000
@@ -311,7 +311,7 @@ class Adding(Teller):
             timeout_ms=30_000,
             voter_id=spare.node_id,
             voter_directory_id=spare.directory_id,
-            listeners=[AddRaftVoterRequestListener("CONTROLLER", spare.host, 9093)],
+            listeners=[AddRaftVoterRequest.Listener("CONTROLLER", spare.host, 9093)],
         )
         frame = encode_request_frame(request, version=1, correlation_id=1, client_id="operator")
         self.world.quorum.carry_request(OPERATOR_ID, leader.host, frame, lambda _: None)

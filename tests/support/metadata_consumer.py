@@ -7,25 +7,9 @@ from pathlib import Path
 from tests.support.raw_client import RawClient
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsResponse,
-)
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchResponse,
-    FetchResponsePartitionData,
-)
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-    ListOffsetsResponseListOffsetsPartitionResponse,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
 FETCH_VERSIONS = range(4, 19)
@@ -46,9 +30,9 @@ def fetch_request(
 ) -> FetchRequest:
     """Return a consumer's full fetch of the metadata topic."""
     by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
-    topic = FetchRequestFetchTopic(
+    topic = FetchRequest.FetchTopic(
         partitions=[
-            FetchRequestFetchPartition(
+            FetchRequest.FetchPartition(
                 partition=index, fetch_offset=offset, partition_max_bytes=max_bytes
             )
             for index in partitions
@@ -61,7 +45,7 @@ def fetch_request(
     return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=[topic])
 
 
-def only_partition(response: FetchResponse) -> FetchResponsePartitionData:
+def only_partition(response: FetchResponse) -> FetchResponse.PartitionData:
     """Return the only partition of a response."""
     assert response.error_code == 0
     assert response.session_id == 0
@@ -72,7 +56,7 @@ def only_partition(response: FetchResponse) -> FetchResponsePartitionData:
 
 def fetch(
     client: RawClient, request: FetchRequest, version: int = FETCH_VERSIONS[-1]
-) -> FetchResponsePartitionData:
+) -> FetchResponse.PartitionData:
     """Send a fetch of one partition and return what comes back of it."""
     return only_partition(client.ask(request, FetchResponse, version))
 
@@ -82,15 +66,15 @@ def list_offsets(
     *timestamps: int,
     version: int = LIST_OFFSETS_VERSIONS[-1],
     partition: int = 0,
-) -> list[ListOffsetsResponseListOffsetsPartitionResponse]:
+) -> list[ListOffsetsResponse.ListOffsetsPartitionResponse]:
     """Return what a broker knows about timestamps in the metadata topic."""
     request = ListOffsetsRequest(
         replica_id=-1,
         topics=[
-            ListOffsetsRequestListOffsetsTopic(
+            ListOffsetsRequest.ListOffsetsTopic(
                 name=CLUSTER_METADATA_TOPIC,
                 partitions=[
-                    ListOffsetsRequestListOffsetsPartition(
+                    ListOffsetsRequest.ListOffsetsPartition(
                         partition_index=partition, timestamp=timestamp
                     )
                     for timestamp in timestamps
@@ -112,7 +96,7 @@ def offset_for(client: RawClient, timestamp: int) -> tuple[int, int, int]:
 
 def create_topic(controller: RawClient, name: str, partitions: int = 1) -> None:
     """Have a topic created, so that the metadata log grows."""
-    topic = CreateTopicsRequestCreatableTopic(
+    topic = CreateTopicsRequest.CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=1
     )
     request = CreateTopicsRequest(topics=[topic], timeout_ms=9_999)

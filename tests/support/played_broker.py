@@ -9,8 +9,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
-    BrokerRegistrationRequestFeature,
-    BrokerRegistrationRequestListener,
     BrokerRegistrationResponse,
 )
 
@@ -28,9 +26,9 @@ def registration(*, cluster_id: str, broker_id: int = BROKER_ID) -> BrokerRegist
         broker_id=broker_id,
         cluster_id=cluster_id,
         incarnation_id=directory_id,
-        listeners=[BrokerRegistrationRequestListener("PLAINTEXT", "127.0.0.1", 1)],
+        listeners=[BrokerRegistrationRequest.Listener("PLAINTEXT", "127.0.0.1", 1)],
         features=[
-            BrokerRegistrationRequestFeature(name, levels.min, levels.max)
+            BrokerRegistrationRequest.Feature(name, levels.min, levels.max)
             for name, levels in supported_features().items()
         ],
         rack=None,

@@ -4,26 +4,9 @@ from __future__ import annotations
 
 from tests.support.raw_client import RawClient
 
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchResponse,
-    FetchResponsePartitionData,
-)
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-)
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-    ProduceResponsePartitionProduceResponse,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
 
 PRODUCE_VERSION = 9
@@ -53,27 +36,27 @@ def produce(
     *,
     acks: int = -1,
     transactional_id: str | None = None,
-) -> ProduceResponsePartitionProduceResponse:
-    data = ProduceRequestPartitionProduceData(0, records)
-    sent = ProduceRequestTopicProduceData(topic, partition_data=[data])
+) -> ProduceResponse.PartitionProduceResponse:
+    data = ProduceRequest.PartitionProduceData(0, records)
+    sent = ProduceRequest.TopicProduceData(topic, partition_data=[data])
     body = ProduceRequest(transactional_id, acks, 5000, [sent])
     (answered,) = client.ask(body, ProduceResponse, PRODUCE_VERSION).responses
     return answered.partition_responses[0]
 
 
 def fetch_request(topic: str, offset: int, *, min_bytes: int, max_wait_ms: int) -> FetchRequest:
-    wish = FetchRequestFetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    wish = FetchRequest.FetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20)
     return FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=min_bytes,
         max_bytes=1 << 20,
-        topics=[FetchRequestFetchTopic(topic, partitions=[wish])],
+        topics=[FetchRequest.FetchTopic(topic, partitions=[wish])],
     )
 
 
 def fetch(
     client: RawClient, topic: str, offset: int, *, min_bytes: int = 0, max_wait_ms: int = 0
-) -> FetchResponsePartitionData:
+) -> FetchResponse.PartitionData:
     request = fetch_request(topic, offset, min_bytes=min_bytes, max_wait_ms=max_wait_ms)
     (answered,) = client.ask(request, FetchResponse, FETCH_VERSION).responses
     return answered.partitions[0]
@@ -83,15 +66,15 @@ def list_offset(
     client: RawClient, topic: str, timestamp: int, *, version: int = 7, replica_id: int = CONSUMER
 ) -> tuple[int, int]:
     """Return the error code and the offset."""
-    wish = ListOffsetsRequestListOffsetsPartition(0, timestamp=timestamp)
+    wish = ListOffsetsRequest.ListOffsetsPartition(0, timestamp=timestamp)
     body = ListOffsetsRequest(
-        replica_id, topics=[ListOffsetsRequestListOffsetsTopic(topic, [wish])]
+        replica_id, topics=[ListOffsetsRequest.ListOffsetsTopic(topic, [wish])]
     )
     (answered,) = client.ask(body, ListOffsetsResponse, version).topics
     return answered.partitions[0].error_code, answered.partitions[0].offset
 
 
-def values(data: FetchResponsePartitionData) -> list[bytes | None]:
+def values(data: FetchResponse.PartitionData) -> list[bytes | None]:
     return [
         record.value
         for one in read_batches(data.records or b"", is_cut_allowed=True)

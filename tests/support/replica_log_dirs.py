@@ -16,15 +16,9 @@ from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirsRequestAlterReplicaLogDir,
-    AlterReplicaLogDirsRequestAlterReplicaLogDirTopic,
     AlterReplicaLogDirsResponse,
 )
-from kvorum.wire.messages.describe_log_dirs import (
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-    DescribeLogDirsResponseDescribeLogDirsPartition,
-)
+from kvorum.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 
 class Replica(NamedTuple):
@@ -37,8 +31,8 @@ class Replica(NamedTuple):
 
 def alter(client: RawClient, topic: str, directory: Path | str, *, version: int = 2) -> int:
     """Ask for a move of partition 0; return the code."""
-    wish = AlterReplicaLogDirsRequestAlterReplicaLogDirTopic(topic, [0])
-    place = AlterReplicaLogDirsRequestAlterReplicaLogDir(str(directory), [wish])
+    wish = AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic(topic, [0])
+    place = AlterReplicaLogDirsRequest.AlterReplicaLogDir(str(directory), [wish])
     request = AlterReplicaLogDirsRequest([place])
     (result,) = client.ask(request, AlterReplicaLogDirsResponse, version).results
     assert result.topic_name == topic
@@ -49,7 +43,7 @@ def alter(client: RawClient, topic: str, directory: Path | str, *, version: int 
 
 def described(
     client: RawClient,
-) -> dict[tuple[str, str], DescribeLogDirsResponseDescribeLogDirsPartition]:
+) -> dict[tuple[str, str], DescribeLogDirsResponse.DescribeLogDirsPartition]:
     """Return what a broker says of partition 0 of its topics, by directory and topic."""
     response = client.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
     return {

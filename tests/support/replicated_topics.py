@@ -12,13 +12,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableReplicaAssignment,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsRequestCreatableTopicConfig,
-    CreateTopicsResponse,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 BROKERS = (101, 102, 103)
 CONTROLLER = 1
@@ -35,13 +29,13 @@ OVERRIDES = {
 def create_topic(
     cluster: Cluster, name: str, replicas: list[int], configs: Mapping[str, str] | None = None
 ) -> None:
-    topic = CreateTopicsRequestCreatableTopic(
+    topic = CreateTopicsRequest.CreatableTopic(
         name=name,
         num_partitions=-1,
         replication_factor=-1,
-        assignments=[CreateTopicsRequestCreatableReplicaAssignment(0, replicas)],
+        assignments=[CreateTopicsRequest.CreatableReplicaAssignment(0, replicas)],
         configs=[
-            CreateTopicsRequestCreatableTopicConfig(key, value)
+            CreateTopicsRequest.CreatableTopicConfig(key, value)
             for key, value in (configs or {}).items()
         ],
     )

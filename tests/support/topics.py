@@ -11,12 +11,7 @@ from tests.support.waiting import wait_for
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-)
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -113,9 +108,9 @@ _LATEST = -1
 
 def wait_until_led(client: RawClient, *names: str, partition: int = 0) -> None:
     """Wait until a broker leads one partition of each topic."""
-    wish = ListOffsetsRequestListOffsetsPartition(partition, -1, _LATEST)
+    wish = ListOffsetsRequest.ListOffsetsPartition(partition, -1, _LATEST)
     request = ListOffsetsRequest(
-        topics=[ListOffsetsRequestListOffsetsTopic(name, [wish]) for name in names]
+        topics=[ListOffsetsRequest.ListOffsetsTopic(name, [wish]) for name in names]
     )
 
     def are_served() -> bool:

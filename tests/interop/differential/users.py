@@ -18,10 +18,7 @@ from kvorum.wire.apis import response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.json_form import Json, to_json
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsResponse,
-    CreateTopicsResponseCreatableTopicResult,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsResponse
 from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kvorum.wire.primitives import Message
 
@@ -68,7 +65,7 @@ def opened(step: UserStep, frame: bytes) -> Json:
     return answer
 
 
-def _place(topic: CreateTopicsResponseCreatableTopicResult) -> tuple[bool, str]:
+def _place(topic: CreateTopicsResponse.CreatableTopicResult) -> tuple[bool, str]:
     """Put what is refused for want of a permission last: real Kafka takes it out of a hash set."""
     is_refused = topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return is_refused, topic.name if is_refused else ""

@@ -28,12 +28,7 @@ from kvorum.storage.log.log_config import LogConfig
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
-from kvorum.wire.messages.api_versions import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    ApiVersionsResponseApiVersion,
-    ApiVersionsResponseSupportedFeatureKey,
-)
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.primitives import Message
 
 CLUSTER_ID = "QP3oa5oOQxCSVFlV2ZtYOg"
@@ -185,10 +180,10 @@ class QuorumServer:
         specs = [API_SPECS[key] for key in self._keys]
         return ApiVersionsResponse(
             api_keys=[
-                ApiVersionsResponseApiVersion(spec.key, spec.min_version, spec.max_version)
+                ApiVersionsResponse.ApiVersion(spec.key, spec.min_version, spec.max_version)
                 for spec in specs
             ],
-            supported_features=[ApiVersionsResponseSupportedFeatureKey("kraft.version", 0, 1)],
+            supported_features=[ApiVersionsResponse.SupportedFeatureKey("kraft.version", 0, 1)],
         )
 
 

@@ -17,18 +17,8 @@ from kvorum.node.raft.control_records import voters_record_of
 from kvorum.raft import Endpoint, ReplicaKey, Voter, VoterSet
 from kvorum.storage.metadata_log.bootstrap_checkpoint import write_bootstrap_snapshot
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.add_raft_voter import (
-    AddRaftVoterRequest,
-    AddRaftVoterRequestListener,
-    AddRaftVoterResponse,
-)
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-)
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.primitives import Message
 
@@ -146,7 +136,7 @@ class DynamicQuorum:
             timeout_ms=1000,
             voter_id=node_id,
             voter_directory_id=key_of(replica)[1],
-            listeners=[AddRaftVoterRequestListener(LISTENER, "127.0.0.1", replica.server.port)],
+            listeners=[AddRaftVoterRequest.Listener(LISTENER, "127.0.0.1", replica.server.port)],
             ack_when_committed=ack_when_committed,
         )
         found: list[AddRaftVoterResponse] = []
@@ -165,8 +155,8 @@ class DynamicQuorum:
 
     async def describe(self) -> DescribeQuorumResponse:
         """Ask the leader how everyone is doing."""
-        partition = DescribeQuorumRequestPartitionData(0)
-        topic = DescribeQuorumRequestTopicData("__cluster_metadata", [partition])
+        partition = DescribeQuorumRequest.PartitionData(0)
+        topic = DescribeQuorumRequest.TopicData("__cluster_metadata", [partition])
         request = DescribeQuorumRequest([topic])
         return await self.ask(await self.leader(), request, DescribeQuorumResponse)
 
@@ -200,6 +190,6 @@ def keys_in(described: DescribeQuorumResponse) -> tuple[set[Key], set[Key]]:
     )
 
 
-def partition_in(described: DescribeQuorumResponse) -> DescribeQuorumResponsePartitionData:
+def partition_in(described: DescribeQuorumResponse) -> DescribeQuorumResponse.PartitionData:
     """Return what is said of the metadata partition."""
     return described.topics[0].partitions[0]

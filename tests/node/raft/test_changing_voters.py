@@ -20,12 +20,7 @@ from tests.node.raft.reconfiguring import (
 
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.update_raft_voter import (
-    UpdateRaftVoterRequest,
-    UpdateRaftVoterRequestKRaftVersionFeature,
-    UpdateRaftVoterRequestListener,
-    UpdateRaftVoterResponse,
-)
+from kvorum.wire.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from kvorum.wire.uuid_text import ZERO_UUID
 
 pytestmark = pytest.mark.asyncio
@@ -350,8 +345,8 @@ async def test_an_update_for_another_cluster_still_tells_who_leads(lab: Lab) -> 
         current_leader_epoch=leader.node.epoch,
         voter_id=2,
         voter_directory_id=bytes(15) + b"\1",
-        listeners=[UpdateRaftVoterRequestListener(LISTENER, "127.0.0.1", 1)],
-        k_raft_version_feature=UpdateRaftVoterRequestKRaftVersionFeature(0, 1),
+        listeners=[UpdateRaftVoterRequest.Listener(LISTENER, "127.0.0.1", 1)],
+        k_raft_version_feature=UpdateRaftVoterRequest.KRaftVersionFeature(0, 1),
     )
     answer = await quorum.ask(leader, request, UpdateRaftVoterResponse)
     assert answer.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID

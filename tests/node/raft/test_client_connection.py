@@ -20,10 +20,7 @@ from kvorum.node.outbound.client_connection import (
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
-from kvorum.wire.messages.api_versions import (
-    ApiVersionsResponse,
-    ApiVersionsResponseApiVersion,
-)
+from kvorum.wire.messages.api_versions import ApiVersionsResponse
 from kvorum.wire.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -79,7 +76,7 @@ class Peer:
 
 def versions(error: ErrorCode = ErrorCode.NONE, **ranges: tuple[int, int]) -> ApiVersionsResponse:
     keys = {"vote": 52, "describe_cluster": 60, "api_versions": 18}
-    entries = [ApiVersionsResponseApiVersion(keys[name], *ends) for name, ends in ranges.items()]
+    entries = [ApiVersionsResponse.ApiVersion(keys[name], *ends) for name, ends in ranges.items()]
     return ApiVersionsResponse(error, entries)
 
 

@@ -15,11 +15,7 @@ from kvorum.node.raft import ProposalTooLargeError, RaftStoppedError
 from kvorum.raft import NotLeaderError
 from kvorum.storage.files import Descriptor, OpenFile, RealFileSystem
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-)
+from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
 pytestmark = pytest.mark.asyncio
@@ -272,10 +268,10 @@ async def test_a_fetch_that_nobody_waits_for_any_more_is_forgotten(lab: Lab) -> 
     request = FetchRequest(
         max_wait_ms=3_600_000,
         topics=[
-            FetchRequestFetchTopic(
+            FetchRequest.FetchTopic(
                 topic_id=METADATA_TOPIC_ID,
                 partitions=[
-                    FetchRequestFetchPartition(
+                    FetchRequest.FetchPartition(
                         current_leader_epoch=1, fetch_offset=1, last_fetched_epoch=1
                     )
                 ],

@@ -11,42 +11,13 @@ from tests.node.raft.cluster import CLUSTER_ID, LISTENER, Lab, Replica
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.begin_quorum_epoch import (
     BeginQuorumEpochRequest,
-    BeginQuorumEpochRequestPartitionData,
-    BeginQuorumEpochRequestTopicData,
     BeginQuorumEpochResponse,
 )
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-)
-from kvorum.wire.messages.end_quorum_epoch import (
-    EndQuorumEpochRequest,
-    EndQuorumEpochRequestPartitionData,
-    EndQuorumEpochRequestTopicData,
-    EndQuorumEpochResponse,
-)
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchRequestReplicaState,
-    FetchResponse,
-)
-from kvorum.wire.messages.fetch_snapshot import (
-    FetchSnapshotRequest,
-    FetchSnapshotRequestPartitionSnapshot,
-    FetchSnapshotRequestSnapshotId,
-    FetchSnapshotRequestTopicSnapshot,
-    FetchSnapshotResponse,
-)
-from kvorum.wire.messages.vote import (
-    VoteRequest,
-    VoteRequestPartitionData,
-    VoteRequestTopicData,
-    VoteResponse,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
@@ -81,8 +52,8 @@ def vote(cluster_id: str | None = CLUSTER_ID, **fields: Any) -> VoteRequest:
         "last_offset": 3,
     }
     voter_id = fields.pop("voter_id", 1)
-    partition = VoteRequestPartitionData(**{**defaults, **fields})
-    return VoteRequest(cluster_id, voter_id, [VoteRequestTopicData(TOPIC, [partition])])
+    partition = VoteRequest.PartitionData(**{**defaults, **fields})
+    return VoteRequest(cluster_id, voter_id, [VoteRequest.TopicData(TOPIC, [partition])])
 
 
 @pytest.mark.parametrize(
@@ -145,8 +116,8 @@ async def test_another_cluster_is_refused_before_anything_else(
 
 
 async def test_requests_of_the_wrong_shape_are_refused_as_a_whole(leader: Replica) -> None:
-    other = VoteRequestTopicData("other", [VoteRequestPartitionData()])
-    second = VoteRequestTopicData(TOPIC, [VoteRequestPartitionData(partition_index=1)])
+    other = VoteRequest.TopicData("other", [VoteRequest.PartitionData()])
+    second = VoteRequest.TopicData(TOPIC, [VoteRequest.PartitionData(partition_index=1)])
     requests: list[Message] = [
         VoteRequest(CLUSTER_ID),
         VoteRequest(CLUSTER_ID, topics=[other]),
@@ -174,15 +145,15 @@ async def test_requests_of_the_wrong_shape_are_refused_as_a_whole(leader: Replic
 async def test_leaders_that_come_and_go(
     leader: Replica, leader_id: int, epoch: int, error: ErrorCode
 ) -> None:
-    begin = BeginQuorumEpochRequestPartitionData(leader_id=leader_id, leader_epoch=epoch)
-    topic = BeginQuorumEpochRequestTopicData(TOPIC, [begin])
+    begin = BeginQuorumEpochRequest.PartitionData(leader_id=leader_id, leader_epoch=epoch)
+    topic = BeginQuorumEpochRequest.TopicData(TOPIC, [begin])
     response = await ask(leader, BeginQuorumEpochRequest(CLUSTER_ID, 1, [topic]))
     assert isinstance(response, BeginQuorumEpochResponse)
     partition = response.topics[0].partitions[0]
     assert (response.error_code, partition.error_code) == (0, error)
     assert partition.leader_epoch == max(epoch, 1)
-    end = EndQuorumEpochRequestPartitionData(leader_id=leader_id, leader_epoch=epoch)
-    end_topic = EndQuorumEpochRequestTopicData(TOPIC, [end])
+    end = EndQuorumEpochRequest.PartitionData(leader_id=leader_id, leader_epoch=epoch)
+    end_topic = EndQuorumEpochRequest.TopicData(TOPIC, [end])
     response = await ask(leader, EndQuorumEpochRequest(CLUSTER_ID, [end_topic]))
     assert isinstance(response, EndQuorumEpochResponse)
     assert response.topics[0].partitions[0].error_code == error
@@ -196,12 +167,12 @@ def fetch(
         "fetch_offset": 3,
         "last_fetched_epoch": 1,
     }
-    partition = FetchRequestFetchPartition(**{**defaults, **fields})
+    partition = FetchRequest.FetchPartition(**{**defaults, **fields})
     return FetchRequest(
         CLUSTER_ID,
-        replica_state=FetchRequestReplicaState(replica_id),
+        replica_state=FetchRequest.ReplicaState(replica_id),
         max_wait_ms=max_wait_ms,
-        topics=[FetchRequestFetchTopic(topic_id=topic_id, partitions=[partition])],
+        topics=[FetchRequest.FetchTopic(topic_id=topic_id, partitions=[partition])],
     )
 
 
@@ -255,12 +226,12 @@ async def test_fetch_waits_as_long_as_it_may_and_no_longer(leader: Replica) -> N
 def snapshot_fetch(
     *, offset: int = 3, position: int = 0, topic: str = TOPIC, epoch: int = 1
 ) -> FetchSnapshotRequest:
-    partition = FetchSnapshotRequestPartitionSnapshot(
+    partition = FetchSnapshotRequest.PartitionSnapshot(
         current_leader_epoch=epoch,
-        snapshot_id=FetchSnapshotRequestSnapshotId(offset, 1),
+        snapshot_id=FetchSnapshotRequest.SnapshotId(offset, 1),
         position=position,
     )
-    topics = [FetchSnapshotRequestTopicSnapshot(topic, [partition])]
+    topics = [FetchSnapshotRequest.TopicSnapshot(topic, [partition])]
     return FetchSnapshotRequest(CLUSTER_ID, 7, 100, topics)
 
 
@@ -288,8 +259,8 @@ async def test_fetch_snapshot(leader: Replica, fields: dict[str, Any], error: Er
 
 
 def describe(topic: str = TOPIC) -> DescribeQuorumRequest:
-    partition = DescribeQuorumRequestPartitionData()
-    return DescribeQuorumRequest([DescribeQuorumRequestTopicData(topic, [partition])])
+    partition = DescribeQuorumRequest.PartitionData()
+    return DescribeQuorumRequest([DescribeQuorumRequest.TopicData(topic, [partition])])
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

@@ -14,11 +14,7 @@ from tests.support.waiting import wait_for_change
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
-from kvorum.wire.messages.api_versions import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    ApiVersionsResponseApiVersion,
-)
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.primitives import Message
 
 QUORUM_KEYS = (
@@ -43,7 +39,7 @@ def versions_of(*keys: int) -> ApiVersionsResponse:
     specs = [API_SPECS[key] for key in keys]
     return ApiVersionsResponse(
         api_keys=[
-            ApiVersionsResponseApiVersion(spec.key, spec.min_version, spec.max_version)
+            ApiVersionsResponse.ApiVersion(spec.key, spec.min_version, spec.max_version)
             for spec in specs
         ]
     )

@@ -9,7 +9,7 @@ from tests.process.spoilt_requests import Spoilt
 
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiVersion
+from kvorum.wire.messages.api_versions import ApiVersionsResponse
 from kvorum.wire.records import build_data_batch
 
 FALSE_ID: Final = 3
@@ -241,7 +241,7 @@ FRAMES: Final[list[Spoil]] = [
 
 
 def _versions(lowest: int, highest: int) -> ApiVersionsResponse:
-    keys = [ApiVersionsResponseApiVersion(key, lowest, highest) for key in QUORUM_KEYS]
+    keys = [ApiVersionsResponse.ApiVersion(key, lowest, highest) for key in QUORUM_KEYS]
     return ApiVersionsResponse(api_keys=keys)
 
 

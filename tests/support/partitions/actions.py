@@ -20,41 +20,13 @@ from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.features import ELR_VERSION_FEATURE
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.wire.messages.alter_partition import (
-    AlterPartitionRequest,
-    AlterPartitionRequestBrokerState,
-    AlterPartitionRequestPartitionData,
-    AlterPartitionRequestTopicData,
-)
-from kvorum.wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsRequestReassignablePartition,
-    AlterPartitionReassignmentsRequestReassignableTopic,
-)
-from kvorum.wire.messages.assign_replicas_to_dirs import (
-    AssignReplicasToDirsRequest,
-    AssignReplicasToDirsRequestDirectoryData,
-    AssignReplicasToDirsRequestPartitionData,
-    AssignReplicasToDirsRequestTopicData,
-)
-from kvorum.wire.messages.broker_registration import (
-    BrokerRegistrationRequest,
-    BrokerRegistrationRequestFeature,
-    BrokerRegistrationRequestListener,
-)
-from kvorum.wire.messages.elect_leaders import (
-    ElectLeadersRequest,
-    ElectLeadersRequestTopicPartitions,
-)
-from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
-)
-from kvorum.wire.messages.update_features import (
-    UpdateFeaturesRequest,
-    UpdateFeaturesRequestFeatureUpdateKey,
-)
+from kvorum.wire.messages.alter_partition import AlterPartitionRequest
+from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kvorum.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from kvorum.wire.messages.broker_registration import BrokerRegistrationRequest
+from kvorum.wire.messages.elect_leaders import ElectLeadersRequest
+from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from kvorum.wire.messages.update_features import UpdateFeaturesRequest
 from kvorum.wire.primitives import Message
 
 PREFERRED, UNCLEAN = 0, 1
@@ -141,12 +113,12 @@ def _directory_steps(world: World, broker: BrokerRegistration) -> Iterator[Step]
         if directory not in broker.directories and not world.partition.has_leader:
             # Kafka looks at the directory the replica was in, and elects it into the lost one.
             continue
-        partitions = [AssignReplicasToDirsRequestPartitionData(0)]
-        topics = [AssignReplicasToDirsRequestTopicData(world.topic.id, partitions)]
+        partitions = [AssignReplicasToDirsRequest.PartitionData(0)]
+        topics = [AssignReplicasToDirsRequest.TopicData(world.topic.id, partitions)]
         request = AssignReplicasToDirsRequest(
             broker_id=broker.id,
             broker_epoch=broker.epoch,
-            directories=[AssignReplicasToDirsRequestDirectoryData(directory, topics)],
+            directories=[AssignReplicasToDirsRequest.DirectoryData(directory, topics)],
         )
         yield Step(f"{broker.id} puts it into {directory[0]:x}", ask(world, request))
 
@@ -162,9 +134,9 @@ def _registrations(
             broker_id=broker_id,
             cluster_id=CLUSTER_ID,
             incarnation_id=world.next_offset.to_bytes(16, "big"),
-            listeners=[BrokerRegistrationRequestListener("PLAIN", "h", 9)],
+            listeners=[BrokerRegistrationRequest.Listener("PLAIN", "h", 9)],
             features=[
-                BrokerRegistrationRequestFeature(name, 0, 40)
+                BrokerRegistrationRequest.Feature(name, 0, 40)
                 for name in ("metadata.version", *_FEATURES)
             ],
             log_dirs=[bytes([0xD0 + one, *bytes(14), broker_id]) for one in range(directories)],
@@ -198,17 +170,17 @@ def _isr_changes(world: World) -> Iterator[Step]:
     for isr in (*_subsets(partition.replicas), *((partition.leader, one) for one in strangers)):
         states = (0, 1) if partition.leader_recovery_state else (0,)
         for recovery_state in states:
-            data = AlterPartitionRequestPartitionData(
+            data = AlterPartitionRequest.PartitionData(
                 partition_index=0,
                 leader_epoch=partition.leader_epoch,
                 partition_epoch=partition.partition_epoch,
                 leader_recovery_state=recovery_state,
                 new_isr_with_epochs=[
-                    AlterPartitionRequestBrokerState(member, _epoch(world, member))
+                    AlterPartitionRequest.BrokerState(member, _epoch(world, member))
                     for member in isr
                 ],
             )
-            topic = AlterPartitionRequestTopicData(world.topic.id, [data])
+            topic = AlterPartitionRequest.TopicData(world.topic.id, [data])
             request = AlterPartitionRequest(leader.id, leader.epoch, [topic])
             yield Step(f"{leader.id} wants ISR {isr}", ask(world, request), in_sync=isr)
 
@@ -224,7 +196,7 @@ def _subsets(replicas: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
 
 
 def _elections(world: World) -> Iterator[Step]:
-    wanted = [ElectLeadersRequestTopicPartitions(TOPIC, [0])]
+    wanted = [ElectLeadersRequest.TopicPartitions(TOPIC, [0])]
     yield Step("preferred election", ask(world, ElectLeadersRequest(PREFERRED, wanted)))
     unclean = ask(world, ElectLeadersRequest(UNCLEAN, wanted))
     yield Step("unclean election", unclean, may_be_unclean=True)
@@ -241,9 +213,9 @@ def _reassignments(space: Space, world: World) -> Iterator[Step]:
     for size in range(1, space.factor_max + 1):
         targets += [list(one) for one in permutations(range(1, space.brokers + 1), size)]
     for target in targets:
-        partition = AlterPartitionReassignmentsRequestReassignablePartition(0, target)
+        partition = AlterPartitionReassignmentsRequest.ReassignablePartition(0, target)
         request = AlterPartitionReassignmentsRequest(
-            topics=[AlterPartitionReassignmentsRequestReassignableTopic(TOPIC, [partition])]
+            topics=[AlterPartitionReassignmentsRequest.ReassignableTopic(TOPIC, [partition])]
         )
         # To go back may mean to leave all who are in sync behind.
         is_cancelling = target is None
@@ -268,10 +240,10 @@ def _config_changes(space: Space, world: World) -> Iterator[Step]:
         if current.get(name) != value:
             request = IncrementalAlterConfigsRequest(
                 resources=[
-                    IncrementalAlterConfigsRequestAlterConfigsResource(
+                    IncrementalAlterConfigsRequest.AlterConfigsResource(
                         int(ResourceType.TOPIC),
                         TOPIC,
-                        [IncrementalAlterConfigsRequestAlterableConfig(name, 0, value)],
+                        [IncrementalAlterConfigsRequest.AlterableConfig(name, 0, value)],
                     )
                 ]
             )
@@ -280,7 +252,7 @@ def _config_changes(space: Space, world: World) -> Iterator[Step]:
 
 def _feature_change(world: World) -> Step:
     level = int(not world.image.features.is_elr_enabled)
-    update = UpdateFeaturesRequestFeatureUpdateKey(
+    update = UpdateFeaturesRequest.FeatureUpdateKey(
         feature=ELR_VERSION_FEATURE, max_version_level=level, upgrade_type=1 if level else 2
     )
     request = UpdateFeaturesRequest(feature_updates=[update])

@@ -18,11 +18,7 @@ from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableReplicaAssignment,
-    CreateTopicsRequestCreatableTopic,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 
 TOPIC = "t"
@@ -102,11 +98,11 @@ def first_world(space: Space) -> World:
     controller.ask(
         CreateTopicsRequest(
             topics=[
-                CreateTopicsRequestCreatableTopic(
+                CreateTopicsRequest.CreatableTopic(
                     name=TOPIC,
                     num_partitions=-1,
                     replication_factor=-1,
-                    assignments=[CreateTopicsRequestCreatableReplicaAssignment(0, assignment)],
+                    assignments=[CreateTopicsRequest.CreatableReplicaAssignment(0, assignment)],
                 )
             ]
         )

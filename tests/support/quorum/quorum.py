@@ -18,22 +18,16 @@ from tests.support.waiting import wait_for
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
-Described: TypeAlias = DescribeQuorumResponsePartitionData
+Described: TypeAlias = DescribeQuorumResponse.PartitionData
 _Found = TypeVar("_Found")
 NO_DIRECTORY: Final = uuid_to_text(ZERO_UUID)
 """Stands for any directory: voters of a static quorum are known by their node ids alone."""
 ASK_TIMEOUT_S: Final = 2.0
 _QUESTION: Final = DescribeQuorumRequest(
-    [DescribeQuorumRequestTopicData("__cluster_metadata", [DescribeQuorumRequestPartitionData()])]
+    [DescribeQuorumRequest.TopicData("__cluster_metadata", [DescribeQuorumRequest.PartitionData()])]
 )
 
 

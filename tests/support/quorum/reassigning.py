@@ -10,26 +10,23 @@ from tests.support.raw_client import RawClient
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsRequestReassignablePartition,
-    AlterPartitionReassignmentsRequestReassignableTopic,
     AlterPartitionReassignmentsResponse,
 )
 from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
-    ListPartitionReassignmentsResponseOngoingPartitionReassignment,
 )
 
 METADATA_TOPIC = "__cluster_metadata"
-Ongoing = ListPartitionReassignmentsResponseOngoingPartitionReassignment
+Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
 
 
 def alter(address: str, replicas: Sequence[int] | None) -> tuple[int, str | None]:
     """Ask one controller for these voters, or cancel with None; return its error and message."""
-    partition = AlterPartitionReassignmentsRequestReassignablePartition(
+    partition = AlterPartitionReassignmentsRequest.ReassignablePartition(
         partition_index=0, replicas=None if replicas is None else list(replicas)
     )
-    topic = AlterPartitionReassignmentsRequestReassignableTopic(METADATA_TOPIC, [partition])
+    topic = AlterPartitionReassignmentsRequest.ReassignableTopic(METADATA_TOPIC, [partition])
     request = AlterPartitionReassignmentsRequest(timeout_ms=10_000, topics=[topic])
     with RawClient(address) as client:
         response = client.ask(request, AlterPartitionReassignmentsResponse, 1)

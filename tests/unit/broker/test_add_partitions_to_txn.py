@@ -19,12 +19,7 @@ from kvorum.broker.add_partitions_to_txn import (
 from kvorum.metadata.effective_configs import BrokerConfigLayers
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult,
-    AddPartitionsToTxnResponseAddPartitionsToTxnResult,
-    AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult,
-)
+from kvorum.wire.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
 
 DEFAULT = TransactionSupportedOperation.DEFAULT_ERROR
 GENERIC = TransactionSupportedOperation.GENERIC_ERROR_SUPPORTED
@@ -64,14 +59,14 @@ def both(code: ErrorCode) -> PartitionErrors:
 
 def result(
     name: str, *codes: tuple[TopicPartition, int]
-) -> AddPartitionsToTxnResponseAddPartitionsToTxnResult:
-    return AddPartitionsToTxnResponseAddPartitionsToTxnResult(
+) -> AddPartitionsToTxnResponse.AddPartitionsToTxnResult:
+    return AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
         name,
         [
-            AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(
+            AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(
                 where.topic,
                 [
-                    AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(
+                    AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
                         where.partition, code
                     )
                 ],

@@ -16,18 +16,11 @@ from kvorum.broker.views.alter_configs import (
 )
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsRequestAlterableConfig,
-    AlterConfigsRequestAlterConfigsResource,
-    AlterConfigsResponse,
-    AlterConfigsResponseAlterConfigsResourceResponse,
-)
+from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
-    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequestAlterableConfig as Alter,
@@ -186,7 +179,7 @@ def test_answers_come_in_the_order_of_the_request() -> None:
     assert screened.remaining.resources == [topic, lost]
     response = IncrementalAlterConfigsResponse(
         responses=[
-            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(3, "no topic", TOPIC, "t")
+            IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(3, "no topic", TOPIC, "t")
         ]
     )
     again = "Each resource must appear at most once."
@@ -202,9 +195,9 @@ def test_answers_come_in_the_order_of_the_request() -> None:
 def test_the_old_request() -> None:
     def resource(
         resource_type: int, name: str, value: str | None
-    ) -> AlterConfigsRequestAlterConfigsResource:
-        return AlterConfigsRequestAlterConfigsResource(
-            resource_type, name, [AlterConfigsRequestAlterableConfig("log.retention.ms", value)]
+    ) -> AlterConfigsRequest.AlterConfigsResource:
+        return AlterConfigsRequest.AlterConfigsResource(
+            resource_type, name, [AlterConfigsRequest.AlterableConfig("log.retention.ms", value)]
         )
 
     request = AlterConfigsRequest(
@@ -222,6 +215,6 @@ def test_the_old_request() -> None:
         2: "Null value not supported for : log.retention.ms",
     }
     assert screened.remaining.resources == [request.resources[3]]
-    answer = AlterConfigsResponseAlterConfigsResourceResponse(0, None, BROKER, "")
+    answer = AlterConfigsResponse.AlterConfigsResourceResponse(0, None, BROKER, "")
     whole = reassemble_legacy(request, screened.answers, AlterConfigsResponse(responses=[answer]))
     assert [r.error_code for r in whole.responses] == [42, 42, 42, 0]

@@ -12,9 +12,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
-    AssignReplicasToDirsResponseDirectoryData,
-    AssignReplicasToDirsResponsePartitionData,
-    AssignReplicasToDirsResponseTopicData,
 )
 
 ME, EPOCH, OTHER = 1, 7, 2
@@ -40,11 +37,11 @@ def sent(request: AssignReplicasToDirsRequest | None) -> dict[tuple[bytes, int],
 
 def answered(codes: dict[int, ErrorCode]) -> AssignReplicasToDirsResponse:
     partitions = [
-        AssignReplicasToDirsResponsePartitionData(partition_index=index, error_code=code)
+        AssignReplicasToDirsResponse.PartitionData(partition_index=index, error_code=code)
         for index, code in codes.items()
     ]
-    topic = AssignReplicasToDirsResponseTopicData(topic_id=TOPIC_ID, partitions=partitions)
-    directory = AssignReplicasToDirsResponseDirectoryData(id=HERE, topics=[topic])
+    topic = AssignReplicasToDirsResponse.TopicData(topic_id=TOPIC_ID, partitions=partitions)
+    directory = AssignReplicasToDirsResponse.DirectoryData(id=HERE, topics=[topic])
     return AssignReplicasToDirsResponse(directories=[directory])
 
 

@@ -17,11 +17,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.target_voters import TARGET_VOTERS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
-    DescribeConfigsResponseDescribeConfigsResult,
-)
+from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kvorum.wire.messages.describe_configs import (
     DescribeConfigsRequestDescribeConfigsResource as Resource,
 )
@@ -45,7 +41,7 @@ def image_with(*records: ConfigRecord | TopicRecord) -> MetadataImage:
 
 def described(
     image: MetadataImage, resource: Resource, view_: BrokerView, *, synonyms: bool = True
-) -> DescribeConfigsResponseDescribeConfigsResult:
+) -> DescribeConfigsResponse.DescribeConfigsResult:
     request = DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms)
     response = describe_configs(image, request, view_)
     assert len(response.encode(DescribeConfigsResponse.MAX_VERSION)) > 0

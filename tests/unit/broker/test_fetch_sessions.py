@@ -17,14 +17,7 @@ from kvorum.broker.fetch_session.session import (
 )
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchResponse,
-    FetchResponseFetchableTopicResponse,
-    FetchResponsePartitionData,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 
 def create(
@@ -33,7 +26,7 @@ def create(
     session = shard.create(size, is_privileged=is_privileged, uses_topic_ids=False, now_ms=now_ms)
     if session is not None:
         for index in range(size):
-            wish = FetchRequestFetchPartition(index)
+            wish = FetchRequest.FetchPartition(index)
             session.partitions[key_of("t", bytes(16), index)] = CachedPartition(
                 "t", bytes(16), wish
             )
@@ -108,13 +101,13 @@ class Client:
         self.session_id = 0
         self.epoch = 0
 
-    def fetch(self, *read: FetchResponsePartitionData, throttle_time_ms: int = 0) -> FetchResponse:
-        wishes = [FetchRequestFetchPartition(one.partition_index) for one in read]
-        topics = [] if self.epoch else [FetchRequestFetchTopic("t", partitions=wishes)]
+    def fetch(self, *read: FetchResponse.PartitionData, throttle_time_ms: int = 0) -> FetchResponse:
+        wishes = [FetchRequest.FetchPartition(one.partition_index) for one in read]
+        topics = [] if self.epoch else [FetchRequest.FetchTopic("t", partitions=wishes)]
         request = FetchRequest(session_id=self.session_id, session_epoch=self.epoch, topics=topics)
         context = self.manager.new_context(request, version=12, names=no_name, now_ms=0)
         self.asked = [one.partition for topic in context.topics for one in topic.partitions]
-        topic = FetchResponseFetchableTopicResponse("t", partitions=list(read))
+        topic = FetchResponse.FetchableTopicResponse("t", partitions=list(read))
         self.size = context.response_size([topic], version=12)
         if throttle_time_ms > 0:
             answer = context.throttled_response(throttle_time_ms)
@@ -130,8 +123,8 @@ def no_name(_topic_id: bytes) -> str | None:
 
 def data(
     index: int, high_watermark: int = 5, *, error: int = 0, records: bytes = b""
-) -> FetchResponsePartitionData:
-    return FetchResponsePartitionData(
+) -> FetchResponse.PartitionData:
+    return FetchResponse.PartitionData(
         index,
         error_code=error,
         high_watermark=high_watermark,
@@ -218,5 +211,5 @@ def test_a_throttled_client_hears_of_a_lost_session_later() -> None:
     assert client.size == 4 + len(FetchResponse().encode(12))
 
 
-def topic_of(one: FetchResponsePartitionData) -> FetchResponseFetchableTopicResponse:
-    return FetchResponseFetchableTopicResponse("t", partitions=[one])
+def topic_of(one: FetchResponse.PartitionData) -> FetchResponse.FetchableTopicResponse:
+    return FetchResponse.FetchableTopicResponse("t", partitions=[one])

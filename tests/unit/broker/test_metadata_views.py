@@ -20,10 +20,7 @@ from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest
 from kvorum.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsRequestCursor,
-    DescribeTopicPartitionsRequestTopicRequest,
     DescribeTopicPartitionsResponse,
-    DescribeTopicPartitionsResponseCursor,
 )
 from kvorum.wire.messages.list_config_resources import ListConfigResourcesRequest
 from kvorum.wire.messages.metadata import (
@@ -256,14 +253,14 @@ def pages(
     controller: ControllerUnderTest, limit: int, *names: str
 ) -> list[list[tuple[str | None, list[int]]]]:
     """Follow the cursors from page to page."""
-    cursor: DescribeTopicPartitionsResponseCursor | None = None
+    cursor: DescribeTopicPartitionsResponse.Cursor | None = None
     found: list[list[tuple[str | None, list[int]]]] = []
     while True:
         request = DescribeTopicPartitionsRequest(
-            topics=[DescribeTopicPartitionsRequestTopicRequest(name) for name in names],
+            topics=[DescribeTopicPartitionsRequest.TopicRequest(name) for name in names],
             response_partition_limit=limit,
             cursor=(
-                DescribeTopicPartitionsRequestCursor(cursor.topic_name, cursor.partition_index)
+                DescribeTopicPartitionsRequest.Cursor(cursor.topic_name, cursor.partition_index)
                 if cursor
                 else None
             ),
@@ -295,7 +292,7 @@ def test_pages_of_partitions(
 
 def test_partitions_of_topics_that_are_not_there(controller: ControllerUnderTest) -> None:
     request = DescribeTopicPartitionsRequest(
-        topics=[DescribeTopicPartitionsRequestTopicRequest(name) for name in ("no", "a b", "b")]
+        topics=[DescribeTopicPartitionsRequest.TopicRequest(name) for name in ("no", "a b", "b")]
     )
     response = describe_topic_partitions(controller.image, request, VIEW)
     assert [(t.name, t.error_code) for t in response.topics] == [
@@ -310,11 +307,11 @@ def test_partitions_of_topics_that_are_not_there(controller: ControllerUnderTest
     ("cursor", "message"),
     [
         (
-            DescribeTopicPartitionsRequestCursor("b", 0),
+            DescribeTopicPartitionsRequest.Cursor("b", 0),
             "DescribeTopicPartitionsRequest topic list should contain the cursor topic: b",
         ),
         (
-            DescribeTopicPartitionsRequestCursor("a", -1),
+            DescribeTopicPartitionsRequest.Cursor("a", -1),
             (
                 "DescribeTopicPartitionsRequest cursor partition must be valid: "
                 "Cursor(topicName='a', partitionIndex=-1)"
@@ -323,10 +320,10 @@ def test_partitions_of_topics_that_are_not_there(controller: ControllerUnderTest
     ],
 )
 def test_cursors_that_make_no_sense(
-    controller: ControllerUnderTest, cursor: DescribeTopicPartitionsRequestCursor, message: str
+    controller: ControllerUnderTest, cursor: DescribeTopicPartitionsRequest.Cursor, message: str
 ) -> None:
     request = DescribeTopicPartitionsRequest(
-        topics=[DescribeTopicPartitionsRequestTopicRequest("a")], cursor=cursor
+        topics=[DescribeTopicPartitionsRequest.TopicRequest("a")], cursor=cursor
     )
     with pytest.raises(RequestError) as caught:
         describe_topic_partitions(controller.image, request, VIEW)

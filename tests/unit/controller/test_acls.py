@@ -21,16 +21,8 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, AuthorizerRules
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
-from kvorum.wire.messages.create_acls import (
-    CreateAclsRequest,
-    CreateAclsRequestAclCreation,
-    CreateAclsResponse,
-)
-from kvorum.wire.messages.delete_acls import (
-    DeleteAclsRequest,
-    DeleteAclsRequestDeleteAclsFilter,
-    DeleteAclsResponse,
-)
+from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+from kvorum.wire.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 
 NOBODY_KNOWS = 99
 NO_COLON = (
@@ -58,8 +50,8 @@ def creation(
     operation: int = AclOperation.READ,
     permission_type: int = PermissionType.ALLOW,
     host: str = "*",
-) -> CreateAclsRequestAclCreation:
-    return CreateAclsRequestAclCreation(
+) -> CreateAclsRequest.AclCreation:
+    return CreateAclsRequest.AclCreation(
         resource_type=resource_type,
         resource_name=name,
         resource_pattern_type=pattern_type,
@@ -71,7 +63,7 @@ def creation(
 
 
 def create(
-    controller: ControllerUnderTest, *creations: CreateAclsRequestAclCreation
+    controller: ControllerUnderTest, *creations: CreateAclsRequest.AclCreation
 ) -> CreateAclsResponse:
     """Create entries, and take them into the image."""
     request = CreateAclsRequest(creations=list(creations))
@@ -87,8 +79,8 @@ def any_filter(
     pattern_type: int = PatternType.ANY,
     operation: int = AclOperation.ANY,
     permission_type: int = PermissionType.ANY,
-) -> DeleteAclsRequestDeleteAclsFilter:
-    return DeleteAclsRequestDeleteAclsFilter(
+) -> DeleteAclsRequest.DeleteAclsFilter:
+    return DeleteAclsRequest.DeleteAclsFilter(
         resource_type_filter=resource_type,
         resource_name_filter=name,
         pattern_type_filter=pattern_type,
@@ -100,7 +92,7 @@ def any_filter(
 
 
 def delete(
-    controller: ControllerUnderTest, *filters: DeleteAclsRequestDeleteAclsFilter
+    controller: ControllerUnderTest, *filters: DeleteAclsRequest.DeleteAclsFilter
 ) -> DeleteAclsResponse:
     """Remove entries, and take that into the image."""
     request = DeleteAclsRequest(filters=list(filters))
@@ -154,7 +146,7 @@ def test_an_entry_is_created_once(controller: ControllerUnderTest) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_by_itself(
-    controller: ControllerUnderTest, refused: CreateAclsRequestAclCreation, message: str
+    controller: ControllerUnderTest, refused: CreateAclsRequest.AclCreation, message: str
 ) -> None:
     response = create(controller, refused, creation())
     assert [(result.error_code, result.error_message) for result in response.results] == [
@@ -190,7 +182,7 @@ def test_ranges_of_addresses_need_their_metadata_version() -> None:
     ],
 )
 def test_what_only_filters_know_fails_the_whole_request(
-    controller: ControllerUnderTest, of_filter: CreateAclsRequestAclCreation
+    controller: ControllerUnderTest, of_filter: CreateAclsRequest.AclCreation
 ) -> None:
     request = CreateAclsRequest(creations=[creation(), of_filter])
     result = handle(controller.image, request, restricted(controller))
@@ -257,7 +249,7 @@ def test_filters_remove_what_they_are_about(controller: ControllerUnderTest) -> 
     ],
 )
 def test_filters_that_nobody_understands_are_refused_by_themselves(
-    controller: ControllerUnderTest, unknown: DeleteAclsRequestDeleteAclsFilter, message: str
+    controller: ControllerUnderTest, unknown: DeleteAclsRequest.DeleteAclsFilter, message: str
 ) -> None:
     create(controller, creation())
     response = delete(controller, unknown, any_filter())

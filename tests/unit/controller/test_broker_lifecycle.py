@@ -20,8 +20,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
-    BrokerRegistrationRequestFeature,
-    BrokerRegistrationRequestListener,
     BrokerRegistrationResponse,
 )
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -62,7 +60,7 @@ def _without_elr(request: BrokerRegistrationRequest) -> None:
 
 
 def _unknown_feature(request: BrokerRegistrationRequest) -> None:
-    request.features.append(BrokerRegistrationRequestFeature("new.version", 1, 2))
+    request.features.append(BrokerRegistrationRequest.Feature("new.version", 1, 2))
 
 
 def _set(**fields: object) -> Callable[[BrokerRegistrationRequest], None]:
@@ -381,7 +379,7 @@ def test_of_listeners_with_one_name_the_last_counts_in_the_place_of_the_first() 
     controller = started_cluster(brokers=0)
     request = controller.registration(1)
     request.listeners = [
-        BrokerRegistrationRequestListener(name, "host", port)
+        BrokerRegistrationRequest.Listener(name, "host", port)
         for name, port in (("A", 1), ("B", 2), ("A", 3))
     ]
     controller.ask(request)

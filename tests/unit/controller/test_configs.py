@@ -10,12 +10,7 @@ from tests.support.controller_under_test import ControllerUnderTest, started_clu
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsRequestAlterableConfig,
-    AlterConfigsRequestAlterConfigsResource,
-    AlterConfigsResponse,
-)
+from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.incremental_alter_configs import (
@@ -57,12 +52,12 @@ def replace_all(
     controller: ControllerUnderTest, resource_type: int, name: str, **values: str
 ) -> list[Answer]:
     configs = [
-        AlterConfigsRequestAlterableConfig(key.replace("_", "."), value)
+        AlterConfigsRequest.AlterableConfig(key.replace("_", "."), value)
         for key, value in values.items()
     ]
     response = controller.ask(
         AlterConfigsRequest(
-            resources=[AlterConfigsRequestAlterConfigsResource(resource_type, name, configs)]
+            resources=[AlterConfigsRequest.AlterConfigsResource(resource_type, name, configs)]
         )
     )
     assert isinstance(response, AlterConfigsResponse)

@@ -17,11 +17,7 @@ from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    CreateTopicsResponseCreatableTopicResult,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.create_topics import (
     CreateTopicsRequestCreatableReplicaAssignment as Assignment,
 )
@@ -34,7 +30,7 @@ from kvorum.wire.uuid_text import ZERO_UUID
 
 def create(
     controller: ControllerUnderTest, *topics: Topic, validate_only: bool = False
-) -> list[CreateTopicsResponseCreatableTopicResult]:
+) -> list[CreateTopicsResponse.CreatableTopicResult]:
     response = controller.ask(CreateTopicsRequest(topics=list(topics), validate_only=validate_only))
     assert isinstance(response, CreateTopicsResponse)
     return response.topics

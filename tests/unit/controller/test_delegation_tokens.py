@@ -26,14 +26,10 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
-    CreateDelegationTokenRequestCreatableRenewers,
     CreateDelegationTokenResponse,
 )
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
-from kvorum.wire.messages.describe_delegation_token import (
-    DescribeDelegationTokenRequest,
-    DescribeDelegationTokenRequestDescribeDelegationTokenOwner,
-)
+from kvorum.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from kvorum.wire.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
@@ -74,7 +70,7 @@ def create(
 ) -> CreateDelegationTokenResponse:
     """Make a token of alice's that bob may renew."""
     asked = request or CreateDelegationTokenRequest(
-        renewers=[CreateDelegationTokenRequestCreatableRenewers("User", "bob")],
+        renewers=[CreateDelegationTokenRequest.CreatableRenewers("User", "bob")],
         max_lifetime_ms=-1,
     )
     result = create_delegation_token(controller.image, asked, asked_by(controller, ALICE))
@@ -152,7 +148,7 @@ def test_a_token_for_somebody_else_keeps_who_asked(controller: ControllerUnderTe
 
 
 def test_renewers_are_users(controller: ControllerUnderTest) -> None:
-    renewers = [CreateDelegationTokenRequestCreatableRenewers("Group", "g")]
+    renewers = [CreateDelegationTokenRequest.CreatableRenewers("Group", "g")]
     response = create(controller, CreateDelegationTokenRequest(renewers=renewers))
     assert response.error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
     assert controller.last_records == ()
@@ -265,7 +261,7 @@ def described(
     named = None
     if owners is not None:
         named = [
-            DescribeDelegationTokenRequestDescribeDelegationTokenOwner("User", owner)
+            DescribeDelegationTokenRequest.DescribeDelegationTokenOwner("User", owner)
             for owner in owners
         ]
     request = DescribeDelegationTokenRequest(owners=named)
@@ -285,7 +281,7 @@ def test_tokens_are_shown_to_those_who_have_to_do_with_them(
     create(
         controller,
         CreateDelegationTokenRequest(
-            renewers=[CreateDelegationTokenRequestCreatableRenewers("User", "carol")]
+            renewers=[CreateDelegationTokenRequest.CreatableRenewers("User", "carol")]
         ),
     )
     assert described(controller, ALICE) == ["alice", "bob"]

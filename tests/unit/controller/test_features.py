@@ -16,7 +16,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,
-    ControllerRegistrationRequestFeature,
     ControllerRegistrationResponse,
 )
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
@@ -26,12 +25,7 @@ from kvorum.wire.messages.unregister_controller import (
     UnregisterControllerResponse,
 )
 from kvorum.wire.messages.unregister_controller_record import UnregisterControllerRecord
-from kvorum.wire.messages.update_features import (
-    UpdateFeaturesRequest,
-    UpdateFeaturesRequestFeatureUpdateKey,
-    UpdateFeaturesResponse,
-    UpdateFeaturesResponseUpdatableFeatureResult,
-)
+from kvorum.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 PREFIX = "The update failed for all features since the following feature had an error: "
@@ -45,7 +39,7 @@ def update(
 ) -> UpdateFeaturesResponse:
     request = UpdateFeaturesRequest(
         feature_updates=[
-            UpdateFeaturesRequestFeatureUpdateKey(feature=name, max_version_level=level)
+            UpdateFeaturesRequest.FeatureUpdateKey(feature=name, max_version_level=level)
             for name, level, _ in updates
         ],
         validate_only=validate_only,
@@ -161,7 +155,7 @@ def test_old_versions_list_what_they_changed(api_version: int) -> None:
         ("metadata.version", 29, UPGRADE),
         api_version=max(api_version, 1),
     )
-    expected = [UpdateFeaturesResponseUpdatableFeatureResult("metadata.version", 0, "NONE")]
+    expected = [UpdateFeaturesResponse.UpdatableFeatureResult("metadata.version", 0, "NONE")]
     assert response.error_message is None
     if api_version == 2:
         response = update(controller, ("metadata.version", 29, UPGRADE), api_version=2)
@@ -205,8 +199,8 @@ def controller_registration(
         controller_id=node_id,
         incarnation_id=bytes([node_id] * 16),
         features=[
-            ControllerRegistrationRequestFeature("metadata.version", 7, metadata_version_max),
-            *(ControllerRegistrationRequestFeature(name, 0, 2) for name in levels),
+            ControllerRegistrationRequest.Feature("metadata.version", 7, metadata_version_max),
+            *(ControllerRegistrationRequest.Feature(name, 0, 2) for name in levels),
         ],
     )
 
@@ -258,7 +252,7 @@ def test_the_level_of_kraft_version_may_be_confirmed() -> None:
 
 
 def kraft_update(level: int, upgrade_type: int = UPGRADE) -> UpdateFeaturesRequest:
-    key = UpdateFeaturesRequestFeatureUpdateKey(
+    key = UpdateFeaturesRequest.FeatureUpdateKey(
         feature="kraft.version", max_version_level=level, upgrade_type=upgrade_type
     )
     return UpdateFeaturesRequest(feature_updates=[key])

@@ -9,10 +9,7 @@ import pytest
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.leader_description import quorum_described_by
 from kvorum.metadata.voter_key import VoterKey
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumResponsePartitionData,
-    DescribeQuorumResponseReplicaState,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.uuid_text import ZERO_UUID
 
 NOW_MS = 1_000_000
@@ -25,21 +22,21 @@ def key(node_id: int) -> VoterKey:
 
 def told(
     node_id: int, *, end: int = 90, fetched_ms: int = NOW_MS - 10, directory: bytes | None = None
-) -> DescribeQuorumResponseReplicaState:
+) -> DescribeQuorumResponse.ReplicaState:
     named = bytes([node_id]) * 16 if directory is None else directory
-    return DescribeQuorumResponseReplicaState(node_id, named, end, fetched_ms, UNKNOWN)
+    return DescribeQuorumResponse.ReplicaState(node_id, named, end, fetched_ms, UNKNOWN)
 
 
 LEADER = told(2, end=100, fetched_ms=NOW_MS)
 
 
 def read(
-    *voters: DescribeQuorumResponseReplicaState,
-    observers: tuple[DescribeQuorumResponseReplicaState, ...] = (),
+    *voters: DescribeQuorumResponse.ReplicaState,
+    observers: tuple[DescribeQuorumResponse.ReplicaState, ...] = (),
     high_watermark: int = 95,
     committed: frozenset[VoterKey] | None = frozenset({key(1), key(2)}),
 ) -> QuorumDescription:
-    answer = DescribeQuorumResponsePartitionData(
+    answer = DescribeQuorumResponse.PartitionData(
         leader_id=2,
         leader_epoch=4,
         high_watermark=high_watermark,

@@ -19,21 +19,9 @@ from kvorum.controller.requests import handle
 from kvorum.metadata.client_quotas_image import ClientQuotasImage, QuotaEntity
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsRequestCreatePartitionsTopic,
-    CreatePartitionsResponse,
-)
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsResponse,
-)
-from kvorum.wire.messages.delete_topics import (
-    DeleteTopicsRequest,
-    DeleteTopicsRequestDeleteTopicState,
-    DeleteTopicsResponse,
-)
+from kvorum.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.primitives import Message
 
 THROTTLED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -197,7 +185,7 @@ def ask(controller: ControllerUnderTest, request: Message, limit: MutationQuota)
 def wanted_topics(*names: str, validate_only: bool = False) -> CreateTopicsRequest:
     return CreateTopicsRequest(
         topics=[
-            CreateTopicsRequestCreatableTopic(name=name, num_partitions=4, replication_factor=1)
+            CreateTopicsRequest.CreatableTopic(name=name, num_partitions=4, replication_factor=1)
             for name in names
         ],
         validate_only=validate_only,
@@ -246,7 +234,7 @@ def test_delete_topics_pays_for_every_partition() -> None:
         controller.create_topic(name, partitions=4)
     limit = quota(MutationQuotas(window_count=1), limited((entity(user="alice"), 7.0)))
     request = DeleteTopicsRequest(
-        topics=[DeleteTopicsRequestDeleteTopicState(name=name) for name in ("a", "b", "c")]
+        topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in ("a", "b", "c")]
     )
     response = ask(controller, request, limit)
     assert isinstance(response, DeleteTopicsResponse)
@@ -261,7 +249,7 @@ def test_create_partitions_pays_for_what_is_added() -> None:
     limit = quota(MutationQuotas(window_count=1), limited((entity(user="alice"), 1.0)))
     request = CreatePartitionsRequest(
         topics=[
-            CreatePartitionsRequestCreatePartitionsTopic(name=name, count=6, assignments=None)
+            CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=6, assignments=None)
             for name in ("a", "b")
         ]
     )

@@ -18,40 +18,20 @@ from kvorum.controller.periodic_tasks import (
 from kvorum.controller.result import at_once
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_partition import (
-    AlterPartitionRequest,
-    AlterPartitionRequestBrokerState,
-    AlterPartitionRequestPartitionData,
-    AlterPartitionRequestTopicData,
-    AlterPartitionResponse,
-)
+from kvorum.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsRequestReassignablePartition,
-    AlterPartitionReassignmentsRequestReassignableTopic,
     AlterPartitionReassignmentsResponse,
 )
 from kvorum.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
-    AssignReplicasToDirsRequestDirectoryData,
-    AssignReplicasToDirsRequestPartitionData,
-    AssignReplicasToDirsRequestTopicData,
     AssignReplicasToDirsResponse,
 )
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableReplicaAssignment,
-    CreateTopicsRequestCreatableTopic,
-)
-from kvorum.wire.messages.elect_leaders import (
-    ElectLeadersRequest,
-    ElectLeadersRequestTopicPartitions,
-    ElectLeadersResponse,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest
+from kvorum.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsRequestListPartitionReassignmentsTopics,
     ListPartitionReassignmentsResponse,
 )
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
@@ -66,11 +46,11 @@ def controller() -> ControllerUnderTest:
     cluster.ask(
         CreateTopicsRequest(
             topics=[
-                CreateTopicsRequestCreatableTopic(
+                CreateTopicsRequest.CreatableTopic(
                     name="t",
                     num_partitions=-1,
                     replication_factor=-1,
-                    assignments=[CreateTopicsRequestCreatableReplicaAssignment(0, [1, 2, 3])],
+                    assignments=[CreateTopicsRequest.CreatableReplicaAssignment(0, [1, 2, 3])],
                 )
             ]
         )
@@ -94,7 +74,7 @@ def elect(
     *wanted: tuple[str, int],
     every: bool = False,
 ) -> list[tuple[str, int, int, str | None]]:
-    topics = [ElectLeadersRequestTopicPartitions(name, [index]) for name, index in wanted]
+    topics = [ElectLeadersRequest.TopicPartitions(name, [index]) for name, index in wanted]
     response = controller.ask(
         ElectLeadersRequest(election_type=election_type, topic_partitions=None if every else topics)
     )
@@ -140,7 +120,7 @@ def test_elections_that_are_refused(controller: ControllerUnderTest) -> None:
 
 def test_an_election_type_that_does_not_exist(controller: ControllerUnderTest) -> None:
     request = ElectLeadersRequest(
-        election_type=2, topic_partitions=[ElectLeadersRequestTopicPartitions("t", [0])]
+        election_type=2, topic_partitions=[ElectLeadersRequest.TopicPartitions("t", [0])]
     )
     response = controller.ask(request)
     assert isinstance(response, ElectLeadersResponse)
@@ -180,7 +160,7 @@ def alter_isr(
 ) -> tuple[int, int]:
     """Ask for an ISR; return the top-level error code and that of the partition."""
     current = partition(controller)
-    data = AlterPartitionRequestPartitionData(
+    data = AlterPartitionRequest.PartitionData(
         partition_index=changes.get("index", 0),
         leader_epoch=current.leader_epoch + changes.get("leader_epoch_change", 0),
         partition_epoch=current.partition_epoch + changes.get("partition_epoch_change", 0),
@@ -190,12 +170,12 @@ def alter_isr(
         data.new_isr = isr
     else:
         data.new_isr_with_epochs = [
-            AlterPartitionRequestBrokerState(member, changes.get("member_epoch", -1))
+            AlterPartitionRequest.BrokerState(member, changes.get("member_epoch", -1))
             for member in isr
         ]
     broker = controller.image.cluster.brokers.get(broker_id)
     epoch = (broker.epoch if broker else 0) + changes.get("broker_epoch_change", 0)
-    wanted = AlterPartitionRequestTopicData(topic_id(controller), [data])
+    wanted = AlterPartitionRequest.TopicData(topic_id(controller), [data])
     if "unknown_topic" in changes:
         wanted.topic_id = b"u" * 16
     response = controller.ask(AlterPartitionRequest(broker_id, epoch, [wanted]), api_version)
@@ -278,8 +258,9 @@ def reassign(
         AlterPartitionReassignmentsRequest(
             allow_replication_factor_change=may_change_factor,
             topics=[
-                AlterPartitionReassignmentsRequestReassignableTopic(
-                    name, [AlterPartitionReassignmentsRequestReassignablePartition(index, replicas)]
+                AlterPartitionReassignmentsRequest.ReassignableTopic(
+                    name,
+                    [AlterPartitionReassignmentsRequest.ReassignablePartition(index, replicas)],
                 )
             ],
         )
@@ -292,7 +273,7 @@ def reassign(
 
 def ongoing(controller: ControllerUnderTest, *names: str) -> list[tuple[str, int, list[int]]]:
     topics = [
-        ListPartitionReassignmentsRequestListPartitionReassignmentsTopics(name, [0, 5])
+        ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics(name, [0, 5])
         for name in names
     ]
     response = controller.ask(ListPartitionReassignmentsRequest(topics=topics or None))
@@ -362,11 +343,11 @@ def test_reassignments_of_what_is_not_there(controller: ControllerUnderTest) -> 
 
 def test_a_partition_is_reassigned_only_once_in_a_request(controller: ControllerUnderTest) -> None:
     targets = [
-        AlterPartitionReassignmentsRequestReassignablePartition(0, replicas)
+        AlterPartitionReassignmentsRequest.ReassignablePartition(0, replicas)
         for replicas in ([4], [1, 2, 3, 4])
     ]
     topics = [
-        AlterPartitionReassignmentsRequestReassignableTopic("t", [target]) for target in targets
+        AlterPartitionReassignmentsRequest.ReassignableTopic("t", [target]) for target in targets
     ]
     before = partition(controller)
     response = controller.ask(AlterPartitionReassignmentsRequest(topics=topics))
@@ -409,11 +390,11 @@ def assign(
             broker_id,
             broker.epoch,
             [
-                AssignReplicasToDirsRequestDirectoryData(
+                AssignReplicasToDirsRequest.DirectoryData(
                     directory,
                     [
-                        AssignReplicasToDirsRequestTopicData(
-                            topic, [AssignReplicasToDirsRequestPartitionData(index)]
+                        AssignReplicasToDirsRequest.TopicData(
+                            topic, [AssignReplicasToDirsRequest.PartitionData(index)]
                         )
                     ],
                 )
@@ -441,9 +422,9 @@ def test_replicas_are_assigned_to_directories(controller: ControllerUnderTest) -
 def test_a_partition_that_is_assigned_twice_leaves_the_isr_once(
     controller: ControllerUnderTest,
 ) -> None:
-    partitions = [AssignReplicasToDirsRequestPartitionData(0) for _ in range(3)]
-    topics = [AssignReplicasToDirsRequestTopicData(topic_id(controller), partitions)]
-    directory = AssignReplicasToDirsRequestDirectoryData(directory_of(2, 5), topics)
+    partitions = [AssignReplicasToDirsRequest.PartitionData(0) for _ in range(3)]
+    topics = [AssignReplicasToDirsRequest.TopicData(topic_id(controller), partitions)]
+    directory = AssignReplicasToDirsRequest.DirectoryData(directory_of(2, 5), topics)
     epoch = controller.image.cluster.brokers[2].epoch
     controller.ask(AssignReplicasToDirsRequest(2, epoch, [directory]))
     records = [message for message, _ in controller.last_records]

@@ -14,22 +14,10 @@ from kvorum.controller.policies import (
     PolicyViolationError,
 )
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsRequestAlterableConfig,
-    AlterConfigsRequestAlterConfigsResource,
-)
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableReplicaAssignment,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsRequestCreatableTopicConfig,
-    CreateTopicsResponse,
-)
+from kvorum.wire.messages.alter_configs import AlterConfigsRequest
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 
@@ -77,20 +65,20 @@ def cluster(
 
 
 def create(
-    controller: ControllerUnderTest, *topics: CreateTopicsRequestCreatableTopic
+    controller: ControllerUnderTest, *topics: CreateTopicsRequest.CreatableTopic
 ) -> list[tuple[int, str | None]]:
     response = controller.ask(CreateTopicsRequest(topics=list(topics)))
     assert isinstance(response, CreateTopicsResponse)
     return [(topic.error_code, topic.error_message) for topic in response.topics]
 
 
-def topic(name: str = "t", **configs: str) -> CreateTopicsRequestCreatableTopic:
-    return CreateTopicsRequestCreatableTopic(
+def topic(name: str = "t", **configs: str) -> CreateTopicsRequest.CreatableTopic:
+    return CreateTopicsRequest.CreatableTopic(
         name=name,
         num_partitions=-1,
         replication_factor=-1,
         configs=[
-            CreateTopicsRequestCreatableTopicConfig(key.replace("_", "."), value)
+            CreateTopicsRequest.CreatableTopicConfig(key.replace("_", "."), value)
             for key, value in configs.items()
         ],
     )
@@ -101,11 +89,11 @@ def set_config(
 ) -> tuple[int, str | None]:
     request = IncrementalAlterConfigsRequest(
         resources=[
-            IncrementalAlterConfigsRequestAlterConfigsResource(
+            IncrementalAlterConfigsRequest.AlterConfigsResource(
                 resource_type=TOPIC,
                 resource_name=name,
                 configs=[
-                    IncrementalAlterConfigsRequestAlterableConfig(key, operation, value)
+                    IncrementalAlterConfigsRequest.AlterableConfig(key, operation, value)
                     for key, (operation, value) in operations.items()
                 ],
             )
@@ -128,11 +116,11 @@ def test_a_policy_sees_the_topic_with_defaults_filled_in() -> None:
 
 def test_a_policy_sees_assignments_instead_of_numbers() -> None:
     rule = TopicRule()
-    assigned = CreateTopicsRequestCreatableTopic(
+    assigned = CreateTopicsRequest.CreatableTopic(
         name="t",
         num_partitions=-1,
         replication_factor=-1,
-        assignments=[CreateTopicsRequestCreatableReplicaAssignment(0, [1])],
+        assignments=[CreateTopicsRequest.CreatableReplicaAssignment(0, [1])],
     )
     assert create(cluster(rule), assigned) == [(0, None)]
     assert rule.asked == [CreateTopicRequest(topic="t", configs={}, replicas_assignments={0: [1]})]
@@ -180,8 +168,8 @@ def test_a_policy_sees_the_changes_the_client_spells_out() -> None:
     assert set_config(controller, "t", changes) == (0, None)
     replacing = AlterConfigsRequest(
         resources=[
-            AlterConfigsRequestAlterConfigsResource(
-                TOPIC, "t", [AlterConfigsRequestAlterableConfig("flush.ms", "9")]
+            AlterConfigsRequest.AlterConfigsResource(
+                TOPIC, "t", [AlterConfigsRequest.AlterableConfig("flush.ms", "9")]
             )
         ]
     )

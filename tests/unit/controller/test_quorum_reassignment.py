@@ -12,32 +12,19 @@ from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_t
 from kvorum.metadata.target_voters import TARGET_VOTERS
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsRequestAlterableConfig,
-    AlterConfigsRequestAlterConfigsResource,
-    AlterConfigsResponse,
-)
+from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsRequestReassignablePartition,
-    AlterPartitionReassignmentsRequestReassignableTopic,
     AlterPartitionReassignmentsResponse,
 )
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.messages.controller_registration import (
-    ControllerRegistrationRequest,
-    ControllerRegistrationRequestListener,
-)
+from kvorum.wire.messages.controller_registration import ControllerRegistrationRequest
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsRequestListPartitionReassignmentsTopics,
     ListPartitionReassignmentsResponse,
 )
 from kvorum.wire.primitives import Message
@@ -72,7 +59,7 @@ def controller() -> ControllerUnderTest:
     cluster = started_cluster(brokers=1)
     cluster.quorum = described(1, 2, 3, observers=(replica(4), replica(5)))
     for node_id in range(1, 7):
-        listener = ControllerRegistrationRequestListener("CONTROLLER", f"c{node_id}", 9093, 0)
+        listener = ControllerRegistrationRequest.Listener("CONTROLLER", f"c{node_id}", 9093, 0)
         cluster.ask(
             ControllerRegistrationRequest(
                 controller_id=node_id, incarnation_id=bytes([node_id] * 16), listeners=[listener]
@@ -84,11 +71,11 @@ def controller() -> ControllerUnderTest:
 def alter(
     controller: ControllerUnderTest, replicas: list[int] | None, *, partition_index: int = 0
 ) -> tuple[int, str | None]:
-    partition = AlterPartitionReassignmentsRequestReassignablePartition(partition_index, replicas)
+    partition = AlterPartitionReassignmentsRequest.ReassignablePartition(partition_index, replicas)
     response = controller.ask(
         AlterPartitionReassignmentsRequest(
             topics=[
-                AlterPartitionReassignmentsRequestReassignableTopic(METADATA_TOPIC, [partition])
+                AlterPartitionReassignmentsRequest.ReassignableTopic(METADATA_TOPIC, [partition])
             ]
         )
     )
@@ -103,7 +90,7 @@ Listed = tuple[list[int], list[int], list[int]]
 
 def ongoing(controller: ControllerUnderTest, *indexes: int) -> Listed | None:
     """Return replicas, adding and removing ones; of the named partitions, or of all."""
-    topic = ListPartitionReassignmentsRequestListPartitionReassignmentsTopics(
+    topic = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics(
         METADATA_TOPIC, list(indexes)
     )
     response = controller.ask(
@@ -121,8 +108,8 @@ def ongoing(controller: ControllerUnderTest, *indexes: int) -> Listed | None:
 def set_key(
     controller: ControllerUnderTest, value: str | None, *, broker: str = "", operation: int = SET
 ) -> tuple[int, str | None]:
-    config = IncrementalAlterConfigsRequestAlterableConfig(TARGET_VOTERS, operation, value)
-    resource = IncrementalAlterConfigsRequestAlterConfigsResource(BROKER, broker, [config])
+    config = IncrementalAlterConfigsRequest.AlterableConfig(TARGET_VOTERS, operation, value)
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(BROKER, broker, [config])
     response = controller.ask(
         IncrementalAlterConfigsRequest(resources=[resource]), is_forwarded=True
     )
@@ -136,8 +123,8 @@ def replace_all(
 ) -> tuple[int, str | None]:
     # The cluster's own key cannot be removed.
     kept = {} if broker else {"min.insync.replicas": "1"}
-    configs = [AlterConfigsRequestAlterableConfig(*item) for item in (values | kept).items()]
-    resource = AlterConfigsRequestAlterConfigsResource(BROKER, broker, configs)
+    configs = [AlterConfigsRequest.AlterableConfig(*item) for item in (values | kept).items()]
+    resource = AlterConfigsRequest.AlterConfigsResource(BROKER, broker, configs)
     response = controller.ask(AlterConfigsRequest(resources=[resource]), is_forwarded=True)
     assert isinstance(response, AlterConfigsResponse)
     (answer,) = response.responses

@@ -14,18 +14,13 @@ from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntityData,
-    AlterClientQuotasRequestEntryData,
-    AlterClientQuotasRequestOpData,
     AlterClientQuotasResponse,
 )
 from kvorum.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsRequestScramCredentialDeletion,
-    AlterUserScramCredentialsRequestScramCredentialUpsertion,
     AlterUserScramCredentialsResponse,
 )
-from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.remove_user_scram_credential_record import (
     RemoveUserScramCredentialRecord,
 )
@@ -35,14 +30,14 @@ from kvorum.wire.primitives import Message
 
 def entry(
     entity: dict[str, str | None], *operations: tuple[str, float | None]
-) -> AlterClientQuotasRequestEntryData:
-    return AlterClientQuotasRequestEntryData(
+) -> AlterClientQuotasRequest.EntryData:
+    return AlterClientQuotasRequest.EntryData(
         entity=[
-            AlterClientQuotasRequestEntityData(entity_type=kind, entity_name=name)
+            AlterClientQuotasRequest.EntityData(entity_type=kind, entity_name=name)
             for kind, name in entity.items()
         ],
         ops=[
-            AlterClientQuotasRequestOpData(key=key, value=value or 0.0, remove=value is None)
+            AlterClientQuotasRequest.OpData(key=key, value=value or 0.0, remove=value is None)
             for key, value in operations
         ],
     )
@@ -50,7 +45,7 @@ def entry(
 
 def alter(
     controller: ControllerUnderTest,
-    *entries: AlterClientQuotasRequestEntryData,
+    *entries: AlterClientQuotasRequest.EntryData,
     validate_only: bool = False,
 ) -> list[tuple[int, str | None]]:
     response = controller.ask(
@@ -61,7 +56,7 @@ def alter(
 
 
 def record(key: str, value: float, *, remove: bool = False) -> ClientQuotaRecord:
-    return ClientQuotaRecord([ClientQuotaRecordEntityData("user", "a")], key, value, remove)
+    return ClientQuotaRecord([ClientQuotaRecord.EntityData("user", "a")], key, value, remove)
 
 
 def written(controller: ControllerUnderTest) -> list[Message]:
@@ -178,8 +173,8 @@ def test_an_entity_that_comes_twice_is_refused_once_and_its_first_entry_counts()
 
 def upsertion(
     name: str, *, mechanism: int = 1, iterations: int = 4096
-) -> AlterUserScramCredentialsRequestScramCredentialUpsertion:
-    return AlterUserScramCredentialsRequestScramCredentialUpsertion(
+) -> AlterUserScramCredentialsRequest.ScramCredentialUpsertion:
+    return AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
         name=name,
         mechanism=mechanism,
         iterations=iterations,
@@ -190,18 +185,18 @@ def upsertion(
 
 def deletion(
     name: str, mechanism: int = 1
-) -> AlterUserScramCredentialsRequestScramCredentialDeletion:
-    return AlterUserScramCredentialsRequestScramCredentialDeletion(name, mechanism)
+) -> AlterUserScramCredentialsRequest.ScramCredentialDeletion:
+    return AlterUserScramCredentialsRequest.ScramCredentialDeletion(name, mechanism)
 
 
 def alter_users(
     controller: ControllerUnderTest,
-    *changes: AlterUserScramCredentialsRequestScramCredentialDeletion
-    | AlterUserScramCredentialsRequestScramCredentialUpsertion,
+    *changes: AlterUserScramCredentialsRequest.ScramCredentialDeletion
+    | AlterUserScramCredentialsRequest.ScramCredentialUpsertion,
 ) -> list[tuple[str, int, str | None]]:
     request = AlterUserScramCredentialsRequest()
     for change in changes:
-        if isinstance(change, AlterUserScramCredentialsRequestScramCredentialDeletion):
+        if isinstance(change, AlterUserScramCredentialsRequest.ScramCredentialDeletion):
             request.deletions.append(change)
         else:
             request.upsertions.append(change)

@@ -26,15 +26,8 @@ from kvorum.metadata.cluster_image import ControllerRegistration, Endpoint
 from kvorum.metadata.target_voters import parse_target_voters
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.add_raft_voter import (
-    AddRaftVoterRequest,
-    AddRaftVoterRequestListener,
-    AddRaftVoterResponse,
-)
-from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsResponse,
-    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
-)
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.uuid_text import ZERO_UUID
 
@@ -103,7 +96,7 @@ def test_who_does_not_fetch_is_named(targets: str, silent: tuple[int, ...], text
 
 
 def test_a_step_is_asked_for_with_id_directory_and_addresses() -> None:
-    listener = AddRaftVoterRequestListener("CONTROLLER", "c4", 9093)
+    listener = AddRaftVoterRequest.Listener("CONTROLLER", "c4", 9093)
     assert request_of(AddVoter(key(4), REGISTRATION), cluster_id="c") == AddRaftVoterRequest(
         cluster_id="c",
         voter_id=4,
@@ -140,7 +133,9 @@ def test_target_voters_that_are_not_cleared_are_a_refusal(code: ErrorCode) -> No
     def cleared(error_code: int) -> IncrementalAlterConfigsResponse:
         return IncrementalAlterConfigsResponse(
             responses=[
-                IncrementalAlterConfigsResponseAlterConfigsResourceResponse(error_code, None, 4, "")
+                IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+                    error_code, None, 4, ""
+                )
             ]
         )
 

@@ -17,20 +17,9 @@ from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
-from kvorum.wire.messages.controller_registration import (
-    ControllerRegistrationRequest,
-    ControllerRegistrationRequestListener,
-)
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsResponse,
-)
-from kvorum.wire.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    DescribeClusterResponseDescribeClusterBroker,
-)
+from kvorum.wire.messages.controller_registration import ControllerRegistrationRequest
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
 
@@ -97,7 +86,7 @@ def test_a_request_that_is_not_for_the_controller() -> None:
 
 def test_a_refusal_names_every_topic() -> None:
     request = CreateTopicsRequest(
-        topics=[CreateTopicsRequestCreatableTopic(name=name) for name in ("a", "b")]
+        topics=[CreateTopicsRequest.CreatableTopic(name=name) for name in ("a", "b")]
     )
     response = controller_api(request).refuse(request, RequestError(ErrorCode.NOT_CONTROLLER), 7)
     assert isinstance(response, CreateTopicsResponse)
@@ -132,7 +121,7 @@ def with_controllers(controller: ControllerUnderTest, *node_ids: int) -> None:
                 controller_id=node_id,
                 incarnation_id=bytes([node_id] * 16),
                 listeners=[
-                    ControllerRegistrationRequestListener("CONTROLLER", f"c{node_id}", 9093, 0)
+                    ControllerRegistrationRequest.Listener("CONTROLLER", f"c{node_id}", 9093, 0)
                 ],
             )
         )
@@ -147,8 +136,8 @@ def test_the_controllers_of_the_cluster() -> None:
         controller_id=1,
         endpoint_type=2,
         brokers=[
-            DescribeClusterResponseDescribeClusterBroker(1, "c1", 9093, None),
-            DescribeClusterResponseDescribeClusterBroker(2, "c2", 9093, None),
+            DescribeClusterResponse.DescribeClusterBroker(1, "c1", 9093, None),
+            DescribeClusterResponse.DescribeClusterBroker(2, "c2", 9093, None),
         ],
         cluster_authorized_operations=-(2**31),
     )

@@ -17,7 +17,7 @@ from kvorum.wire.messages.join_group import (
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
-from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMemberIdentity
+from kvorum.wire.messages.leave_group import LeaveGroupRequest
 from kvorum.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -157,7 +157,7 @@ class Coordinator:
         return ErrorCode(result.response.error_code)
 
     def leave(self, *members: str) -> None:
-        identities = [LeaveGroupRequestMemberIdentity(one) for one in members]
+        identities = [LeaveGroupRequest.MemberIdentity(one) for one in members]
         self.append(self.shard.leave_group(LeaveGroupRequest(GROUP, "", identities), self.now))
 
     def commit(

@@ -13,7 +13,7 @@ from kvorum.cli import main
 from kvorum.inspection.image_entries import image_changes, image_entries
 from kvorum.inspection.metadata_log.folding import FoldedLog
 from kvorum.metadata.image import MetadataImage
-from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import read_batches
@@ -31,7 +31,7 @@ def folded(*messages: Message) -> FoldedLog:
 
 def quota(user: str | None, rate: float) -> ClientQuotaRecord:
     return ClientQuotaRecord(
-        [ClientQuotaRecordEntityData("user", user)], "consumer_byte_rate", rate
+        [ClientQuotaRecord.EntityData("user", user)], "consumer_byte_rate", rate
     )
 
 

@@ -21,7 +21,7 @@ from kvorum.wire.messages.access_control_entry_record import AccessControlEntryR
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
-from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
 from kvorum.wire.messages.end_transaction_record import EndTransactionRecord
@@ -193,7 +193,7 @@ def test_brokers_come_change_and_go() -> None:
 
 
 def test_other_records() -> None:
-    entity = [ClientQuotaRecordEntityData("user", None), ClientQuotaRecordEntityData("ip", "x")]
+    entity = [ClientQuotaRecord.EntityData("user", None), ClientQuotaRecord.EntityData("ip", "x")]
     token = DelegationTokenRecord(owner="User:a", token_id="id")
     image = fold(
         RegisterControllerRecord(controller_id=3),

@@ -30,7 +30,7 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
-from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMemberIdentity
+from kvorum.wire.messages.leave_group import LeaveGroupRequest
 from kvorum.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -204,7 +204,7 @@ async def test_an_answer_waits_until_its_records_are_committed() -> None:
     leaving = asyncio.create_task(
         asked(
             node.service.leave_group,
-            LeaveGroupRequest("g", members=[LeaveGroupRequestMemberIdentity("m")]),
+            LeaveGroupRequest("g", members=[LeaveGroupRequest.MemberIdentity("m")]),
         )
     )
     await let_others_run()

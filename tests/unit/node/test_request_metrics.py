@@ -15,13 +15,7 @@ from kvorum.node.serving.request import RequestProgress
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, RequestTimes, count_errors
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.api_versions import ApiVersionsRequest
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestReplicaState,
-    FetchResponse,
-    FetchResponseFetchableTopicResponse,
-    FetchResponsePartitionData,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.heartbeat import HeartbeatResponse
 
 
@@ -130,10 +124,10 @@ def test_nothing_keeps_an_error_that_was_waited_for() -> None:
 
 def test_every_error_code_of_a_response_counts() -> None:
     partitions = [
-        FetchResponsePartitionData(index, error_code=code) for index, code in ((0, 6), (1, 0))
+        FetchResponse.PartitionData(index, error_code=code) for index, code in ((0, 6), (1, 0))
     ]
     response = FetchResponse(
-        responses=[FetchResponseFetchableTopicResponse("t", partitions=partitions)]
+        responses=[FetchResponse.FetchableTopicResponse("t", partitions=partitions)]
     )
     counts: dict[int, int] = {}
     count_errors(response, counts)
@@ -147,7 +141,9 @@ def test_fetches_of_consumers_and_followers_have_names_of_their_own() -> None:
     times = RequestTimes(1.0, 1.0, 0.0, 0.0, 0.0, 9.0)
     metrics.update(ApiKey.FETCH, 12, FetchRequest(), times)
     metrics.update(ApiKey.FETCH, 12, FetchRequest(replica_id=3), times)
-    metrics.update(ApiKey.FETCH, 17, FetchRequest(replica_state=FetchRequestReplicaState(4)), times)
+    metrics.update(
+        ApiKey.FETCH, 17, FetchRequest(replica_state=FetchRequest.ReplicaState(4)), times
+    )
     metrics.update(ApiKey.API_VERSIONS, 4, ApiVersionsRequest(), times)
     assert {name: dict(one.by_version) for name, one in metrics.by_name.items()} == {
         "FetchConsumer": {12: 1},

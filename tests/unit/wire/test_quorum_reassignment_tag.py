@@ -2,15 +2,8 @@
 
 import pytest
 
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-    DescribeQuorumResponseTopicData,
-)
-from kvorum.wire.own_messages.quorum_reassignment import (
-    QuorumReassignment,
-    QuorumReassignmentTarget,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
+from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignment
 from kvorum.wire.quorum_reassignment_tag import (
     REASSIGNMENT_TAG,
     add_reassignment,
@@ -18,21 +11,24 @@ from kvorum.wire.quorum_reassignment_tag import (
 )
 
 TOLD = QuorumReassignment(
-    targets=[QuorumReassignmentTarget(4, bytes(range(16)), 90, 1900), QuorumReassignmentTarget(5)],
+    targets=[
+        QuorumReassignment.Target(4, bytes(range(16)), 90, 1900),
+        QuorumReassignment.Target(5),
+    ],
     block_reason=3,
     block_text="target 5 does not fetch from the leader",
 )
 
 
-def response_with(partition: DescribeQuorumResponsePartitionData) -> DescribeQuorumResponse:
+def response_with(partition: DescribeQuorumResponse.PartitionData) -> DescribeQuorumResponse:
     return DescribeQuorumResponse(
-        topics=[DescribeQuorumResponseTopicData("__cluster_metadata", [partition])]
+        topics=[DescribeQuorumResponse.TopicData("__cluster_metadata", [partition])]
     )
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_it_survives_every_version_of_the_response(version: int) -> None:
-    partition = DescribeQuorumResponsePartitionData(leader_id=1, unknown_tagged_fields=[(9, b"x")])
+    partition = DescribeQuorumResponse.PartitionData(leader_id=1, unknown_tagged_fields=[(9, b"x")])
     add_reassignment(partition, TOLD)
     encoded = response_with(partition).encode(version)
     read = DescribeQuorumResponse.decode(encoded, version).topics[0].partitions[0]
@@ -46,5 +42,5 @@ def test_it_survives_every_version_of_the_response(version: int) -> None:
 def test_without_the_tag_or_with_somebody_elses_there_is_none(
     tags: list[tuple[int, bytes]] | None,
 ) -> None:
-    partition = DescribeQuorumResponsePartitionData(unknown_tagged_fields=tags)
+    partition = DescribeQuorumResponse.PartitionData(unknown_tagged_fields=tags)
     assert reassignment_in(partition) is None

@@ -25,12 +25,7 @@ from kvorum.metadata.address import Address
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.describe_cluster import DescribeClusterResponse
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-    DescribeQuorumResponseReplicaState,
-    DescribeQuorumResponseTopicData,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 from kvorum.wire.primitives import Message
 
@@ -40,16 +35,16 @@ TOPIC = "__cluster_metadata"
 
 
 def described(error: ErrorCode = ErrorCode.NONE, *, partition_index: int = 0) -> Message:
-    partition = DescribeQuorumResponsePartitionData(
+    partition = DescribeQuorumResponse.PartitionData(
         partition_index=partition_index,
         error_code=error,
         error_message=None,
         leader_id=1,
         leader_epoch=3,
         high_watermark=5,
-        current_voters=[DescribeQuorumResponseReplicaState(1, log_end_offset=6)],
+        current_voters=[DescribeQuorumResponse.ReplicaState(1, log_end_offset=6)],
     )
-    return DescribeQuorumResponse(topics=[DescribeQuorumResponseTopicData(TOPIC, [partition])])
+    return DescribeQuorumResponse(topics=[DescribeQuorumResponse.TopicData(TOPIC, [partition])])
 
 
 def in_turn(*answers: Message | None) -> Answer:
@@ -171,11 +166,11 @@ async def test_what_a_node_does_not_offer_is_named() -> None:
     [
         (DescribeQuorumResponse(), "0 topics when 1 was expected"),
         (
-            DescribeQuorumResponse(topics=[DescribeQuorumResponseTopicData("other")]),
+            DescribeQuorumResponse(topics=[DescribeQuorumResponse.TopicData("other")]),
             f"a topic with name other when {TOPIC} was expected",
         ),
         (
-            DescribeQuorumResponse(topics=[DescribeQuorumResponseTopicData(TOPIC)]),
+            DescribeQuorumResponse(topics=[DescribeQuorumResponse.TopicData(TOPIC)]),
             f"a topic {TOPIC} with 0 partitions when 1 was expected",
         ),
         (

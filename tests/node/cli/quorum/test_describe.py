@@ -9,14 +9,7 @@ from tests.support.fake_node import FakeNode, client_of
 
 from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.quorum_tool.describe import print_replication, print_status
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumResponse,
-    DescribeQuorumResponseListener,
-    DescribeQuorumResponseNode,
-    DescribeQuorumResponsePartitionData,
-    DescribeQuorumResponseReplicaState,
-    DescribeQuorumResponseTopicData,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.own_messages.quorum_reassignment import (
     QuorumReassignment,
 )
@@ -25,7 +18,7 @@ from kvorum.wire.quorum_reassignment_tag import add_reassignment
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
 pytestmark = pytest.mark.asyncio
-Replica = DescribeQuorumResponseReplicaState
+Replica = DescribeQuorumResponse.ReplicaState
 DIRECTORY = bytes(range(16))
 NAME = uuid_to_text(DIRECTORY)
 NOBODY = uuid_to_text(ZERO_UUID)
@@ -38,7 +31,7 @@ def quorum(
     leader_id: int = 1,
     reassignment: QuorumReassignment | None = None,
 ) -> DescribeQuorumResponse:
-    partition = DescribeQuorumResponsePartitionData(
+    partition = DescribeQuorumResponse.PartitionData(
         leader_id=leader_id,
         leader_epoch=7,
         high_watermark=95,
@@ -48,12 +41,12 @@ def quorum(
     if reassignment is not None:
         add_reassignment(partition, reassignment)
     listeners = [
-        DescribeQuorumResponseListener("CONTROLLER", "::1", 9093),
-        DescribeQuorumResponseListener("OTHER", "two", 9094),
+        DescribeQuorumResponse.Listener("CONTROLLER", "::1", 9093),
+        DescribeQuorumResponse.Listener("OTHER", "two", 9094),
     ]
     return DescribeQuorumResponse(
-        topics=[DescribeQuorumResponseTopicData("__cluster_metadata", [partition])],
-        nodes=[DescribeQuorumResponseNode(1, listeners), DescribeQuorumResponseNode(2, [])],
+        topics=[DescribeQuorumResponse.TopicData("__cluster_metadata", [partition])],
+        nodes=[DescribeQuorumResponse.Node(1, listeners), DescribeQuorumResponse.Node(2, [])],
     )
 
 

@@ -24,34 +24,15 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    AlterPartitionReassignmentsResponseReassignablePartitionResponse,
-    AlterPartitionReassignmentsResponseReassignableTopicResponse,
 )
-from kvorum.wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
-    DescribeConfigsResponseDescribeConfigsResourceResult,
-    DescribeConfigsResponseDescribeConfigsResult,
-)
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-    DescribeQuorumResponseReplicaState,
-    DescribeQuorumResponseTopicData,
-)
+from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
-    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
-from kvorum.wire.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsResponse,
-    ListPartitionReassignmentsResponseOngoingTopicReassignment,
-)
-from kvorum.wire.own_messages.quorum_reassignment import (
-    QuorumReassignment,
-    QuorumReassignmentTarget,
-)
+from kvorum.wire.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
+from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignment
 from kvorum.wire.primitives import Message
 from kvorum.wire.quorum_reassignment_tag import add_reassignment
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
@@ -73,9 +54,9 @@ def named(*node_ids: int) -> str:
 
 def replica(
     node_id: int, *, is_silent: bool = False, directory_id: bytes | None = None
-) -> DescribeQuorumResponseReplicaState:
+) -> DescribeQuorumResponse.ReplicaState:
     fetched_ms = NOW_MS - (60_000 if is_silent else 10)
-    return DescribeQuorumResponseReplicaState(
+    return DescribeQuorumResponse.ReplicaState(
         node_id,
         directory(node_id) if directory_id is None else directory_id,
         100,
@@ -85,42 +66,42 @@ def replica(
 
 
 def quorum(
-    voters: Sequence[DescribeQuorumResponseReplicaState],
-    observers: Sequence[DescribeQuorumResponseReplicaState] = (),
+    voters: Sequence[DescribeQuorumResponse.ReplicaState],
+    observers: Sequence[DescribeQuorumResponse.ReplicaState] = (),
     reassignment: QuorumReassignment | None = None,
 ) -> DescribeQuorumResponse:
-    partition = DescribeQuorumResponsePartitionData(
+    partition = DescribeQuorumResponse.PartitionData(
         leader_id=voters[0].replica_id, current_voters=list(voters), observers=list(observers)
     )
     if reassignment is not None:
         add_reassignment(partition, reassignment)
-    return DescribeQuorumResponse(topics=[DescribeQuorumResponseTopicData(METADATA, [partition])])
+    return DescribeQuorumResponse(topics=[DescribeQuorumResponse.TopicData(METADATA, [partition])])
 
 
 def going_to(
     *node_ids: int, reason: int = 0, text: str = "", unknown: Sequence[int] = ()
 ) -> QuorumReassignment:
-    targets = [QuorumReassignmentTarget(one, directory(one), 100, NOW_MS) for one in node_ids]
-    targets += [QuorumReassignmentTarget(one) for one in unknown]
+    targets = [QuorumReassignment.Target(one, directory(one), 100, NOW_MS) for one in node_ids]
+    targets += [QuorumReassignment.Target(one) for one in unknown]
     return QuorumReassignment(targets, reason, text)
 
 
 def altered(code: ErrorCode = ErrorCode.NONE, message: str | None = None) -> Message:
-    partition = AlterPartitionReassignmentsResponseReassignablePartitionResponse(0, code, message)
-    topic = AlterPartitionReassignmentsResponseReassignableTopicResponse(METADATA, [partition])
+    partition = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse(0, code, message)
+    topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse(METADATA, [partition])
     return AlterPartitionReassignmentsResponse(error_message=None, responses=[topic])
 
 
 def configured(code: ErrorCode = ErrorCode.NONE, message: str | None = None) -> Message:
     return IncrementalAlterConfigsResponse(
         responses=[
-            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(code, message, 4, "")
+            IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(code, message, 4, "")
         ]
     )
 
 
 def listed(*, is_wanted: bool) -> Message:
-    topic = ListPartitionReassignmentsResponseOngoingTopicReassignment(METADATA, [])
+    topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment(METADATA, [])
     return ListPartitionReassignmentsResponse(
         error_message=None, topics=[topic] if is_wanted else []
     )
@@ -138,10 +119,10 @@ NO_TARGETS = Targets(is_there=False)
 
 
 def recorded(targets: Targets, code: ErrorCode = ErrorCode.NONE) -> Message:
-    config = DescribeConfigsResponseDescribeConfigsResourceResult(
+    config = DescribeConfigsResponse.DescribeConfigsResourceResult(
         "kvorum.quorum.target.voters", targets.value, is_sensitive=targets.value is None
     )
-    result = DescribeConfigsResponseDescribeConfigsResult(
+    result = DescribeConfigsResponse.DescribeConfigsResult(
         code, None, 4, "", [config] if targets.is_there else []
     )
     return DescribeConfigsResponse(results=[result])
@@ -295,8 +276,8 @@ async def test_a_dry_run_refuses_to_lose_the_majority() -> None:
 
 def fetch_timeout(text: str | None) -> Message:
     """Return what a leader says of its own configuration."""
-    config = DescribeConfigsResponseDescribeConfigsResourceResult(FETCH_TIMEOUT, text)
-    result = DescribeConfigsResponseDescribeConfigsResult(0, None, 4, "1", [config])
+    config = DescribeConfigsResponse.DescribeConfigsResourceResult(FETCH_TIMEOUT, text)
+    result = DescribeConfigsResponse.DescribeConfigsResult(0, None, 4, "1", [config])
     return DescribeConfigsResponse(results=[result])
 
 

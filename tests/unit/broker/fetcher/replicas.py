@@ -21,18 +21,8 @@ from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchResponse,
-    FetchResponseEpochEndOffset,
-    FetchResponseFetchableTopicResponse,
-    FetchResponsePartitionData,
-)
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsResponse,
-    ListOffsetsResponseListOffsetsPartitionResponse,
-    ListOffsetsResponseListOffsetsTopicResponse,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.list_offsets import ListOffsetsResponse
 
 ROOT = Path("/logs")
 BACKOFF_MS = 1000
@@ -109,7 +99,7 @@ class Replica:
         """Answer a fetch as the node's handler does."""
         (topic,) = request.topics
         (wish,) = topic.partitions
-        data = FetchResponsePartitionData(0, high_watermark=-1, records=b"")
+        data = FetchResponse.PartitionData(0, high_watermark=-1, records=b"")
         fetch = FollowerFetch(
             broker_id=request.replica_state.replica_id,
             broker_epoch=request.replica_state.replica_epoch,
@@ -133,8 +123,8 @@ class Replica:
             data.log_start_offset = read.log_start_offset
             data.records = bytes(read.records)
             if read.diverging is not None:
-                data.diverging_epoch = FetchResponseEpochEndOffset(*read.diverging)
-        answered = FetchResponseFetchableTopicResponse(topic_id=TOPIC_ID, partitions=[data])
+                data.diverging_epoch = FetchResponse.EpochEndOffset(*read.diverging)
+        answered = FetchResponse.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[data])
         return FetchResponse(responses=[answered])
 
     def take(self, fetch: Fetch, response: FetchResponse, leader: Replica) -> None:
@@ -144,11 +134,11 @@ class Replica:
         while search is not None:
             log = leader.partition.log.local_log
             is_start = search.timestamp == EARLIEST
-            found = ListOffsetsResponseListOffsetsPartitionResponse(
+            found = ListOffsetsResponse.ListOffsetsPartitionResponse(
                 0,
                 offset=log.log_start_offset if is_start else log.log_end_offset,
             )
-            topic = ListOffsetsResponseListOffsetsTopicResponse(PARTITION.topic, [found])
+            topic = ListOffsetsResponse.ListOffsetsTopicResponse(PARTITION.topic, [found])
             search = search.on_response(
                 self.fetcher, ListOffsetsResponse(topics=[topic]), self.world.now_ms
             )

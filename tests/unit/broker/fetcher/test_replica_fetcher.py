@@ -12,7 +12,7 @@ from kvorum.broker.fetcher.out_of_range import OffsetSearch
 from kvorum.broker.partition_leader.outcomes import Accepted, Refused
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError
-from kvorum.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
+from kvorum.wire.messages.fetch import FetchResponse
 from kvorum.wire.messages.list_offsets import ListOffsetsResponse
 from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
 
@@ -25,7 +25,7 @@ def world() -> Replicas:
     return world
 
 
-def data_of(response: FetchResponse) -> FetchResponsePartitionData:
+def data_of(response: FetchResponse) -> FetchResponse.PartitionData:
     return response.responses[0].partitions[0]
 
 

@@ -6,12 +6,7 @@ from kvorum.broker.partition_leader.alter_partition_manager import AlterPartitio
 from kvorum.broker.partition_leader.outcomes import Accepted, Refused
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_partition import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResponsePartitionData,
-    AlterPartitionResponseTopicData,
-)
+from kvorum.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 ONE, TWO = b"1" * 16, b"2" * 16
 
@@ -35,10 +30,10 @@ def sent(queue: AlterPartitionManager, now_ms: float = 0) -> AlterPartitionReque
 def answer(*partitions: tuple[IsrProposal, ErrorCode]) -> AlterPartitionResponse:
     return AlterPartitionResponse(
         topics=[
-            AlterPartitionResponseTopicData(
+            AlterPartitionResponse.TopicData(
                 one.topic_id,
                 [
-                    AlterPartitionResponsePartitionData(
+                    AlterPartitionResponse.PartitionData(
                         partition_index=one.partition_index,
                         error_code=code,
                         leader_id=1,

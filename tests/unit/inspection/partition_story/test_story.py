@@ -17,10 +17,7 @@ from kvorum.inspection.partition_story.story import (
     partition_story,
 )
 from kvorum.spark.history import LogRecord, MetadataHistory
-from kvorum.wire.messages.delete_topics import (
-    DeleteTopicsRequest,
-    DeleteTopicsRequestDeleteTopicState,
-)
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest
 
 HISTORIES = 100
 # The side effects of a deed.
@@ -120,6 +117,8 @@ def test_a_partition_that_is_not_there() -> None:
     controller = cluster_with_topic(1, 2)
     with pytest.raises(NoSuchPartitionError, match="there is no partition 0 of topic other"):
         story_of(written_records(controller.records), topic="other")
-    controller.ask(DeleteTopicsRequest(topics=[DeleteTopicsRequestDeleteTopicState(name="orders")]))
+    controller.ask(
+        DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name="orders")])
+    )
     with pytest.raises(NoSuchPartitionError, match="it was deleted at offset"):
         story_of(written_records(controller.records))

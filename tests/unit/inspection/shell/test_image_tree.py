@@ -15,7 +15,7 @@ from kvorum.inspection.shell.node import (
 )
 from kvorum.inspection.shell.node_text import time_text
 from kvorum.metadata.image import MetadataImage
-from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.topic_record import TopicRecord
@@ -38,7 +38,7 @@ def at(node: Node | None, path: str) -> Node | None:
 
 
 def quota(name: str | None) -> ClientQuotaRecord:
-    return ClientQuotaRecord([ClientQuotaRecordEntityData("user", name)], "rate", 1.5)
+    return ClientQuotaRecord([ClientQuotaRecord.EntityData("user", name)], "rate", 1.5)
 
 
 TOPIC = (
