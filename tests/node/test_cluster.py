@@ -12,7 +12,6 @@ from tests.support.record_requests import batch, produce
 from tests.support.topics import create, read_topics
 from tests.support.waiting import PATIENCE_S
 
-from kvorum.cli import main
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.asyncio_bridge import run
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
@@ -215,11 +214,3 @@ def _produce(address: str, topic: str) -> int:
 
 def _hosted(folder: Path, topic: str) -> int:
     return len(list(folder.rglob(f"{topic}-*")))
-
-
-def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 2
-    assert main(["no-such-command"]) == 2
-    assert main(["server"]) == 2
-    assert main(["--help"]) == 0
-    assert "server" in capsys.readouterr().out

@@ -29,8 +29,9 @@ def test_a_port_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "there is no port 99999" in complaint(capsys)
 
 
-def test_a_cluster_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["dev", "--controllers", "0"]) == WRONG_USAGE
+@pytest.mark.parametrize("size", [["--controllers", "0"], ["--brokers", "-1"]])
+def test_a_size_that_is_no_cluster(size: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dev", *size]) == WRONG_USAGE
     assert "at least 1 controller" in complaint(capsys)
 
 
@@ -38,6 +39,11 @@ def test_a_cluster_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 def test_wrong_usage(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
     assert main(command) == WRONG_USAGE
     assert "usage: kvorum" in capsys.readouterr().err
+
+
+def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "server" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["dev", "server", "storage", "dump-log", "pipeline"])

@@ -63,15 +63,16 @@ def rewrite(file: Path, changes: Mapping[str, str]) -> None:
     file.write_text("\n".join([*kept, *(f"{key}={value}" for key, value in changes.items())]))
 
 
-def test_a_taken_port(stopped: Path, serve: Serve) -> None:
+@pytest.mark.parametrize("name", ["PLAINTEXT", "CONTROLLER"])
+def test_a_taken_port(stopped: Path, serve: Serve, name: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        code, line = serve(
-            stopped, f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:0"
-        )
+        ports = {"PLAINTEXT": 0, "CONTROLLER": 0, name: port}
+        listeners = ",".join(f"{one}://127.0.0.1:{number}" for one, number in ports.items())
+        code, line = serve(stopped, f"listeners={listeners}")
     assert code == 1
     assert line == (
-        f"kvorum server: Cannot listen on PLAINTEXT://127.0.0.1:{port}: port {port} is taken by "
+        f"kvorum server: Cannot listen on {name}://127.0.0.1:{port}: port {port} is taken by "
         "another process. Stop it or change 'listeners'"
     )
 
@@ -87,6 +88,7 @@ def test_a_directory_that_is_not_formatted(stopped: Path, serve: Serve) -> None:
     assert code == 1
     assert f"No `meta.properties` found in {stopped / 'elsewhere'}" in line
     assert "kvorum storage format" in line
+    assert not (stopped / "elsewhere").exists()
 
 
 def test_the_directory_of_another_node(stopped: Path, serve: Serve) -> None:
@@ -136,11 +138,22 @@ def test_a_log_directory_that_is_a_file(stopped: Path, serve: Serve) -> None:
     assert str(stopped / "file") in line
 
 
-def test_damaged_identity(stopped: Path, serve: Serve) -> None:
-    (stopped / META).write_text("version=7\n")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "node ID not found"),
+        ("version=7\n", "version"),
+        ("version=1\nnode.id=1\n", "cluster"),
+        ("version=1\nnode.id=one\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\n", "node.id"),
+        ("\0\xff\x80 no properties at all \\u12", "meta.properties"),
+    ],
+)
+def test_damaged_identity(stopped: Path, serve: Serve, text: str, words: str) -> None:
+    (stopped / META).write_text(text, encoding="latin-1")
     code, line = serve(stopped)
     assert code == 1
-    assert str(stopped / META) in line
+    assert words in line
+    assert str(stopped / "data") in line
 
 
 def test_a_damaged_log_is_never_taken_for_an_empty_one(stopped: Path, serve: Serve) -> None:
@@ -158,8 +171,17 @@ def test_a_damaged_log_is_never_taken_for_an_empty_one(stopped: Path, serve: Ser
     [
         ("node.id=none", "Invalid value none"),
         ("process.roles=observer", "process.roles"),
+        ("node.id=-1", "node.id"),
         ("listeners=PLAINTEXT://127.0.0.1", "Unable to parse"),
+        ("listeners=PLAINTEXT://:70000,CONTROLLER://:0", "70000"),
+        ("controller.listener.names=NOBODY", "CONTROLLER"),
+        ("broker.session.timeout.ms=9s", "9s"),
+        ("metadata.log.segment.bytes=0", "metadata.log.segment.bytes"),
+        ("log.dirs=", "log.dirs"),
         ("controller.quorum.bootstrap.servers=", "controller.quorum"),
+        ("controller.quorum.bootstrap.servers=nowhere", "nowhere"),
+        ("controller.quorum.bootstrap.servers=127.0.0.1:70000", "70000"),
+        ("advertised.listeners=PLAINTEXT://127.0.0.1:70000", "70000"),
         ("no-equals-sign", "expected key=value"),
     ],
 )
@@ -176,6 +198,20 @@ def test_a_missing_file(tmp_path: Path, serve: Serve) -> None:
     code, line = serve(tmp_path)
     assert code == 1
     assert line.endswith("server.properties: No such file or directory")
+
+
+def test_a_file_that_is_a_directory(tmp_path: Path, serve: Serve) -> None:
+    (tmp_path / "server.properties").mkdir()
+    code, line = serve(tmp_path)
+    assert code == 1
+    assert str(tmp_path / "server.properties") in line
+
+
+def test_a_file_of_random_bytes(tmp_path: Path, serve: Serve) -> None:
+    (tmp_path / "server.properties").write_bytes(bytes(range(256)) * 4)
+    code, line = serve(tmp_path)
+    assert code == 1
+    assert line.startswith("kvorum server: ")
 
 
 def test_a_start_that_failed_leaves_nothing_open(stopped: Path) -> None:

@@ -111,9 +111,3 @@ async def test_the_status_is_that_of_the_leader(tmp_path: Path) -> None:
         assert "topics 0, partitions 0" in line
     finally:
         await cluster.stop()
-
-
-@pytest.mark.parametrize("size", [["--controllers", "0"], ["--brokers", "-1"]])
-def test_sizes_that_are_no_cluster(size: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["dev", *size]) == 2
-    assert "at least 1 controller" in capsys.readouterr().err

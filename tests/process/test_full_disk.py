@@ -1,6 +1,5 @@
-"""Disks that are full, may not be written, or cannot be read: the node says so, keeps all."""
+"""Disks that are full or may not be written: the node says so, and keeps all."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -73,23 +72,3 @@ def test_a_disk_that_may_not_be_written(node_on_disk: Node, disk: Path) -> None:
     mount(disk, "-o", "remount,rw")
     with node.process:
         assert read_topics(node.broker).keys() == {"before"}
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_directory_that_may_not_be_read(node: Node) -> None:
-    node.data.chmod(0)
-    try:
-        ended = node.process.run_to_end()
-    finally:
-        node.data.chmod(0o755)
-    assert_one_line(ended)
-    assert_stopped_loudly(ended, node.data, "Permission denied")
-
-
-def test_a_file_in_the_place_of_the_directory(node: Node) -> None:
-    elsewhere = node.folder / "a-file"
-    elsewhere.write_text("")
-    node.configure({"log.dirs": str(elsewhere)})
-    ended = node.process.run_to_end()
-    assert_one_line(ended)
-    assert str(elsewhere) in ended.last_line

@@ -1,29 +1,22 @@
-"""Rubbish on both ports of a running node: its sender is cut off, everybody else is served."""
+"""Rubbish that costs a node time or memory: its sender is cut off, everybody else is served."""
 
-import random
 import socket
 import struct
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 import pytest
-from tests.process.spoilt_requests import CUT_OFF
-from tests.support.node import OTHER_CLUSTER_ID, Node
+from tests.support.node import Node
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
 from tests.support.resources import Memory
 from tests.support.topics import create, create_request, read_topics, wait_until_served
 
 from kvorum.wire.api_keys import ApiKey
-from kvorum.wire.apis import API_SPECS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import encode_request_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kvorum.wire.messages.broker_registration import (
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-)
 from kvorum.wire.messages.metadata import MetadataRequest
 
 pytestmark = pytest.mark.usefixtures("shared_process")
@@ -47,27 +40,6 @@ def bystander(shared: Node) -> Iterator[RawClient]:
         software = client.ask(ApiVersionsRequest("test", "1"), ApiVersionsResponse, 4)
         assert software.error_code == ErrorCode.NONE
     wait_until_served(shared.broker)
-
-
-@pytest.mark.usefixtures("bystander")
-@pytest.mark.parametrize("kind", CUT_OFF)
-def test_rubbish_is_cut_off(shared: Node, kind: str) -> None:
-    for address in (shared.broker, shared.controller):
-        with RawClient(address) as client:
-            client.send_bytes(CUT_OFF[kind])
-            assert client.is_closed()
-
-
-@pytest.mark.usefixtures("bystander")
-def test_random_bytes(shared: Node) -> None:
-    dice = random.Random(3)
-    for number in range(300):
-        address = (shared.broker, shared.controller)[number % 2]
-        with RawClient(address) as client:
-            body = dice.randbytes(dice.randrange(200))
-            if number % 3:
-                body = struct.pack(">hh", dice.choice(list(API_SPECS)), dice.randrange(14)) + body
-            client.send_frame(body)
 
 
 @pytest.mark.usefixtures("bystander")
@@ -112,21 +84,6 @@ def test_half_frames_and_resets(shared: Node) -> None:
 
 
 @pytest.mark.usefixtures("bystander")
-def test_clients_that_send_a_byte_at_a_time(shared: Node) -> None:
-    """Many slow ones hold nobody else up, and are answered when they are done."""
-    request = ApiVersionsRequest("slow", "1")
-    frame = with_size(encode_request_frame(request, version=4, correlation_id=1, client_id="slow"))
-    with ExitStack() as opened:
-        slow = [opened.enter_context(RawClient(shared.broker)) for _ in range(50)]
-        for position in range(len(frame)):
-            for client in slow:
-                client.send_bytes(frame[position : position + 1])
-            if position % 10 == 0:
-                wait_until_served(shared.broker)
-        assert all(client.read_frame() is not None for client in slow)
-
-
-@pytest.mark.usefixtures("bystander")
 def test_a_client_that_never_reads(shared: Node, memory: Memory) -> None:
     """Unread answers are not kept: the node stops reading the client's requests."""
     frame = with_size(
@@ -158,16 +115,6 @@ def test_a_large_request_of_nothing_takes_bounded_memory(shared: Node, memory: M
     grown = memory.peak_bytes() - before
     # The frame in the buffer and on its own, and what decoding may take: 4 times it and 16 MiB.
     assert grown < 7 * size + 16 * MIB, f"{grown / MIB:.0f} MiB for {size / MIB:.0f} MiB"
-
-
-@pytest.mark.usefixtures("bystander")
-def test_a_broker_of_another_cluster(shared: Node) -> None:
-    request = BrokerRegistrationRequest(
-        broker_id=9, cluster_id=OTHER_CLUSTER_ID, incarnation_id=bytes(range(16))
-    )
-    with RawClient(shared.controller) as client:
-        response = client.ask(request, BrokerRegistrationResponse, 4)
-    assert response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
 def test_after_all_that_the_node_works(shared: Node) -> None:

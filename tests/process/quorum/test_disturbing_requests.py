@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from tests.process.quorum.peer_requests import Setting, now_in
 from tests.process.quorum.unharmed_quorum import assert_no_bugs, assert_unharmed, commit_topic
-from tests.process.spoilt_requests import CUT_OFF
+from tests.support.garbage import CUT_OFF
 from tests.support.played_broker import register_broker
 from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.random_messages import random_message

@@ -1,7 +1,6 @@
 """The quorum goes to the voters that are wanted (KIP-642): processes over TCP and files."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -13,16 +12,12 @@ from tests.support.kafka.tools import ToolRunner
 from tests.support.played_broker import register_broker
 from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.quorum.reassigning import (
-    alter,
-    alter_at_controller,
     kill_the_leader_of_each_step,
     ongoing,
     wait_until_reached,
     want,
 )
 from tests.support.quorum.topic_writers import Writers
-
-from kvorum.wire.error_codes import ErrorCode
 
 pytestmark = pytest.mark.slow
 
@@ -103,38 +98,3 @@ def test_the_last_of_a_hundred_target_voters_are_reached_while_controllers_die(
     report(
         f"{CHANGES} targets, {killed} controllers killed meanwhile: epoch {reached.leader_epoch}"
     )
-
-
-@pytest.mark.parametrize(
-    ("replicas", "code", "text"),
-    [
-        ((), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "empty"),
-        ((1, 1, 2), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "node 1 twice"),
-        ((1, -2, 3), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "-2 is not the id"),
-        ((1, 2, 9), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Node 9 is neither"),
-    ],
-)
-def test_targets_that_no_quorum_can_have_are_refused(
-    three: ProxiedQuorum, replicas: tuple[int, ...], code: ErrorCode, text: str
-) -> None:
-    found, message = alter_at_controller(three, replicas)
-    assert (found, text in (message or "")) == (code, True), message
-
-
-def test_nothing_can_be_cancelled_while_nothing_is_wanted(three: ProxiedQuorum) -> None:
-    code, _ = alter_at_controller(three, None)
-    assert code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-
-
-def test_only_the_active_controller_takes_target_voters(three: ProxiedQuorum) -> None:
-    leader_id = three.leader().node_id
-    other = next(one for one in three.members.values() if one.node_id != leader_id)
-    code, _ = alter(other.address, (1, 2))
-    assert code == ErrorCode.NOT_CONTROLLER
-
-
-@pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedQuorum]:
-    """Three voters for tests that leave them as they are."""
-    with ProxiedQuorum(tmp_path_factory.mktemp("three"), 3, is_dynamic=True) as quorum:
-        yield quorum

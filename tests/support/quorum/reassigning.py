@@ -36,16 +36,6 @@ def alter(address: str, replicas: Sequence[int] | None) -> tuple[int, str | None
     return answered.error_code, answered.error_message
 
 
-def alter_at_controller(quorum: Quorum, replicas: Sequence[int] | None) -> tuple[int, str | None]:
-    """Ask the active controller, whichever it comes to be."""
-
-    def answer() -> tuple[int, str | None] | None:
-        found = alter(quorum.leader().address, replicas)
-        return None if found[0] == ErrorCode.NOT_CONTROLLER else found
-
-    return quorum.wait_for(answer, "a controller is active")
-
-
 def ongoing(address: str) -> Ongoing | None:
     """Return the reassignment of the quorum that a controller lists, None without one."""
     with RawClient(address) as client:
