@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from types import MappingProxyType
+from typing import TypeVar
 
 from kvorum.controller.activation_records_generator import activation_records
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
@@ -29,6 +31,7 @@ from kvorum.wire.messages.create_topics import CreateTopicsRequest
 from kvorum.wire.messages.elect_leaders import ElectLeadersRequest
 from kvorum.wire.primitives import Message
 
+Response = TypeVar("Response", bound=Message)
 CLUSTER_ID = "abcdefghijklmnopqrstuv"
 SETTINGS = ControllerSettings(node_id=1, cluster_id=CLUSTER_ID)
 
@@ -111,6 +114,25 @@ class ControllerUnderTest:
         self.commit(result.records)
         return result.response
 
+    def answer(
+        self,
+        kind: type[Response],
+        request: Message,
+        api_version: int | None = None,
+        *,
+        is_forwarded: bool = False,
+    ) -> Response:
+        """Return the answer to `request`, which must be of this kind."""
+        response = self.ask(request, api_version, is_forwarded=is_forwarded)
+        assert isinstance(response, kind)
+        return response
+
+    def partition(self, name: str, index: int = 0) -> PartitionRegistration:
+        """Return the state of a partition."""
+        topic = self.image.topics.by_name(name)
+        assert topic is not None
+        return topic.partitions[index]
+
     def activate(self, version: MetadataVersion = MetadataVersion.V4_3_IV0) -> None:
         """Start a new cluster at `version`."""
         bootstrap = bootstrap_from_features(
@@ -141,8 +163,7 @@ class ControllerUnderTest:
     def register(self, broker_id: int, *, rack: str | None = None, incarnation: int = 0) -> int:
         """Register a broker and return its epoch."""
         request = self.registration(broker_id, rack=rack, incarnation=incarnation)
-        response = self.ask(request)
-        assert isinstance(response, BrokerRegistrationResponse)
+        response = self.answer(BrokerRegistrationResponse, request)
         assert response.error_code == 0
         return response.broker_epoch
 
@@ -158,7 +179,8 @@ class ControllerUnderTest:
         """Send a heartbeat of a registered broker that has read everything."""
         epoch = self.image.cluster.brokers[broker_id].epoch
         self.sessions.contact(broker_id, epoch, self.now_ms)
-        response = self.ask(
+        return self.answer(
+            BrokerHeartbeatResponse,
             BrokerHeartbeatRequest(
                 broker_id=broker_id,
                 broker_epoch=epoch,
@@ -168,26 +190,35 @@ class ControllerUnderTest:
                 want_fence=want_fence,
                 want_shut_down=want_shut_down,
                 cordoned_log_dirs=cordoned_log_dirs,
-            )
+            ),
         )
-        assert isinstance(response, BrokerHeartbeatResponse)
-        return response
 
-    def start_broker(self, broker_id: int, *, rack: str | None = None) -> None:
+    def start_broker(self, broker_id: int) -> None:
         """Register and unfence a broker."""
-        self.register(broker_id, rack=rack)
+        self.register(broker_id)
         assert not self.heartbeat(broker_id).is_fenced
 
-    def create_topic(self, name: str, *, partitions: int = 1, replicas: int = 1) -> None:
-        self.ask(
-            CreateTopicsRequest(
-                topics=[
-                    CreateTopicsRequest.CreatableTopic(
-                        name=name, num_partitions=partitions, replication_factor=replicas
-                    )
-                ]
-            )
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        replicas: int = 1,
+        assignments: Sequence[Sequence[int]] = (),
+        configs: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Create a topic; `assignments` are the replicas of each partition instead of counts."""
+        topic = CreateTopicsRequest.CreatableTopic(
+            name,
+            num_partitions=-1 if assignments else partitions,
+            replication_factor=-1 if assignments else replicas,
+            assignments=[
+                CreateTopicsRequest.CreatableReplicaAssignment(index, list(ids))
+                for index, ids in enumerate(assignments)
+            ],
+            configs=[CreateTopicsRequest.CreatableTopicConfig(*one) for one in configs.items()],
         )
+        self.ask(CreateTopicsRequest(topics=[topic]))
         assert name in self.image.topics.ids
 
 
@@ -216,28 +247,14 @@ PREFERRED, UNCLEAN = 0, 1
 def cluster_with_topic(*replicas: int, is_unclean_enabled: bool = False) -> ControllerUnderTest:
     """A cluster of brokers 1 to 4 with a topic of one partition, which the first replica leads."""
     controller = started_cluster(brokers=4)
-    configs = [CreateTopicsRequest.CreatableTopicConfig("unclean.leader.election.enable", "true")]
-    controller.ask(
-        CreateTopicsRequest(
-            topics=[
-                CreateTopicsRequest.CreatableTopic(
-                    name="orders",
-                    num_partitions=-1,
-                    replication_factor=-1,
-                    assignments=[CreateTopicsRequest.CreatableReplicaAssignment(0, list(replicas))],
-                    configs=configs if is_unclean_enabled else [],
-                )
-            ]
-        )
-    )
+    configs = {"unclean.leader.election.enable": "true"} if is_unclean_enabled else {}
+    controller.create_topic("orders", assignments=[replicas], configs=configs)
     assert partition_of(controller).leader == replicas[0]
     return controller
 
 
 def partition_of(controller: ControllerUnderTest) -> PartitionRegistration:
-    topic = controller.image.topics.by_name("orders")
-    assert topic is not None
-    return topic.partitions[0]
+    return controller.partition("orders")
 
 
 def propose_isr(controller: ControllerUnderTest, *isr: int) -> None:

@@ -18,7 +18,6 @@ from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.messages.create_topics import CreateTopicsRequest
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 
 TOPIC = "t"
@@ -94,19 +93,7 @@ def first_world(space: Space) -> World:
             registration.log_dirs = [directory_of(broker_id), directory_of(broker_id, 1)]
         controller.ask(registration)
         assert not controller.heartbeat(broker_id).is_fenced
-    assignment = list(range(1, space.replicas + 1))
-    controller.ask(
-        CreateTopicsRequest(
-            topics=[
-                CreateTopicsRequest.CreatableTopic(
-                    name=TOPIC,
-                    num_partitions=-1,
-                    replication_factor=-1,
-                    assignments=[CreateTopicsRequest.CreatableReplicaAssignment(0, assignment)],
-                )
-            ]
-        )
-    )
+    controller.create_topic(TOPIC, assignments=[range(1, space.replicas + 1)])
     for name, value in (
         ("min.insync.replicas", str(space.min_insync)),
         ("unclean.leader.election.enable", str(space.is_unclean_enabled).lower()),

@@ -161,8 +161,7 @@ def test_a_new_incarnation_has_to_wait_for_the_session_of_the_old_one() -> None:
     controller.now_ms = 9_000
     assert controller.ask(again) == BrokerRegistrationResponse(error_code=101, broker_epoch=-1)
     controller.now_ms = 9_001
-    response = controller.ask(again)
-    assert isinstance(response, BrokerRegistrationResponse)
+    response = controller.answer(BrokerRegistrationResponse, again)
     assert (response.error_code, response.broker_epoch) == (0, controller.next_offset - 1)
     assert controller.image.cluster.brokers[1].is_fenced
 
@@ -174,11 +173,9 @@ def test_an_unclean_restart_takes_the_broker_out_of_isr_and_elr() -> None:
     controller.register(1, incarnation=1)
     kinds = [type(message) for message in messages(controller)]
     assert kinds == [PartitionChangeRecord, RegisterBrokerRecord]
-    topic = controller.image.topics.by_name("t")
-    assert topic is not None
-    assert topic.partitions[0].isr == (2,)
-    assert topic.partitions[0].elr == ()
-    assert topic.partitions[0].leader == 2
+    assert controller.partition("t").isr == (2,)
+    assert controller.partition("t").elr == ()
+    assert controller.partition("t").leader == 2
 
 
 def test_a_broker_is_unfenced_once_it_has_read_its_registration() -> None:
@@ -208,16 +205,12 @@ def test_an_unfenced_broker_leads_what_nobody_leads() -> None:
     controller = started_cluster(brokers=1)
     controller.create_topic("t")
     controller.heartbeat(1, want_fence=True)
-    topic = controller.image.topics.by_name("t")
-    assert topic is not None
-    assert topic.partitions[0].leader == -1
+    assert controller.partition("t").leader == -1
     epoch = controller.image.cluster.brokers[1].epoch
     controller.heartbeat(1)
     assert messages(controller)[0] == change(1, epoch, fenced=-1)
-    topic = controller.image.topics.by_name("t")
-    assert topic is not None
-    assert topic.partitions[0].leader == 1
-    assert topic.partitions[0].isr == (1,)
+    assert controller.partition("t").leader == 1
+    assert controller.partition("t").isr == (1,)
 
 
 def test_fencing_moves_leaders_before_it_marks_the_broker() -> None:
@@ -335,9 +328,7 @@ def test_unregistering_a_broker() -> None:
     assert response == UnregisterBrokerResponse()
     assert messages(controller)[-1] == UnregisterBrokerRecord(broker_id=2, broker_epoch=epoch)
     assert 2 not in controller.image.cluster.brokers
-    topic = controller.image.topics.by_name("t")
-    assert topic is not None
-    assert topic.partitions[0].isr == (1,)
+    assert controller.partition("t").isr == (1,)
 
 
 def test_unregistering_a_broker_nobody_knows() -> None:

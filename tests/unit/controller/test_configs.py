@@ -37,11 +37,11 @@ def alter(
     validate_only: bool = False,
     is_forwarded: bool = True,
 ) -> list[Answer]:
-    response = controller.ask(
+    response = controller.answer(
+        IncrementalAlterConfigsResponse,
         IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only),
         is_forwarded=is_forwarded,
     )
-    assert isinstance(response, IncrementalAlterConfigsResponse)
     return [
         (r.resource_type, r.resource_name, r.error_code, r.error_message)
         for r in response.responses
@@ -55,12 +55,12 @@ def replace_all(
         AlterConfigsRequest.AlterableConfig(key.replace("_", "."), value)
         for key, value in values.items()
     ]
-    response = controller.ask(
+    response = controller.answer(
+        AlterConfigsResponse,
         AlterConfigsRequest(
             resources=[AlterConfigsRequest.AlterConfigsResource(resource_type, name, configs)]
-        )
+        ),
     )
-    assert isinstance(response, AlterConfigsResponse)
     return [
         (r.resource_type, r.resource_name, r.error_code, r.error_message)
         for r in response.responses

@@ -31,8 +31,9 @@ from kvorum.wire.uuid_text import ZERO_UUID
 def create(
     controller: ControllerUnderTest, *topics: Topic, validate_only: bool = False
 ) -> list[CreateTopicsResponse.CreatableTopicResult]:
-    response = controller.ask(CreateTopicsRequest(topics=list(topics), validate_only=validate_only))
-    assert isinstance(response, CreateTopicsResponse)
+    response = controller.answer(
+        CreateTopicsResponse, CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
+    )
     return response.topics
 
 
@@ -321,10 +322,8 @@ def test_fenced_replicas_are_not_in_sync() -> None:
     controller = started_cluster(brokers=2)
     controller.register(3)
     create(controller, assigned([3, 2, 1]))
-    topic = controller.image.topics.by_name("t")
-    assert topic is not None
-    assert topic.partitions[0].isr == (2, 1)
-    assert topic.partitions[0].leader == 2
+    assert controller.partition("t").isr == (2, 1)
+    assert controller.partition("t").leader == 2
 
 
 def test_validate_only_answers_the_same_and_writes_nothing() -> None:

@@ -46,9 +46,7 @@ def update(
     )
     for wanted, (_, _, upgrade_type) in zip(request.feature_updates, updates, strict=True):
         wanted.upgrade_type = upgrade_type
-    response = controller.ask(request, api_version)
-    assert isinstance(response, UpdateFeaturesResponse)
-    return response
+    return controller.answer(UpdateFeaturesResponse, request, api_version)
 
 
 @dataclass(frozen=True)
@@ -239,8 +237,7 @@ def test_controllers_cannot_register_at_old_levels() -> None:
     controller = started_cluster(brokers=0, version=MetadataVersion.V3_6_IV2)
     request = controller_registration(2, 30)
     assert isinstance(request, ControllerRegistrationRequest)
-    response = controller.ask(request)
-    assert isinstance(response, ControllerRegistrationResponse)
+    response = controller.answer(ControllerRegistrationResponse, request)
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert controller.last_records == ()
 
@@ -299,8 +296,9 @@ def test_kraft_version_never_goes_back(upgrade_type: int) -> None:
 
 
 def unregister(controller: ControllerUnderTest, controller_id: int) -> tuple[int, str | None]:
-    response = controller.ask(UnregisterControllerRequest(controller_id))
-    assert isinstance(response, UnregisterControllerResponse)
+    response = controller.answer(
+        UnregisterControllerResponse, UnregisterControllerRequest(controller_id)
+    )
     return response.error_code, response.error_message
 
 

@@ -28,7 +28,6 @@ from kvorum.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsResponse,
 )
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.messages.create_topics import CreateTopicsRequest
 from kvorum.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -43,25 +42,12 @@ PREFERRED, UNCLEAN = 0, 1
 def controller() -> ControllerUnderTest:
     """Four brokers, and the topic t with one partition on brokers 1, 2 and 3."""
     cluster = started_cluster(brokers=4)
-    cluster.ask(
-        CreateTopicsRequest(
-            topics=[
-                CreateTopicsRequest.CreatableTopic(
-                    name="t",
-                    num_partitions=-1,
-                    replication_factor=-1,
-                    assignments=[CreateTopicsRequest.CreatableReplicaAssignment(0, [1, 2, 3])],
-                )
-            ]
-        )
-    )
+    cluster.create_topic("t", assignments=[[1, 2, 3]])
     return cluster
 
 
 def partition(controller: ControllerUnderTest) -> PartitionRegistration:
-    topic = controller.image.topics.by_name("t")
-    assert topic is not None
-    return topic.partitions[0]
+    return controller.partition("t")
 
 
 def topic_id(controller: ControllerUnderTest) -> bytes:
@@ -75,10 +61,12 @@ def elect(
     every: bool = False,
 ) -> list[tuple[str, int, int, str | None]]:
     topics = [ElectLeadersRequest.TopicPartitions(name, [index]) for name, index in wanted]
-    response = controller.ask(
-        ElectLeadersRequest(election_type=election_type, topic_partitions=None if every else topics)
+    response = controller.answer(
+        ElectLeadersResponse,
+        ElectLeadersRequest(
+            election_type=election_type, topic_partitions=None if every else topics
+        ),
     )
-    assert isinstance(response, ElectLeadersResponse)
     assert response.error_code == 0
     return [
         (topic.topic, result.partition_id, result.error_code, result.error_message)
@@ -122,8 +110,7 @@ def test_an_election_type_that_does_not_exist(controller: ControllerUnderTest) -
     request = ElectLeadersRequest(
         election_type=2, topic_partitions=[ElectLeadersRequest.TopicPartitions("t", [0])]
     )
-    response = controller.ask(request)
-    assert isinstance(response, ElectLeadersResponse)
+    response = controller.answer(ElectLeadersResponse, request)
     assert response.error_code == ErrorCode.INVALID_REQUEST
     (topic,) = response.replica_election_results
     assert [(r.error_code, r.error_message) for r in topic.partition_result] == [
@@ -178,8 +165,9 @@ def alter_isr(
     wanted = AlterPartitionRequest.TopicData(topic_id(controller), [data])
     if "unknown_topic" in changes:
         wanted.topic_id = b"u" * 16
-    response = controller.ask(AlterPartitionRequest(broker_id, epoch, [wanted]), api_version)
-    assert isinstance(response, AlterPartitionResponse)
+    response = controller.answer(
+        AlterPartitionResponse, AlterPartitionRequest(broker_id, epoch, [wanted]), api_version
+    )
     partitions = [p.error_code for topic in response.topics for p in topic.partitions]
     return response.error_code, partitions[0] if partitions else 0
 
@@ -254,7 +242,8 @@ def reassign(
     index: int = 0,
     may_change_factor: bool = True,
 ) -> tuple[int, str | None]:
-    response = controller.ask(
+    response = controller.answer(
+        AlterPartitionReassignmentsResponse,
         AlterPartitionReassignmentsRequest(
             allow_replication_factor_change=may_change_factor,
             topics=[
@@ -263,9 +252,8 @@ def reassign(
                     [AlterPartitionReassignmentsRequest.ReassignablePartition(index, replicas)],
                 )
             ],
-        )
+        ),
     )
-    assert isinstance(response, AlterPartitionReassignmentsResponse)
     assert (response.error_code, response.error_message) == (0, None)
     ((answer,),) = [topic.partitions for topic in response.responses]
     return answer.error_code, answer.error_message
@@ -276,8 +264,9 @@ def ongoing(controller: ControllerUnderTest, *names: str) -> list[tuple[str, int
         ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics(name, [0, 5])
         for name in names
     ]
-    response = controller.ask(ListPartitionReassignmentsRequest(topics=topics or None))
-    assert isinstance(response, ListPartitionReassignmentsResponse)
+    response = controller.answer(
+        ListPartitionReassignmentsResponse, ListPartitionReassignmentsRequest(topics=topics or None)
+    )
     return [
         (topic.name, p.partition_index, p.adding_replicas)
         for topic in response.topics
@@ -350,8 +339,9 @@ def test_a_partition_is_reassigned_only_once_in_a_request(controller: Controller
         AlterPartitionReassignmentsRequest.ReassignableTopic("t", [target]) for target in targets
     ]
     before = partition(controller)
-    response = controller.ask(AlterPartitionReassignmentsRequest(topics=topics))
-    assert isinstance(response, AlterPartitionReassignmentsResponse)
+    response = controller.answer(
+        AlterPartitionReassignmentsResponse, AlterPartitionReassignmentsRequest(topics=topics)
+    )
     codes = [topic.partitions[0].error_code for topic in response.responses]
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
     assert partition(controller).partition_epoch == before.partition_epoch + 1
@@ -385,7 +375,8 @@ def assign(
     controller: ControllerUnderTest, broker_id: int, directory: bytes, topic: bytes, index: int
 ) -> int:
     broker = controller.image.cluster.brokers[broker_id]
-    response = controller.ask(
+    response = controller.answer(
+        AssignReplicasToDirsResponse,
         AssignReplicasToDirsRequest(
             broker_id,
             broker.epoch,
@@ -399,9 +390,8 @@ def assign(
                     ],
                 )
             ],
-        )
+        ),
     )
-    assert isinstance(response, AssignReplicasToDirsResponse)
     return response.directories[0].topics[0].partitions[0].error_code
 
 

@@ -67,8 +67,7 @@ def cluster(
 def create(
     controller: ControllerUnderTest, *topics: CreateTopicsRequest.CreatableTopic
 ) -> list[tuple[int, str | None]]:
-    response = controller.ask(CreateTopicsRequest(topics=list(topics)))
-    assert isinstance(response, CreateTopicsResponse)
+    response = controller.answer(CreateTopicsResponse, CreateTopicsRequest(topics=list(topics)))
     return [(topic.error_code, topic.error_message) for topic in response.topics]
 
 
@@ -99,8 +98,7 @@ def set_config(
             )
         ]
     )
-    response = controller.ask(request)
-    assert isinstance(response, IncrementalAlterConfigsResponse)
+    response = controller.answer(IncrementalAlterConfigsResponse, request)
     return response.responses[0].error_code, response.responses[0].error_message
 
 

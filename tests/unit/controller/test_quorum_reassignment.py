@@ -72,14 +72,14 @@ def alter(
     controller: ControllerUnderTest, replicas: list[int] | None, *, partition_index: int = 0
 ) -> tuple[int, str | None]:
     partition = AlterPartitionReassignmentsRequest.ReassignablePartition(partition_index, replicas)
-    response = controller.ask(
+    response = controller.answer(
+        AlterPartitionReassignmentsResponse,
         AlterPartitionReassignmentsRequest(
             topics=[
                 AlterPartitionReassignmentsRequest.ReassignableTopic(METADATA_TOPIC, [partition])
             ]
-        )
+        ),
     )
-    assert isinstance(response, AlterPartitionReassignmentsResponse)
     assert response.error_code == 0
     (answer,) = response.responses[0].partitions
     return answer.error_code, answer.error_message
@@ -93,10 +93,10 @@ def ongoing(controller: ControllerUnderTest, *indexes: int) -> Listed | None:
     topic = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics(
         METADATA_TOPIC, list(indexes)
     )
-    response = controller.ask(
-        ListPartitionReassignmentsRequest(topics=[topic] if indexes else None)
+    response = controller.answer(
+        ListPartitionReassignmentsResponse,
+        ListPartitionReassignmentsRequest(topics=[topic] if indexes else None),
     )
-    assert isinstance(response, ListPartitionReassignmentsResponse)
     if not response.topics:
         return None
     (listed,) = response.topics
@@ -110,10 +110,11 @@ def set_key(
 ) -> tuple[int, str | None]:
     config = IncrementalAlterConfigsRequest.AlterableConfig(TARGET_VOTERS, operation, value)
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(BROKER, broker, [config])
-    response = controller.ask(
-        IncrementalAlterConfigsRequest(resources=[resource]), is_forwarded=True
+    response = controller.answer(
+        IncrementalAlterConfigsResponse,
+        IncrementalAlterConfigsRequest(resources=[resource]),
+        is_forwarded=True,
     )
-    assert isinstance(response, IncrementalAlterConfigsResponse)
     (answer,) = response.responses
     return answer.error_code, answer.error_message
 
@@ -125,8 +126,9 @@ def replace_all(
     kept = {} if broker else {"min.insync.replicas": "1"}
     configs = [AlterConfigsRequest.AlterableConfig(*item) for item in (values | kept).items()]
     resource = AlterConfigsRequest.AlterConfigsResource(BROKER, broker, configs)
-    response = controller.ask(AlterConfigsRequest(resources=[resource]), is_forwarded=True)
-    assert isinstance(response, AlterConfigsResponse)
+    response = controller.answer(
+        AlterConfigsResponse, AlterConfigsRequest(resources=[resource]), is_forwarded=True
+    )
     (answer,) = response.responses
     return answer.error_code, answer.error_message
 

@@ -48,10 +48,10 @@ def alter(
     *entries: AlterClientQuotasRequest.EntryData,
     validate_only: bool = False,
 ) -> list[tuple[int, str | None]]:
-    response = controller.ask(
-        AlterClientQuotasRequest(entries=list(entries), validate_only=validate_only)
+    response = controller.answer(
+        AlterClientQuotasResponse,
+        AlterClientQuotasRequest(entries=list(entries), validate_only=validate_only),
     )
-    assert isinstance(response, AlterClientQuotasResponse)
     return [(answer.error_code, answer.error_message) for answer in response.entries]
 
 
@@ -200,8 +200,7 @@ def alter_users(
             request.deletions.append(change)
         else:
             request.upsertions.append(change)
-    response = controller.ask(request)
-    assert isinstance(response, AlterUserScramCredentialsResponse)
+    response = controller.answer(AlterUserScramCredentialsResponse, request)
     return [(r.user, r.error_code, r.error_message) for r in response.results]
 
 

@@ -146,10 +146,10 @@ def test_the_controllers_of_the_cluster() -> None:
 def test_a_leader_that_did_not_register_is_not_named() -> None:
     controller = started_cluster(brokers=1)
     with_controllers(controller, 2)
-    response = controller.ask(
-        DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=True)
+    response = controller.answer(
+        DescribeClusterResponse,
+        DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=True),
     )
-    assert isinstance(response, DescribeClusterResponse)
     assert response.controller_id == -1
     assert response.cluster_authorized_operations == 8096
 
@@ -173,13 +173,13 @@ def test_a_wrong_endpoint_type(
     endpoint_type: int, api_version: int, code: ErrorCode, message: str
 ) -> None:
     controller = started_cluster(brokers=1)
-    response = controller.ask(DescribeClusterRequest(endpoint_type=endpoint_type), api_version)
-    assert isinstance(response, DescribeClusterResponse)
+    response = controller.answer(
+        DescribeClusterResponse, DescribeClusterRequest(endpoint_type=endpoint_type), api_version
+    )
     assert (response.error_code, response.error_message) == (code, message)
 
 
 def test_describing_controllers_needs_their_registration() -> None:
     controller = started_cluster(brokers=0, version=MetadataVersion.V3_6_IV2)
-    response = controller.ask(DescribeClusterRequest(endpoint_type=2))
-    assert isinstance(response, DescribeClusterResponse)
+    response = controller.answer(DescribeClusterResponse, DescribeClusterRequest(endpoint_type=2))
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION

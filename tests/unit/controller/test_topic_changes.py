@@ -35,8 +35,7 @@ UNKNOWN_ID = "This server does not host this topic ID."
 
 
 def delete(controller: ControllerUnderTest, *topics: State) -> set[Answer]:
-    response = controller.ask(DeleteTopicsRequest(topics=list(topics)))
-    assert isinstance(response, DeleteTopicsResponse)
+    response = controller.answer(DeleteTopicsResponse, DeleteTopicsRequest(topics=list(topics)))
     return {
         (result.name, result.topic_id, result.error_code, result.error_message)
         for result in response.responses
@@ -61,8 +60,9 @@ def test_delete_by_name_and_by_id(controller: ControllerUnderTest) -> None:
 
 
 def test_old_versions_delete_by_name_alone(controller: ControllerUnderTest) -> None:
-    response = controller.ask(DeleteTopicsRequest(topic_names=["a", "no"]), api_version=5)
-    assert isinstance(response, DeleteTopicsResponse)
+    response = controller.answer(
+        DeleteTopicsResponse, DeleteTopicsRequest(topic_names=["a", "no"]), api_version=5
+    )
     assert {(result.name, result.error_code) for result in response.responses} == {
         ("a", 0),
         ("no", 3),
@@ -114,8 +114,7 @@ def test_deletion_switched_off(
         if api_version == 6
         else DeleteTopicsRequest(topic_names=["a"])
     )
-    response = controller.ask(request, api_version)
-    assert isinstance(response, DeleteTopicsResponse)
+    response = controller.answer(DeleteTopicsResponse, request, api_version)
     assert [result.error_code for result in response.responses] == [code]
     assert "a" in controller.image.topics.ids
 
@@ -123,10 +122,10 @@ def test_deletion_switched_off(
 def add(
     controller: ControllerUnderTest, *topics: Topic, validate_only: bool = False
 ) -> list[tuple[str, int, str | None]]:
-    response = controller.ask(
-        CreatePartitionsRequest(topics=list(topics), validate_only=validate_only)
+    response = controller.answer(
+        CreatePartitionsResponse,
+        CreatePartitionsRequest(topics=list(topics), validate_only=validate_only),
     )
-    assert isinstance(response, CreatePartitionsResponse)
     return [(r.name, r.error_code, r.error_message) for r in response.results]
 
 
