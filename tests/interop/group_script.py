@@ -47,7 +47,6 @@ CUT_OFF: Final = b"\0\0\0\1"
 SUBSCRIPTION: Final = b"\0\0\0\0\0\x01\0\x03one\xff\xff\xff\xff"
 """The consumer protocol's subscription to the topic ``one``."""
 FIRST_WITH_INSTANCE: Final = {"join": 5, "sync": 3, "heartbeat": 3, "commit": 7}
-FIRST_JOIN_WITH_ID: Final = 4
 FIRST_JOIN_WITH_REASON: Final = 8
 FIRST_SYNC_WITH_PROTOCOL: Final = 5
 FIRST_LEAVE_WITH_MEMBERS: Final = 3

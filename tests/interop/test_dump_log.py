@@ -78,14 +78,6 @@ def cut(size: int) -> Callable[[Path], None]:
     return spoil
 
 
-def spoil_indexes(folder: Path) -> None:
-    for path in [*folder.glob("*.index"), *folder.glob("*.timeindex")]:
-        data = bytearray(path.read_bytes())
-        for position in range(3, len(data), 24):
-            data[position] ^= 1
-        path.write_bytes(data)
-
-
 @pytest.mark.parametrize(
     "spoil",
     [flip(21), flip(30), flip(70), cut(1), cut(30), cut(60)],

@@ -43,7 +43,6 @@ ANY_HOST = BOTH.replace("CONTROLLER://localhost", "CONTROLLER://")
 
 FORMAT = ("format", "-c", "CONFIG", "-t", CLUSTER)
 INFO = ("info", "-c", "CONFIG")
-RANDOM_SALT = "SCRAM-SHA-256=[name=alice,password=p]"
 
 
 @dataclass(frozen=True, slots=True)

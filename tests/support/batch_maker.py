@@ -51,17 +51,10 @@ def make_batch(
     )
 
 
-def make_batches(
-    start: int, count: int, *, epoch: int = 1, size: int = 20, timestamp: int = 1_000
-) -> list[bytes]:
-    """Return `count` batches of one record each, of about `size` bytes more than a header."""
+def make_batches(start: int, count: int, *, epoch: int = 1) -> list[bytes]:
+    """Return `count` batches of one record each, of about 20 bytes more than a header."""
     return [
-        make_batch(
-            offset,
-            epoch=epoch,
-            values=(offset.to_bytes(4) * (size // 4),),
-            timestamp=timestamp + offset,
-        )
+        make_batch(offset, epoch=epoch, values=(offset.to_bytes(4) * 5,), timestamp=1_000 + offset)
         for offset in range(start, start + count)
     ]
 

@@ -187,9 +187,9 @@ class FaultyFiles:
         self.reads_until_meanwhile = number
         self.meanwhile.append(action)
 
-    def fail(self, operation: str, number: int, *, error: int = errno.EIO) -> None:
+    def fail(self, operation: str, number: int) -> None:
         """Let the `number`-th call of `operation` from now on fail."""
-        self.faults.append(Fault(operation, number, error=error))
+        self.faults.append(Fault(operation, number))
 
     def count(self, operation: str, path: Path) -> None:
         """Note a call, and raise where a fault is due."""

@@ -12,7 +12,6 @@ from random import Random
 from typing import NamedTuple
 
 from kvorum.inspection.recovery.forecast import Forecast
-from kvorum.inspection.recovery.log_facts import Committed
 from kvorum.inspection.recovery.record import Operator
 from kvorum.inspection.recovery.survivor import Survivor, read_survivor
 from kvorum.raft.voter_set import Voter, VoterSet
@@ -140,11 +139,6 @@ def content(files: FileSystem, path: Path) -> bytes:
 def copied(node: SimulatedNode) -> SimulatedDisk:
     """Return an independent copy of a node's disk."""
     return node.disk.copy(Random(1))
-
-
-def committed_of(survivors: Iterable[Survivor]) -> Committed:
-    """Return what is known to be committed from some directories."""
-    return max((one.committed for one in survivors), key=lambda known: known.end)
 
 
 def keeps(forecast: Forecast, offset: int, epoch: int) -> bool:

@@ -175,8 +175,8 @@ def gzip_variants(content: bytes) -> dict[str, bytes]:
     }
 
 
-def xerial(*blocks: bytes, version: int = 1, compatible: int = 1, magic: bytes = XERIAL) -> bytes:
-    head = magic + struct.pack(">ii", version, compatible)
+def xerial(*blocks: bytes, version: int = 1, compatible: int = 1) -> bytes:
+    head = XERIAL + struct.pack(">ii", version, compatible)
     return head + b"".join(struct.pack(">i", len(block)) + block for block in blocks)
 
 

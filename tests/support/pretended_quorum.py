@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
+import pytest
 from tests.support.batch_maker import make_batch
 
 from kvorum.node.raft.settings import RaftSettings
@@ -16,6 +17,7 @@ from kvorum.raft.roles import Follower, Leader, Role, Unattached
 from kvorum.raft.voter_set import Voter, VoterSet
 from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.simulation.disk import MountedDisk, SimulatedDisk
+from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.properties.watch import Properties
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.storage.small_files.quorum_state import QuorumState, QuorumStateFile
@@ -217,3 +219,8 @@ class PretendedQuorum:
         for node in self.nodes.values():
             node.commit(end)
             node.look()
+
+
+def broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:
+    """Expect that one property is violated."""
+    return pytest.RaisesExc(PropertyViolatedError, match=rf"^{property_id} \(")

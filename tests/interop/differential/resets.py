@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import MappingProxyType
 from typing import Final
 
 from tests.interop.differential.bodies import features
@@ -12,8 +11,6 @@ from tests.interop.differential.sides import NODE_ID, Side
 from tests.interop.differential.view import uuid_of
 
 from kvorum.wire.json_form import Json
-
-FIRST_LEVELS: Final = MappingProxyType({"eligible.leader.replicas.version": 1})
 
 
 def delete_topics(side: Side) -> None:

@@ -58,16 +58,15 @@ class Writers:
         if error is None:
             assert self._problems == []
 
-    def wait_for_progress(self, requests: int = 1) -> None:
-        """Return once requests that were sent after this call are acknowledged."""
+    def wait_for_progress(self) -> None:
+        """Return once a request that was sent after this call is acknowledged."""
         with self._changed:
             self._period += 1
             self._progress = 0
         wait_for_change(
             self._changed,
-            lambda: self._progress >= requests or bool(self._problems),
-            f"{requests} more requests are acknowledged",
-            otherwise=lambda: f"only {self._progress} are",
+            lambda: self._progress > 0 or bool(self._problems),
+            "one more request is acknowledged",
         )
         assert self._problems == []
 

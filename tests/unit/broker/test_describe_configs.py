@@ -29,9 +29,9 @@ KEYS_ASKED_FOR_MAX = 5
 DYNAMIC_BROKER, DYNAMIC_CLUSTER, STATIC, DEFAULT = 2, 3, 4, 5
 
 
-def view(texts: Mapping[str, str] | None = None, node_id: int = 1) -> BrokerView:
+def view(texts: Mapping[str, str] | None = None) -> BrokerView:
     return BrokerView(
-        node_id=node_id, cluster_id="c", listener="PLAIN", random=Random(1), texts=texts or {}
+        node_id=1, cluster_id="c", listener="PLAIN", random=Random(1), texts=texts or {}
     )
 
 
@@ -40,9 +40,9 @@ def image_with(*records: ConfigRecord | TopicRecord) -> MetadataImage:
 
 
 def described(
-    image: MetadataImage, resource: Resource, view_: BrokerView, *, synonyms: bool = True
+    image: MetadataImage, resource: Resource, view_: BrokerView
 ) -> DescribeConfigsResponse.DescribeConfigsResult:
-    request = DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms)
+    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
     response = describe_configs(image, request, view_)
     assert len(response.encode(DescribeConfigsResponse.MAX_VERSION)) > 0
     (result,) = response.results

@@ -34,11 +34,17 @@ def create(
     return session
 
 
-def full_shard(*sizes: int, is_privileged: bool = False) -> FetchSessionCacheShard:
+def full_shard(*sizes: int) -> FetchSessionCacheShard:
     shard = FetchSessionCacheShard(0, len(sizes), Random(1))
     for size in sizes:
-        assert create(shard, size, 0, is_privileged=is_privileged) is not None
+        assert create(shard, size, 0) is not None
     return shard
+
+
+@pytest.fixture
+def client() -> Client:
+    """A client without a session."""
+    return Client()
 
 
 def test_a_session_that_is_used_makes_no_room() -> None:
@@ -138,16 +144,14 @@ def listed(answer: FetchResponse) -> list[int]:
     return [one.partition_index for topic in answer.responses for one in topic.partitions]
 
 
-def test_an_incremental_response_has_the_news_alone() -> None:
-    client = Client()
+def test_an_incremental_response_has_the_news_alone(client: Client) -> None:
     assert listed(client.fetch(data(0), data(1))) == [0, 1]
     assert listed(client.fetch(data(0), data(1))) == []
     assert listed(client.fetch(data(0, 6), data(1))) == [0]
     assert listed(client.fetch(data(0, 6), data(1, records=b"r"))) == [1]
 
 
-def test_an_error_is_sent_until_it_is_over_and_then_that() -> None:
-    client = Client()
+def test_an_error_is_sent_until_it_is_over_and_then_that(client: Client) -> None:
     client.fetch(data(0))
     error = data(0, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert listed(client.fetch(error)) == [0]
@@ -156,16 +160,14 @@ def test_an_error_is_sent_until_it_is_over_and_then_that() -> None:
     assert listed(client.fetch(data(0))) == []
 
 
-def test_what_returned_records_is_read_last_the_next_time() -> None:
-    client = Client()
+def test_what_returned_records_is_read_last_the_next_time(client: Client) -> None:
     client.fetch(data(0), data(1), data(2))
     client.fetch(data(0, records=b"r"), data(1), data(2))
     client.fetch(data(1), data(2), data(0))
     assert client.asked == [1, 2, 0]
 
 
-def test_a_request_that_another_one_has_overtaken_is_refused() -> None:
-    client = Client()
+def test_a_request_that_another_one_has_overtaken_is_refused(client: Client) -> None:
     client.fetch(data(0))
     request = FetchRequest(session_id=client.session_id, session_epoch=1)
     slow = client.manager.new_context(request, version=12, names=no_name, now_ms=0)
@@ -183,8 +185,7 @@ def test_an_id_outside_of_every_shard_is_an_error_as_in_kafka() -> None:
             manager.new_context(request, version=12, names=no_name, now_ms=0)
 
 
-def test_a_throttled_client_gets_what_is_news_with_its_next_request() -> None:
-    client = Client()
+def test_a_throttled_client_gets_what_is_news_with_its_next_request(client: Client) -> None:
     client.fetch(data(0), data(1))
     read = (data(0, 6, records=b"abc"), data(1))
     answer = client.fetch(*read, throttle_time_ms=70)
@@ -195,14 +196,12 @@ def test_a_throttled_client_gets_what_is_news_with_its_next_request() -> None:
     assert listed(client.fetch(*read)) == [0]
 
 
-def test_a_throttled_client_begins_no_session() -> None:
-    client = Client()
+def test_a_throttled_client_begins_no_session(client: Client) -> None:
     assert client.fetch(data(0), throttle_time_ms=1).session_id == 0
     assert client.size == 4 + len(FetchResponse(responses=[topic_of(data(0))]).encode(12))
 
 
-def test_a_throttled_client_hears_of_a_lost_session_later() -> None:
-    client = Client()
+def test_a_throttled_client_hears_of_a_lost_session_later(client: Client) -> None:
     client.session_id, client.epoch = 9, 5
     answer = client.fetch(throttle_time_ms=8)
     assert (answer.error_code, answer.throttle_time_ms) == (ErrorCode.NONE, 8)

@@ -9,8 +9,8 @@ from kvorum.broker.replica_selector import PartitionView, RackAwareReplicaSelect
 LEADER = ReplicaView(1, "a", 100, 0.0)
 
 
-def selected(rack_id: str, *followers: ReplicaView, leader: ReplicaView = LEADER) -> int:
-    view = PartitionView((*followers, leader), leader)
+def selected(rack_id: str, *followers: ReplicaView) -> int:
+    view = PartitionView((*followers, LEADER), LEADER)
     return RackAwareReplicaSelector().select(rack_id, view).broker_id
 
 

@@ -84,7 +84,6 @@ class Coordinator:
         instance: str | None = None,
         version: int = 9,
         rebalance_ms: int = REBALANCE_MS,
-        protocol: str = "range",
         subscription: bytes = b"",
         error: ErrorCode | None = None,
     ) -> JoinPromise:
@@ -96,7 +95,7 @@ class Coordinator:
             member_id=member_id,
             group_instance_id=instance,
             protocol_type=self.protocol_type,
-            protocols=[JoinGroupRequestProtocol(protocol, subscription)],
+            protocols=[JoinGroupRequestProtocol("range", subscription)],
         )
         context = RequestContext(version, "client", "/127.0.0.1")
         self.append(self.shard.join_group(context, request, promise, self.now), error)

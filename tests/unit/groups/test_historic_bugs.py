@@ -27,9 +27,14 @@ from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
 _PREPARING = ClassicGroupState.PREPARING_REBALANCE
 
 
-def test_a_failed_static_rejoin_leaves_the_old_member_as_it_was() -> None:
+@pytest.fixture
+def coordinator() -> Coordinator:
+    """A coordinator without groups."""
+    return Coordinator()
+
+
+def test_a_failed_static_rejoin_leaves_the_old_member_as_it_was(coordinator: Coordinator) -> None:
     """KAFKA-18263."""
-    coordinator = Coordinator()
     leader, _ = coordinator.stable_group("one", "two")
     coordinator.advance(SESSION_MS // 2)
     failed = coordinator.join(
@@ -61,10 +66,9 @@ def test_a_failed_static_rejoin_leaves_the_old_member_as_it_was() -> None:
     ],
 )
 def test_errors_of_the_log_become_errors_of_a_coordinator(
-    error: ErrorCode, answer: ErrorCode
+    coordinator: Coordinator, error: ErrorCode, answer: ErrorCode
 ) -> None:
     """KAFKA-15647."""
-    coordinator = Coordinator()
     joined = coordinator.join(version=3)
     coordinator.advance(JOIN_MS)
     response = coordinator.joined(joined)
@@ -76,9 +80,8 @@ def test_errors_of_the_log_become_errors_of_a_coordinator(
     assert coordinator.group.is_in(_PREPARING)
 
 
-def test_a_static_member_brings_its_new_rebalance_timeout() -> None:
+def test_a_static_member_brings_its_new_rebalance_timeout(coordinator: Coordinator) -> None:
     """KAFKA-14009."""
-    coordinator = Coordinator()
     coordinator.stable_group("one", "two")
     coordinator.join(instance="two", rebalance_ms=90_000)
     coordinator.join(version=3)
@@ -105,9 +108,8 @@ def test_a_static_leader_that_comes_back_does_not_assign_anew(version: int, skip
     assert coordinator.group.is_in(ClassicGroupState.STABLE)
 
 
-def test_a_member_that_never_syncs_is_removed() -> None:
+def test_a_member_that_never_syncs_is_removed(coordinator: Coordinator) -> None:
     """KAFKA-12890."""
-    coordinator = Coordinator()
     promises = [coordinator.join(version=3) for _ in range(2)]
     coordinator.advance(JOIN_MS)
     ids = [answer.member_id for one in promises if (answer := coordinator.joined(one))]
@@ -120,9 +122,8 @@ def test_a_member_that_never_syncs_is_removed() -> None:
     assert coordinator.group.is_in(_PREPARING)
 
 
-def test_the_new_id_of_a_static_member_outlives_the_coordinator() -> None:
+def test_the_new_id_of_a_static_member_outlives_the_coordinator(coordinator: Coordinator) -> None:
     """KAFKA-10284."""
-    coordinator = Coordinator()
     coordinator.stable_group("one", "two")
     answer = coordinator.joined(coordinator.join(instance="two"))
     assert answer is not None
@@ -158,9 +159,8 @@ def test_no_more_members_join_than_the_group_may_have() -> None:
     assert errors.count(ErrorCode.GROUP_MAX_SIZE_REACHED) == 8
 
 
-def test_a_new_member_does_not_wait_in_a_join_for_ever() -> None:
+def test_a_new_member_does_not_wait_in_a_join_for_ever(coordinator: Coordinator) -> None:
     """KAFKA-9752."""
-    coordinator = Coordinator()
     (member,) = coordinator.stable_group("one")
     waiting = coordinator.join(version=3, rebalance_ms=10 * NEW_MEMBER_JOIN_TIMEOUT_MS)
     for _ in range(NEW_MEMBER_JOIN_TIMEOUT_MS // SESSION_MS * 2):
@@ -186,9 +186,8 @@ def test_a_static_member_that_is_there_twice_is_fenced_while_it_waits() -> None:
     assert answer.error_code == ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_a_static_member_sleeps_through_a_join_phase() -> None:
+def test_a_static_member_sleeps_through_a_join_phase(coordinator: Coordinator) -> None:
     """KAFKA-8220."""
-    coordinator = Coordinator()
     leader, sleeper = coordinator.stable_group("one", "two")
     joined = coordinator.join(leader, instance="one")
     for _ in range(REBALANCE_MS // SESSION_MS * 2):
@@ -218,9 +217,8 @@ def test_a_member_that_was_only_expected_does_not_hold_the_join_phase_up() -> No
     assert coordinator.join_error(again) is ErrorCode.NONE
 
 
-def test_a_group_that_was_deleted_may_come_back_as_a_simple_one() -> None:
+def test_a_group_that_was_deleted_may_come_back_as_a_simple_one(coordinator: Coordinator) -> None:
     """KAFKA-4704."""
-    coordinator = Coordinator()
     coordinator.join()
     coordinator.append(coordinator.shard.delete_groups([GROUP]))
     coordinator.commit(3)
@@ -256,9 +254,8 @@ def test_a_group_with_only_offsets_of_a_transaction_survives_the_sweep() -> None
     assert coordinator.fetch().committed_offset == 5
 
 
-def test_the_offset_of_a_topic_is_not_that_of_its_successor() -> None:
+def test_the_offset_of_a_topic_is_not_that_of_its_successor(coordinator: Coordinator) -> None:
     """KAFKA-19154."""
-    coordinator = Coordinator()
     coordinator.commit(3, topic_id=b"a" * 16)
     assert coordinator.fetch(topic_id=b"b" * 16).committed_offset == -1
     assert coordinator.fetch(topic_id=b"a" * 16).committed_offset == 3
@@ -275,9 +272,8 @@ def test_metadata_that_is_too_long_leaves_no_pending_offset() -> None:
     assert stable == [unstable, unstable, ErrorCode.NONE]
 
 
-def test_offsets_of_a_group_that_rebalances_do_not_expire() -> None:
+def test_offsets_of_a_group_that_rebalances_do_not_expire(coordinator: Coordinator) -> None:
     """KAFKA-13636."""
-    coordinator = Coordinator()
     coordinator.protocol_type = "connect"
     (member,) = coordinator.stable_group(None)
     coordinator.commit(3, member_id=member, generation=1)
@@ -291,9 +287,8 @@ def test_offsets_of_a_group_that_rebalances_do_not_expire() -> None:
     assert coordinator.fetch().committed_offset == 3
 
 
-def test_a_retention_time_beyond_64_bits_wraps_around() -> None:
+def test_a_retention_time_beyond_64_bits_wraps_around(coordinator: Coordinator) -> None:
     """As Java's numbers do: such offsets go with the next sweep."""
-    coordinator = Coordinator()
     coordinator.advance(1)
     assert coordinator.commit(3, retention_ms=2**63 - 1) is ErrorCode.NONE
     assert coordinator.fetch().committed_offset == 3
@@ -315,9 +310,8 @@ def test_offsets_without_an_expire_timestamp_do_not_expire_at_once(version: int)
     assert coordinator.fetch().committed_offset == -1
 
 
-def test_offsets_of_a_deleted_topic_go() -> None:
+def test_offsets_of_a_deleted_topic_go(coordinator: Coordinator) -> None:
     """KAFKA-2000."""
-    coordinator = Coordinator()
     coordinator.commit(3, topic_id=b"a" * 16)
     coordinator.append(coordinator.shard.on_topics_deleted([DeletedTopic(b"b" * 16, TOPIC)]))
     assert coordinator.fetch().committed_offset == 3

@@ -304,11 +304,11 @@ class Coordinated:
         return found.topics[0].partitions[0].committed_offset
 
     async def join(
-        self, *, session_ms: int = 30_000, group: str = "g", client_id: str = CONTEXT.client_id
+        self, *, session_ms: int = 30_000, client_id: str = CONTEXT.client_id
     ) -> JoinGroupResponse:
         """Join as a member of its own, as clients of old do, at once."""
         request = JoinGroupRequest(
-            group,
+            "g",
             session_ms,
             session_ms,
             protocol_type="consumer",

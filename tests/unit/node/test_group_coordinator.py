@@ -76,8 +76,7 @@ def marker(kind: ControlRecordType) -> bytes:
     return build_batch([encode_control_record(end, 6)], options)
 
 
-async def test_a_broker_that_does_not_lead_is_no_coordinator() -> None:
-    node = Coordinated()
+async def test_a_broker_that_does_not_lead_is_no_coordinator(node: Coordinated) -> None:
     assert await node.commit(1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     node.lose(leader_epoch=0)
     assert await node.commit(1) is ErrorCode.NOT_COORDINATOR
@@ -86,8 +85,7 @@ async def test_a_broker_that_does_not_lead_is_no_coordinator() -> None:
     assert node.code_of_listing() is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-async def test_what_is_in_the_log_is_known_when_it_is_loaded() -> None:
-    node = Coordinated()
+async def test_what_is_in_the_log_is_known_when_it_is_loaded(node: Coordinated) -> None:
     write(node, build_batch([offset_record(3), offset_record(4)]))
     write(node, build_batch([RecordData(None, offset_record(0, "gone").key, 5)]))
     write(node, build_batch([RecordData(b"x", b"\x00\x63of a type to come", 5)]))
@@ -101,8 +99,7 @@ async def test_what_is_in_the_log_is_known_when_it_is_loaded() -> None:
     assert node.states() == {"g": "Empty"}
 
 
-async def test_a_log_of_several_segments_is_loaded_from_its_start_on() -> None:
-    node = Coordinated()
+async def test_a_log_of_several_segments_is_loaded_from_its_start_on(node: Coordinated) -> None:
     for offset in range(40):
         write(node, build_batch([offset_record(offset, f"g-{offset % 4}")]))
     node.log.update_high_watermark(40)
@@ -118,8 +115,7 @@ async def test_a_log_of_several_segments_is_loaded_from_its_start_on() -> None:
     assert await node.offset() == 41
 
 
-async def test_a_log_whose_last_records_compaction_has_taken_is_loaded() -> None:
-    node = Coordinated()
+async def test_a_log_whose_last_records_compaction_has_taken_is_loaded(node: Coordinated) -> None:
     write(node, build_batch([offset_record(3), offset_record(4)]))
     write(node, build_batch([offset_record(5), offset_record(6)]))
     emptied = without_records(node.batches()[-1])
@@ -131,8 +127,7 @@ async def test_a_log_whose_last_records_compaction_has_taken_is_loaded() -> None
     assert node.log.local_log.log_end_offset == 4
 
 
-async def test_a_batch_that_unpacks_to_much_is_loaded() -> None:
-    node = Coordinated()
+async def test_a_batch_that_unpacks_to_much_is_loaded(node: Coordinated) -> None:
     value = OffsetCommitValue(4, metadata="m" * 32_000)
     record = CoordinatorRecord(OffsetCommitKey("g", TOPIC, 0), value, 4)
     many = [RecordData(record.value_bytes(), record.key_bytes(), 5)] * 200
@@ -166,9 +161,8 @@ async def test_offsets_that_former_releases_wrote_are_loaded(codec: Compression)
     ("kind", "expected"), [(ControlRecordType.COMMIT, 8), (ControlRecordType.ABORT, 3)]
 )
 async def test_offsets_of_a_transaction_count_with_its_marker(
-    kind: ControlRecordType, expected: int
+    node: Coordinated, kind: ControlRecordType, expected: int
 ) -> None:
-    node = Coordinated()
     write(node, build_batch([offset_record(3)]))
     write(node, transactional(offset_record(8)))
     write(node, marker(kind))
@@ -194,8 +188,7 @@ async def test_a_damaged_partition_harms_no_other(caplog: pytest.LogCaptureFixtu
     assert await node.offset(group=sound) == 1
 
 
-async def test_an_answer_waits_until_its_records_are_committed() -> None:
-    node = Coordinated()
+async def test_an_answer_waits_until_its_records_are_committed(node: Coordinated) -> None:
     await node.lead()
     assert await node.commit(1) is ErrorCode.NONE
     node.hold()
@@ -228,8 +221,7 @@ async def test_a_commit_that_takes_too_long_is_refused_and_stands() -> None:
     assert await node.offset() == 5
 
 
-async def test_all_who_wait_hear_that_the_leader_is_another() -> None:
-    node = Coordinated()
+async def test_all_who_wait_hear_that_the_leader_is_another(node: Coordinated) -> None:
     await node.lead()
     member = await node.join()
     joining = asyncio.create_task(node.join())
@@ -246,8 +238,7 @@ async def test_all_who_wait_hear_that_the_leader_is_another() -> None:
     assert node.states() == {}
 
 
-async def test_a_leader_that_hears_late_of_its_loss_appends_nothing() -> None:
-    node = Coordinated()
+async def test_a_leader_that_hears_late_of_its_loss_appends_nothing(node: Coordinated) -> None:
     await node.lead()
     end = node.log.local_log.log_end_offset
     node.partitions[0].make_follower(node.registration._replace(leader_epoch=1))
@@ -256,8 +247,7 @@ async def test_a_leader_that_hears_late_of_its_loss_appends_nothing() -> None:
     assert node.states() == {}, "the group of the commit is taken back"
 
 
-async def test_what_another_leader_commits_completes_nothing() -> None:
-    node = Coordinated()
+async def test_what_another_leader_commits_completes_nothing(node: Coordinated) -> None:
     await node.lead()
     node.hold()
     waiting = asyncio.create_task(node.commit(5))
@@ -276,8 +266,7 @@ async def test_what_another_leader_commits_completes_nothing() -> None:
     assert await waiting is ErrorCode.NOT_COORDINATOR
 
 
-async def test_an_old_epoch_ends_nothing_and_a_new_one_loads_nothing() -> None:
-    node = Coordinated()
+async def test_an_old_epoch_ends_nothing_and_a_new_one_loads_nothing(node: Coordinated) -> None:
     await node.lead()
     await node.join()
     node.register(leader_epoch=5)
@@ -308,8 +297,7 @@ async def test_records_of_somebody_else_are_loaded(caplog: pytest.LogCaptureFixt
     assert (await fresh.offset(), await fresh.offset(group="other")) == (7, 1)
 
 
-async def test_what_the_log_refuses_is_taken_back() -> None:
-    node = Coordinated()
+async def test_what_the_log_refuses_is_taken_back(node: Coordinated) -> None:
     await node.lead()
     wish = OffsetCommitRequestPartition(0, 1, committed_metadata="x" * 600)
     request = OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic(TOPIC, TOPIC_ID, [wish])])
@@ -353,8 +341,7 @@ async def test_an_assignment_with_a_member_whose_id_no_record_can_hold_is_taken_
     assert await node.commit(5, group="h") is ErrorCode.NONE
 
 
-async def test_a_member_that_is_silent_is_removed() -> None:
-    node = Coordinated()
+async def test_a_member_that_is_silent_is_removed(node: Coordinated) -> None:
     await node.lead()
     member = await node.join(session_ms=30)
     assignment = SyncGroupRequestAssignment(member.member_id, b"a")
@@ -377,8 +364,7 @@ async def test_offsets_expire() -> None:
     assert [is_tombstone for _, is_tombstone in node.records()] == [False, True, True]
 
 
-async def test_offsets_of_a_topic_end_with_it_in_batches_that_fit() -> None:
-    node = Coordinated()
+async def test_offsets_of_a_topic_end_with_it_in_batches_that_fit(node: Coordinated) -> None:
     await node.lead()
     node.publish(TopicImage(TOPIC, TOPIC_ID))
     for partition in range(40):
@@ -403,8 +389,7 @@ async def test_a_topic_that_goes_while_groups_are_loaded_is_not_forgotten() -> N
     assert node.records()[-1] == (OffsetCommitKey("g", TOPIC, 0), True)
 
 
-async def test_a_deleted_offsets_topic_ends_its_coordinators() -> None:
-    node = Coordinated()
+async def test_a_deleted_offsets_topic_ends_its_coordinators(node: Coordinated) -> None:
     await node.lead()
     joined = asyncio.create_task(node.join())
     await asyncio.sleep(0)
@@ -413,8 +398,7 @@ async def test_a_deleted_offsets_topic_ends_its_coordinators() -> None:
     assert await node.commit(1) is ErrorCode.NOT_COORDINATOR
 
 
-async def test_batches_are_those_of_a_kafka_coordinator() -> None:
-    node = Coordinated()
+async def test_batches_are_those_of_a_kafka_coordinator(node: Coordinated) -> None:
     await node.lead()
     assert await node.commit(1) is ErrorCode.NONE
     (batch,) = node.batches()

@@ -18,9 +18,8 @@ pytestmark = pytest.mark.asyncio
 
 @pytest.mark.parametrize(("is_commit", "expected"), [(True, 8), (False, 3)])
 async def test_offsets_of_a_transaction_count_when_it_is_committed(
-    expected: int, *, is_commit: bool
+    node: Coordinated, expected: int, *, is_commit: bool
 ) -> None:
-    node = Coordinated()
     await node.lead()
     assert await node.commit(3) is ErrorCode.NONE
     assert await node.commit_in_transaction(8) is ErrorCode.NONE
@@ -39,8 +38,7 @@ async def test_offsets_of_a_transaction_count_when_it_is_committed(
     assert await node.offset() == expected, "the log says the same"
 
 
-async def test_a_marker_is_answered_when_its_offsets_are_visible() -> None:
-    node = Coordinated()
+async def test_a_marker_is_answered_when_its_offsets_are_visible(node: Coordinated) -> None:
     await node.lead()
     assert await node.commit_in_transaction(8) is ErrorCode.NONE
     node.hold()
@@ -60,8 +58,7 @@ async def test_a_marker_that_is_not_replicated_in_time_is_refused() -> None:
     assert await node.end_transaction() is ErrorCode.REQUEST_TIMED_OUT
 
 
-async def test_the_coordinator_is_asked_before_anything_is_written() -> None:
-    node = Coordinated()
+async def test_the_coordinator_is_asked_before_anything_is_written(node: Coordinated) -> None:
     await node.lead()
     node.transactions.error = ErrorCode.INVALID_PRODUCER_ID_MAPPING
     for version in (3, 4, 5):
@@ -75,8 +72,7 @@ async def test_the_coordinator_is_asked_before_anything_is_written() -> None:
     assert refused is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "older clients repeat upon this"
 
 
-async def test_a_marker_during_the_verification_keeps_the_offsets_out() -> None:
-    node = Coordinated()
+async def test_a_marker_during_the_verification_keeps_the_offsets_out(node: Coordinated) -> None:
     await node.lead()
     node.transactions.goes_on.clear()
     late = asyncio.create_task(node.commit_in_transaction(8, version=4))
@@ -87,16 +83,14 @@ async def test_a_marker_during_the_verification_keeps_the_offsets_out() -> None:
     assert len(node.batches()) == 1, "the marker alone"
 
 
-async def test_nothing_is_written_where_no_partition_is_accepted() -> None:
-    node = Coordinated()
+async def test_nothing_is_written_where_no_partition_is_accepted(node: Coordinated) -> None:
     await node.lead()
     too_long = await node.commit_in_transaction(8, metadata="x" * 5000)
     assert too_long is ErrorCode.OFFSET_METADATA_TOO_LARGE
     assert node.batches() == []
 
 
-async def test_markers_of_the_past_are_refused_and_change_nothing() -> None:
-    node = Coordinated()
+async def test_markers_of_the_past_are_refused_and_change_nothing(node: Coordinated) -> None:
     await node.lead()
     assert await node.commit_in_transaction(8, epoch=1) is ErrorCode.NONE
     old = await node.end_transaction(epoch=0)
@@ -115,8 +109,7 @@ async def test_markers_of_the_past_are_refused_and_change_nothing() -> None:
     assert await node.commit(9) is ErrorCode.NONE, "the coordinator goes on"
 
 
-async def test_a_fenced_producer_commits_nothing() -> None:
-    node = Coordinated()
+async def test_a_fenced_producer_commits_nothing(node: Coordinated) -> None:
     await node.lead()
     assert await node.end_transaction(epoch=3) is ErrorCode.NONE
     assert await node.commit(1) is ErrorCode.NONE
@@ -126,8 +119,7 @@ async def test_a_fenced_producer_commits_nothing() -> None:
     assert await node.offset() == 8
 
 
-async def test_a_broker_that_is_no_coordinator_ends_no_transaction() -> None:
-    node = Coordinated()
+async def test_a_broker_that_is_no_coordinator_ends_no_transaction(node: Coordinated) -> None:
     assert await node.end_transaction() is ErrorCode.NOT_COORDINATOR
     assert await node.commit_in_transaction(1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     node.register(leader_epoch=0)

@@ -25,8 +25,7 @@ def refused(leader: DrivenLeader, request: AddRaftVoterRequest) -> tuple[Error, 
     return answer.error, answer.message
 
 
-def test_a_voter_is_asked_then_recorded_then_answered_for() -> None:
-    leader = DrivenLeader()
+def test_a_voter_is_asked_then_recorded_then_answered_for(leader: DrivenLeader) -> None:
     token = leader.add(4)
     ((_, send),) = leader.probes()
     assert (send.destination.id, send.destination.host) == (4, "host4")
@@ -52,8 +51,7 @@ def test_the_new_voter_itself_counts_for_its_own_record() -> None:
     assert leader.answers[token] == AddRaftVoterResponse(Error.NONE, None)
 
 
-def test_without_waiting_for_the_commit_the_record_is_enough() -> None:
-    leader = DrivenLeader()
+def test_without_waiting_for_the_commit_the_record_is_enough(leader: DrivenLeader) -> None:
     token = leader.add(4, acks_when_committed=False)
     assert token not in leader.answers
     leader.answer_probe(CAN_ALL)
@@ -66,8 +64,7 @@ def test_without_waiting_for_the_commit_the_record_is_enough() -> None:
     assert leader.add(5) not in leader.answers
 
 
-def test_a_replica_that_does_not_lead_sends_an_empty_text() -> None:
-    leader = DrivenLeader()
+def test_a_replica_that_does_not_lead_sends_an_empty_text(leader: DrivenLeader) -> None:
     leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
     assert refused(leader, AddRaftVoterRequest(None, ())) == (Error.NOT_LEADER_OR_FOLLOWER, "")
 
@@ -82,8 +79,7 @@ def test_a_voter_without_id_or_directory_is_none(key: ReplicaKey | None) -> None
     )
 
 
-def test_the_listener_that_replicas_use_must_be_there() -> None:
-    leader = DrivenLeader()
+def test_the_listener_that_replicas_use_must_be_there(leader: DrivenLeader) -> None:
     leader.remove(3)
     elsewhere = (Endpoint("OTHER", "host", 1),)
     error, text = refused(leader, AddRaftVoterRequest(key_of(4), elsewhere))
@@ -94,8 +90,7 @@ def test_the_listener_that_replicas_use_must_be_there() -> None:
     )
 
 
-def test_one_change_at_a_time() -> None:
-    leader = DrivenLeader()
+def test_one_change_at_a_time(leader: DrivenLeader) -> None:
     leader.remove(3)
     assert refused(leader, FOUR) == (
         Error.REQUEST_TIMED_OUT,
@@ -120,8 +115,7 @@ def test_static_voters_do_not_change() -> None:
     )
 
 
-def test_the_voters_must_be_committed() -> None:
-    leader = DrivenLeader()
+def test_the_voters_must_be_committed(leader: DrivenLeader) -> None:
     token = leader.remove(3)
     offset = leader.appended[-1].base_offset
     high_watermark = leader.core.high_watermark
@@ -171,9 +165,8 @@ def test_a_node_that_is_being_asked_already_is_busy() -> None:
     ],
 )
 def test_a_node_that_cannot_say_what_it_can_do_is_not_added(
-    response: msg.ApiVersionsResponse | msg.RequestFailed, name: str
+    leader: DrivenLeader, response: msg.ApiVersionsResponse | msg.RequestFailed, name: str
 ) -> None:
-    leader = DrivenLeader()
     token = leader.add(4)
     leader.answer_probe(response)
     assert leader.answers[token] == AddRaftVoterResponse(
@@ -188,9 +181,8 @@ def test_a_node_that_cannot_say_what_it_can_do_is_not_added(
     [(None, "(min: 0, max: 0)"), ((0, 0), "(min: 0, max: 0"), ((2, 3), "(min: 2, max: 3")],
 )
 def test_a_node_must_be_able_to_work_at_the_level_in_force(
-    versions: tuple[int, int] | None, text: str
+    leader: DrivenLeader, versions: tuple[int, int] | None, text: str
 ) -> None:
-    leader = DrivenLeader()
     # That it lags is not even looked at.
     token = leader.ask(FOUR)
     leader.answer_probe(msg.ApiVersionsResponse(versions))
@@ -220,15 +212,13 @@ def test_who_never_fetched_lags() -> None:
     assert not added(DrivenLeader())
 
 
-def test_who_never_had_everything_lags() -> None:
-    leader = DrivenLeader()
+def test_who_never_had_everything_lags(leader: DrivenLeader) -> None:
     leader.propose()
     leader.fetch(key_of(4), 0)
     assert not added(leader)
 
 
-def test_who_had_everything_a_fetch_ago_has_caught_up() -> None:
-    leader = DrivenLeader()
+def test_who_had_everything_a_fetch_ago_has_caught_up(leader: DrivenLeader) -> None:
     leader.fetch(key_of(4), 0)
     end = leader.log.end_offset
     leader.propose()
@@ -236,8 +226,7 @@ def test_who_had_everything_a_fetch_ago_has_caught_up() -> None:
     assert added(leader)
 
 
-def test_another_directory_of_the_node_does_not_count() -> None:
-    leader = DrivenLeader()
+def test_another_directory_of_the_node_does_not_count(leader: DrivenLeader) -> None:
     leader.fetch(key_of(4, 99))
     assert not added(leader)
 
@@ -277,8 +266,7 @@ def test_who_does_not_say_its_directory_is_not_taken_for_a_voter_when_the_set_ch
     assert [one.key for one in described.observers] == [ReplicaKey(3)]
 
 
-def test_an_addition_gives_up_when_the_node_is_silent() -> None:
-    leader = DrivenLeader()
+def test_an_addition_gives_up_when_the_node_is_silent(leader: DrivenLeader) -> None:
     token = leader.add(4)
     leader.fetch(key_of(2))
     leader.advance(CONFIG.request_timeout_ms)
@@ -289,8 +277,7 @@ def test_an_addition_gives_up_when_the_node_is_silent() -> None:
     assert leader.voter_ids == (1, 2, 3), "what comes too late changes nothing"
 
 
-def test_an_addition_that_is_not_committed_in_time_may_be_yet() -> None:
-    leader = DrivenLeader()
+def test_an_addition_that_is_not_committed_in_time_may_be_yet(leader: DrivenLeader) -> None:
     token = leader.add(4)
     leader.answer_probe(CAN_ALL)
     leader.advance(CONFIG.request_timeout_ms)
@@ -304,8 +291,7 @@ def test_an_addition_that_is_not_committed_in_time_may_be_yet() -> None:
 
 
 @pytest.mark.parametrize("is_recorded", [False, True])
-def test_a_leader_that_goes_says_so(*, is_recorded: bool) -> None:
-    leader = DrivenLeader()
+def test_a_leader_that_goes_says_so(leader: DrivenLeader, *, is_recorded: bool) -> None:
     token = leader.add(4)
     if is_recorded:
         leader.answer_probe(CAN_ALL)

@@ -21,8 +21,7 @@ def refused(leader: DrivenLeader, key: ReplicaKey | None) -> tuple[Error, str | 
     return answer.error, answer.message
 
 
-def test_a_voter_goes_with_the_commit_by_those_who_stay() -> None:
-    leader = DrivenLeader()
+def test_a_voter_goes_with_the_commit_by_those_who_stay(leader: DrivenLeader) -> None:
     token = leader.remove(3)
     assert leader.voter_ids == (1, 2)
     leader.fetch(key_of(3))
@@ -47,14 +46,12 @@ def described(leader: DrivenLeader) -> msg.DescribeQuorumResponse:
     return leader.answered(msg.DescribeQuorumRequest(), msg.DescribeQuorumResponse)
 
 
-def test_who_does_not_lead_has_no_text() -> None:
-    leader = DrivenLeader()
+def test_who_does_not_lead_has_no_text(leader: DrivenLeader) -> None:
     leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
     assert refused(leader, None) == (Error.NOT_LEADER_OR_FOLLOWER, "")
 
 
-def test_a_leader_that_hands_over_does_not_lead_any_more() -> None:
-    leader = DrivenLeader()
+def test_a_leader_that_hands_over_does_not_lead_any_more(leader: DrivenLeader) -> None:
     leader.take(leader.core.shutdown(leader.now))
     assert refused(leader, None) == (Error.NOT_LEADER_OR_FOLLOWER, "")
 
@@ -75,8 +72,7 @@ def test_a_voter_without_id_or_directory_is_none(key: ReplicaKey | None) -> None
     )
 
 
-def test_one_change_at_a_time() -> None:
-    leader = DrivenLeader()
+def test_one_change_at_a_time(leader: DrivenLeader) -> None:
     leader.add(4)
     assert refused(leader, key_of(3)) == (
         Error.REQUEST_TIMED_OUT,
@@ -100,8 +96,7 @@ def test_static_voters_do_not_change() -> None:
     )
 
 
-def test_the_voters_must_be_committed() -> None:
-    leader = DrivenLeader()
+def test_the_voters_must_be_committed(leader: DrivenLeader) -> None:
     token = leader.remove(3)
     leader.advance(CONFIG.request_timeout_ms)
     assert leader.answers[token] == RemoveRaftVoterResponse(
@@ -133,8 +128,7 @@ def test_the_last_voter_stays() -> None:
     )
 
 
-def test_a_leader_removes_itself_and_resigns_when_that_is_committed() -> None:
-    leader = DrivenLeader()
+def test_a_leader_removes_itself_and_resigns_when_that_is_committed(leader: DrivenLeader) -> None:
     high_watermark = leader.core.high_watermark
     token = leader.remove(1)
     assert leader.voter_ids == (2, 3)
@@ -169,8 +163,7 @@ def test_a_leader_removes_itself_from_two() -> None:
     assert leader.role == "resigned"
 
 
-def test_a_leader_that_is_out_goes_even_if_nobody_waits_for_it() -> None:
-    leader = DrivenLeader()
+def test_a_leader_that_is_out_goes_even_if_nobody_waits_for_it(leader: DrivenLeader) -> None:
     leader.remove(1)
     leader.advance(CONFIG.request_timeout_ms)
     leader.commit()
@@ -199,8 +192,7 @@ def test_a_removal_that_shrinks_the_majority_never_moves_the_high_watermark_back
     assert leader.core.high_watermark == reached
 
 
-def test_a_leader_that_resigns_before_the_commit_says_so() -> None:
-    leader = DrivenLeader()
+def test_a_leader_that_resigns_before_the_commit_says_so(leader: DrivenLeader) -> None:
     token = leader.remove(3)
     leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
     answer = leader.answers[token]

@@ -115,16 +115,14 @@ def test_a_voter_has_its_answer_before_it_gives_up_its_request_or_its_leader() -
     assert not leader.appended, "that was too late"
 
 
-def test_a_voter_that_is_being_asked_something_else_has_to_try_again() -> None:
-    leader = DrivenLeader()
+def test_a_voter_that_is_being_asked_something_else_has_to_try_again(leader: DrivenLeader) -> None:
     assert [send.destination.id for send in leader.sent.values()] == [2, 3]
     token = leader.ask(update_of(leader, key_of(2)))
     assert error_at(leader, token) is Error.REQUEST_TIMED_OUT
     assert not leader.probes()
 
 
-def test_a_leader_that_gives_way_answers_who_waits() -> None:
-    leader = DrivenLeader()
+def test_a_leader_that_gives_way_answers_who_waits(leader: DrivenLeader) -> None:
     token = begun(leader, update_of(leader, key_of(2)))
     leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
     assert error_at(leader, token) is Error.NOT_LEADER_OR_FOLLOWER
@@ -141,8 +139,7 @@ def test_an_upgrade_comes_between_an_update_and_its_answer() -> None:
     assert leader.history.voters.endpoints_of(2) == endpoints_of(2)
 
 
-def test_no_other_change_while_a_voter_is_being_asked() -> None:
-    leader = DrivenLeader()
+def test_no_other_change_while_a_voter_is_being_asked(leader: DrivenLeader) -> None:
     begun(leader, update_of(leader, key_of(2)))
     token = begun(leader, update_of(leader, key_of(3)))
     assert error_at(leader, token) is Error.REQUEST_TIMED_OUT
@@ -151,8 +148,7 @@ def test_no_other_change_while_a_voter_is_being_asked() -> None:
     assert answer.error is Error.REQUEST_TIMED_OUT
 
 
-def test_an_update_is_a_record_at_version_1() -> None:
-    leader = DrivenLeader()
+def test_an_update_is_a_record_at_version_1(leader: DrivenLeader) -> None:
     assert error_of(leader, update_of(leader, key_of(2))) is Error.NONE
     ((appended),) = leader.appended
     assert appended.voters.endpoints_of(2) == ELSEWHERE
@@ -160,16 +156,14 @@ def test_an_update_is_a_record_at_version_1() -> None:
     assert leader.voter_ids == (1, 2, 3)
 
 
-def test_updates_come_one_after_the_other_is_committed() -> None:
-    leader = DrivenLeader()
+def test_updates_come_one_after_the_other_is_committed(leader: DrivenLeader) -> None:
     assert error_of(leader, update_of(leader, key_of(2))) is Error.NONE
     assert error_of(leader, update_of(leader, key_of(3))) is Error.REQUEST_TIMED_OUT
     leader.commit()
     assert error_of(leader, update_of(leader, key_of(3))) is Error.NONE
 
 
-def test_an_update_of_what_is_known_is_a_record_all_the_same() -> None:
-    leader = DrivenLeader()
+def test_an_update_of_what_is_known_is_a_record_all_the_same(leader: DrivenLeader) -> None:
     request = update_of(leader, key_of(2), endpoints=endpoints_of(2))
     assert error_of(leader, request) is Error.NONE
     assert len(leader.appended) == 1
@@ -220,8 +214,7 @@ def test_what_cannot_be_is_refused_before_it_is_asked_whether_now_is_the_time(
         assert not leader.appended
 
 
-def test_who_does_not_lead_says_who_does() -> None:
-    leader = DrivenLeader()
+def test_who_does_not_lead_says_who_does(leader: DrivenLeader) -> None:
     leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
     assert error_of(leader, update_of(leader, None)) is Error.NOT_LEADER_OR_FOLLOWER
 
@@ -233,8 +226,7 @@ def test_a_leader_must_have_committed_something(kraft_version: int) -> None:
     assert error_of(leader, request) is Error.REQUEST_TIMED_OUT
 
 
-def test_no_update_while_a_voter_is_being_added() -> None:
-    leader = DrivenLeader()
+def test_no_update_while_a_voter_is_being_added(leader: DrivenLeader) -> None:
     leader.add(4)
     request = update_of(leader, key_of(9), versions=(5, 6))
     assert error_of(leader, request) is Error.REQUEST_TIMED_OUT
@@ -328,8 +320,7 @@ def test_there_is_no_way_further() -> None:
 
 
 @pytest.mark.parametrize("step", [-1, 1])
-def test_an_upgrade_belongs_to_an_epoch(step: int) -> None:
-    leader = DrivenLeader()
+def test_an_upgrade_belongs_to_an_epoch(leader: DrivenLeader, step: int) -> None:
     with pytest.raises(NotLeaderError):
         leader.core.upgrade_kraft_version(
             leader.now, epoch=leader.epoch + step, kraft_version=1, validate_only=False
@@ -343,8 +334,7 @@ def test_only_a_leader_upgrades() -> None:
         upgraded(leader)
 
 
-def test_a_voter_that_was_added_has_told_what_it_can() -> None:
-    leader = DrivenLeader()
+def test_a_voter_that_was_added_has_told_what_it_can(leader: DrivenLeader) -> None:
     leader.add(4)
     leader.answer_probe(CAN_ALL)
     voter = leader.history.voters.by_id(4)

@@ -87,9 +87,9 @@ pairs = pytest.mark.parametrize(
 )
 
 
-def out_of_time(first: Change, *, kraft_version: int = 1) -> DrivenLeader:
+def out_of_time(first: Change) -> DrivenLeader:
     """Return a leader whose change is over, with its record uncommitted."""
-    leader = DrivenLeader(kraft_version=kraft_version)
+    leader = DrivenLeader()
     token = first.append(leader)
     leader.advance(CONFIG.request_timeout_ms)
     error = Error.NONE if first.kind == "update" else Error.REQUEST_TIMED_OUT

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.support.pretended_quorum import (
     CLUSTER_ID,
     HERE,
     PretendedQuorum,
+    broken,
     endpoint_of,
     key_of,
     voters_of,
@@ -22,7 +22,6 @@ from kvorum.raft.voter_set import Voter, VoterSet
 from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.faults import FaultKind
-from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.storage.errors import DiskError
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
@@ -49,12 +48,7 @@ def _vote_response(
     return vote.write_answer(answer, version=2, listener_name="CONTROLLER")
 
 
-def _broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:
-    return pytest.RaisesExc(PropertyViolatedError, match=rf"^{property_id} \(")
-
-
-def test_a_sound_quorum_breaks_nothing_and_is_looked_at() -> None:
-    quorum = PretendedQuorum()
+def test_a_sound_quorum_breaks_nothing_and_is_looked_at(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum.replicate(b"a", b"b")
     for node in quorum.nodes.values():
@@ -66,37 +60,33 @@ def test_a_sound_quorum_breaks_nothing_and_is_looked_at() -> None:
         assert quorum.count(checked) > 0, checked
 
 
-def test_p1_two_leaders_of_one_epoch() -> None:
-    quorum = PretendedQuorum()
+def test_p1_two_leaders_of_one_epoch(quorum: PretendedQuorum) -> None:
     quorum[1].lead(4)
     quorum[1].look()
     quorum[2].lead(4)
-    with _broken("P1"):
+    with broken("P1"):
         quorum[2].look()
 
 
-def test_p1_a_leader_that_restarts_and_leads_on() -> None:
-    quorum = PretendedQuorum()
+def test_p1_a_leader_that_restarts_and_leads_on(quorum: PretendedQuorum) -> None:
     quorum[1].lead(4)
     quorum[1].look()
     quorum[1].start_count = 2
-    with _broken("P1"):
+    with broken("P1"):
         quorum.properties.node_started(quorum[1])
 
 
-def test_p1_followers_of_two_leaders_in_one_epoch() -> None:
-    quorum = PretendedQuorum()
+def test_p1_followers_of_two_leaders_in_one_epoch(quorum: PretendedQuorum) -> None:
     quorum[1].follow(4, 2)
     quorum[1].look()
     quorum[2].follow(4, 3)
-    with _broken("P1"):
+    with broken("P1"):
         quorum[2].look()
 
 
-def test_p2_a_vote_that_is_not_stored() -> None:
-    quorum = PretendedQuorum()
+def test_p2_a_vote_that_is_not_stored(quorum: PretendedQuorum) -> None:
     quorum[2].store(5)
-    with _broken("P2"):
+    with broken("P2"):
         quorum.properties.response_leaves(
             quorum[2],
             _vote_request(1, epoch=5, voter=2),
@@ -105,36 +95,32 @@ def test_p2_a_vote_that_is_not_stored() -> None:
         )
 
 
-def test_p2_two_votes_in_one_epoch() -> None:
-    quorum = PretendedQuorum()
+def test_p2_two_votes_in_one_epoch(quorum: PretendedQuorum) -> None:
     quorum[2].store(5, voted=1)
     granted = _vote_response(epoch=5, is_granted=True)
     quorum.properties.response_leaves(quorum[2], _vote_request(1, epoch=5, voter=2), 2, granted)
     quorum[2].store(5, voted=3)
-    with _broken("P2"):
+    with broken("P2"):
         quorum.properties.response_leaves(quorum[2], _vote_request(3, epoch=5, voter=2), 2, granted)
 
 
-def test_p2_a_stored_vote_that_changes() -> None:
-    quorum = PretendedQuorum()
+def test_p2_a_stored_vote_that_changes(quorum: PretendedQuorum) -> None:
     quorum[2].store(5, voted=1)
     quorum[2].look()
     quorum[2].store(5, voted=3)
-    with _broken("P2"):
+    with broken("P2"):
         quorum[2].look()
 
 
-def test_p2_a_candidate_that_has_not_stored_its_own_vote() -> None:
-    quorum = PretendedQuorum()
+def test_p2_a_candidate_that_has_not_stored_its_own_vote(quorum: PretendedQuorum) -> None:
     quorum[1].store(5)
-    with _broken("P2"):
+    with broken("P2"):
         quorum.properties.request_sent(quorum[1], _vote_request(1, epoch=5, voter=2), 2)
 
 
-def test_p3_an_epoch_told_before_it_is_stored() -> None:
-    quorum = PretendedQuorum()
+def test_p3_an_epoch_told_before_it_is_stored(quorum: PretendedQuorum) -> None:
     quorum[2].store(4)
-    with _broken("P3"):
+    with broken("P3"):
         quorum.properties.response_leaves(
             quorum[2],
             _vote_request(1, epoch=5, voter=2),
@@ -143,27 +129,24 @@ def test_p3_an_epoch_told_before_it_is_stored() -> None:
         )
 
 
-def test_p3_a_stored_epoch_that_falls() -> None:
-    quorum = PretendedQuorum()
+def test_p3_a_stored_epoch_that_falls(quorum: PretendedQuorum) -> None:
     quorum[2].store(5)
     quorum[2].look()
     quorum[2].store(4)
-    with _broken("P3"):
+    with broken("P3"):
         quorum[2].look()
 
 
-def test_p8_a_directory_that_cannot_be_opened_again() -> None:
-    quorum = PretendedQuorum()
+def test_p8_a_directory_that_cannot_be_opened_again(quorum: PretendedQuorum) -> None:
     quorum[1].append(b"a")
     quorum[1].append(b"b")
     file = quorum[1].disk.directory_at(HERE).names["00000000000000000000.log"]
     file.flip(20, 3)
-    with _broken("P8"):
+    with broken("P8"):
         quorum.properties.node_starts(quorum[1])
 
 
-def test_p21_a_damaged_directory_may_be_refused_by_name() -> None:
-    quorum = PretendedQuorum()
+def test_p21_a_damaged_directory_may_be_refused_by_name(quorum: PretendedQuorum) -> None:
     quorum[1].append(b"a")
     quorum[1].append(b"b")
     assert quorum[1].disk.flip_bit(FileKind.LOG) is not None
@@ -172,8 +155,7 @@ def test_p21_a_damaged_directory_may_be_refused_by_name() -> None:
     assert quorum.count("P21") > 0
 
 
-def test_p21_a_start_without_what_was_durable() -> None:
-    quorum = PretendedQuorum()
+def test_p21_a_start_without_what_was_durable(quorum: PretendedQuorum) -> None:
     quorum[1].append(b"a")
     quorum[1].append(b"b")
     quorum[1].follow(1, 2)
@@ -181,38 +163,35 @@ def test_p21_a_start_without_what_was_durable() -> None:
     quorum.properties.node_starts(quorum[1])
     view = quorum[1].own_core.shown_log
     view.end_offset = view.durable_end_offset = 1
-    with _broken("P21"):
+    with broken("P21"):
         quorum.properties.node_started(quorum[1])
 
 
-def test_p21_a_start_below_the_stored_epoch() -> None:
-    quorum = PretendedQuorum()
+def test_p21_a_start_below_the_stored_epoch(quorum: PretendedQuorum) -> None:
     quorum[1].store(7)
     quorum[1].look()
-    with _broken("P21"):
+    with broken("P21"):
         quorum.properties.node_started(quorum[1])
 
 
-def test_p21_a_start_refused_without_a_reason() -> None:
-    quorum = PretendedQuorum()
+def test_p21_a_start_refused_without_a_reason(quorum: PretendedQuorum) -> None:
     error = DiskError("no", errno=5, file=HERE)
-    with _broken("P21"):
+    with broken("P21"):
         quorum.properties.node_refused_to_start(quorum[1], error)
     quorum.properties.disk_fault(quorum[1], FaultKind.REFUSED_WRITE)
     quorum.properties.node_refused_to_start(quorum[1], error)
-    with _broken("P21"):
+    with broken("P21"):
         quorum.properties.node_refused_to_start(quorum[1], ValueError("no"))
 
 
-def test_p16_a_node_that_is_no_voter_stands_for_election() -> None:
-    quorum = PretendedQuorum()
+def test_p16_a_node_that_is_no_voter_stands_for_election(quorum: PretendedQuorum) -> None:
     quorum[1].own_core.shown_history = VoterSetHistory(static=voters_of((2, 3)))
     quorum[1].be(
         Prospective(
             3, tally=EpochElection(voters_of((2, 3)), own_key=key_of(1)), election_deadline=0.0
         )
     )
-    with _broken("P16"):
+    with broken("P16"):
         quorum[1].look()
 
 
@@ -238,12 +217,11 @@ def test_p16_who_has_removed_itself_may_stand_until_that_is_settled() -> None:
             3, tally=EpochElection(voters_of((2, 3)), own_key=key_of(1)), election_deadline=0.0
         )
     )
-    with _broken("P16"):
+    with broken("P16"):
         quorum[1].look()
 
 
-def test_p16_a_new_disk_stands_for_the_voter_of_the_old_one() -> None:
-    quorum = PretendedQuorum()
+def test_p16_a_new_disk_stands_for_the_voter_of_the_old_one(quorum: PretendedQuorum) -> None:
     by_id = VoterSet.of(Voter(ReplicaKey(one), (endpoint_of(one),)) for one in (1, 2, 3))
     for node in quorum.nodes.values():
         node.own_core.shown_history = VoterSetHistory(static=by_id)
@@ -256,12 +234,11 @@ def test_p16_a_new_disk_stands_for_the_voter_of_the_old_one() -> None:
             1, tally=EpochElection(by_id, own_key=key_of(1)), election_deadline=0.0, leader_id=2
         )
     )
-    with _broken("P16"):
+    with broken("P16"):
         quorum[1].look()
 
 
-def test_p29_a_leader_counts_the_vote_of_another_directory() -> None:
-    quorum = PretendedQuorum()
+def test_p29_a_leader_counts_the_vote_of_another_directory(quorum: PretendedQuorum) -> None:
     elections = quorum.properties.elections
     quorum[2].own_core.shown_history = VoterSetHistory(static=voters_of((1, 2, 3, 4, 5)))
     for voter in (key_of(1), key_of(3)):
@@ -271,54 +248,49 @@ def test_p29_a_leader_counts_the_vote_of_another_directory() -> None:
     elections.vote_given(ReplicaKey(3, b"new" + bytes(13)), epoch=5, candidate=key_of(2))
     elections.vote_given(key_of(1), epoch=5, candidate=key_of(2))
     quorum[2].be_leader(5)
-    with _broken("P29"):
+    with broken("P29"):
         quorum[2].look()
 
 
-def test_p29_a_leader_that_is_no_voter_counts_its_own_vote() -> None:
-    quorum = PretendedQuorum()
+def test_p29_a_leader_that_is_no_voter_counts_its_own_vote(quorum: PretendedQuorum) -> None:
     old = Voter(ReplicaKey(1, b"old" + bytes(13)), (endpoint_of(1),), 0, 1)
     voters = voters_of((2, 3)).with_voter(old)
     quorum[1].own_core.shown_history = VoterSetHistory(static=voters)
     quorum.properties.elections.vote_given(key_of(2), epoch=4, candidate=key_of(1))
     quorum[1].be_leader(4)
-    with _broken("P29"):
+    with broken("P29"):
         quorum[1].look()
 
 
-def test_p18_a_leader_follows_another_in_its_own_epoch() -> None:
-    quorum = PretendedQuorum()
+def test_p18_a_leader_follows_another_in_its_own_epoch(quorum: PretendedQuorum) -> None:
     quorum[1].lead(4)
     quorum[1].look()
     quorum[1].be(Follower(4, leader_id=1, leader_endpoints=(endpoint_of(1),), fetch_deadline=0.0))
-    with _broken("P18"):
+    with broken("P18"):
         quorum[1].look()
 
 
-def test_p18_an_epoch_that_falls_in_memory() -> None:
-    quorum = PretendedQuorum()
+def test_p18_an_epoch_that_falls_in_memory(quorum: PretendedQuorum) -> None:
     quorum[1].be(Unattached(4, election_deadline=0.0))
     quorum[1].look()
     quorum[1].be(Unattached(3, election_deadline=0.0))
-    with _broken("P18"):
+    with broken("P18"):
         quorum[1].look()
 
 
-def test_p28_a_pre_vote_that_counts_as_a_vote() -> None:
-    quorum = PretendedQuorum()
+def test_p28_a_pre_vote_that_counts_as_a_vote(quorum: PretendedQuorum) -> None:
     quorum[2].be(Unattached(4, election_deadline=0.0))
     quorum[2].look()
     request = _vote_request(1, epoch=4, voter=2, is_pre_vote=True)
     quorum.properties.request_arrives(quorum[2], request, 2)
     quorum[2].be(Unattached(4, election_deadline=0.0, voted=key_of(1)))
-    with _broken("P28"):
+    with broken("P28"):
         quorum[2].look()
 
 
-def test_p15_a_vote_for_somebody_elses_sake() -> None:
-    quorum = PretendedQuorum()
+def test_p15_a_vote_for_somebody_elses_sake(quorum: PretendedQuorum) -> None:
     quorum[2].store(5, voted=1)
-    with _broken("P15"):
+    with broken("P15"):
         quorum.properties.response_leaves(
             quorum[2],
             _vote_request(1, epoch=5, voter=3),
@@ -327,10 +299,9 @@ def test_p15_a_vote_for_somebody_elses_sake() -> None:
         )
 
 
-def test_p15_an_answer_to_another_cluster() -> None:
-    quorum = PretendedQuorum()
+def test_p15_an_answer_to_another_cluster(quorum: PretendedQuorum) -> None:
     quorum[2].store(5, voted=1)
-    with _broken("P15"):
+    with broken("P15"):
         quorum.properties.response_leaves(
             quorum[2],
             _vote_request(1, epoch=5, voter=2, cluster="AAAAAAAAAAAAAAAAAAAAAA"),
@@ -339,45 +310,42 @@ def test_p15_an_answer_to_another_cluster() -> None:
         )
 
 
-def _add_voters(quorum: PretendedQuorum, node_id: int, voters: VoterSet, *, epoch: int = 1) -> None:
+def _add_voters(quorum: PretendedQuorum, node_id: int, voters: VoterSet) -> None:
     """Append a KRAFT_VOTERS record, and let the core take it in."""
     node = quorum[node_id]
     offset = node.own_log.local_log.log_end_offset
     record = ControlRecord(ControlRecordType.KRAFT_VOTERS, voters_record_of(voters))
-    data = build_control_batch([record], base_offset=offset, epoch=epoch, timestamp_ms=0)
+    data = build_control_batch([record], base_offset=offset, epoch=1, timestamp_ms=0)
     node.own_log.local_log.append(data)
-    node.own_core.shown_log.append(epoch=epoch, count=1)
+    node.own_core.shown_log.append(epoch=1, count=1)
     node.own_core.shown_history.add_voters(offset, voters)
     node.flush()
 
 
-def test_p11_two_voters_at_once() -> None:
-    quorum = PretendedQuorum()
+def test_p11_two_voters_at_once(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     _add_voters(quorum, 1, voters_of((1, 2, 3)))
     quorum[1].look()
     _add_voters(quorum, 1, voters_of((1, 2, 3, 4, 5)))
-    with _broken("P11"):
+    with broken("P11"):
         quorum[1].look()
 
 
-def test_p11_two_changes_under_way() -> None:
-    quorum = PretendedQuorum()
+def test_p11_two_changes_under_way(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     _add_voters(quorum, 1, voters_of((1, 2, 3)))
     _add_voters(quorum, 1, voters_of((1, 2, 3, 4)))
     quorum[1].look()
     _add_voters(quorum, 1, voters_of((1, 2, 3, 4, 5)))
-    with _broken("P11"):
+    with broken("P11"):
         quorum[1].look()
 
 
-def test_p12_voters_that_the_log_does_not_say() -> None:
-    quorum = PretendedQuorum()
+def test_p12_voters_that_the_log_does_not_say(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     _add_voters(quorum, 1, voters_of((1, 2, 3)))
     quorum[1].own_core.shown_history = VoterSetHistory(static=voters_of((1, 2)))
-    with _broken("P12"):
+    with broken("P12"):
         quorum[1].look()
 
 
@@ -387,7 +355,7 @@ def test_p14_a_removed_voter_comes_back_by_itself() -> None:
         _add_voters(quorum, node_id, voters_of((1, 2, 3)))
         quorum[node_id].look()
     quorum[1].commit(4)
-    with _broken("P14"):
+    with broken("P14"):
         quorum[1].look()
 
 
@@ -415,30 +383,27 @@ def test_p14_a_removed_voter_may_be_asked_back_by_a_leader_who_knows_of_the_remo
     assert quorum.count("P14") >= 3
 
 
-def test_p14_a_removal_takes_an_earlier_request_back() -> None:
-    quorum = PretendedQuorum()
+def test_p14_a_removal_takes_an_earlier_request_back(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     _commit_voters(quorum, (1, 2, 3))
     quorum.properties.voters.asked_to_remove(key_of(3))
     quorum.properties.voters.asked_to_add(key_of(3))
     _commit_voters(quorum, (1, 2))
-    with _broken("P14"):
+    with broken("P14"):
         _commit_voters(quorum, (1, 2, 3))
 
 
-def test_p33_a_voter_goes_unasked() -> None:
-    quorum = PretendedQuorum()
+def test_p33_a_voter_goes_unasked(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     _commit_voters(quorum, (1, 2, 3))
-    with _broken("P33"):
+    with broken("P33"):
         _commit_voters(quorum, (1, 2))
 
 
-def test_p33_a_voter_comes_unasked() -> None:
-    quorum = PretendedQuorum()
+def test_p33_a_voter_comes_unasked(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     _commit_voters(quorum, (1, 2))
-    with _broken("P33"):
+    with broken("P33"):
         _commit_voters(quorum, (1, 2, 3))
 
 
@@ -463,25 +428,22 @@ def _quorum_that_removed_3() -> PretendedQuorum:
     return quorum
 
 
-def test_p19_work_in_a_thread_that_changes_the_core() -> None:
-    quorum = PretendedQuorum()
+def test_p19_work_in_a_thread_that_changes_the_core(quorum: PretendedQuorum) -> None:
     before = quorum.properties.before_thread_piece(quorum[1])
     quorum.properties.after_thread_piece(quorum[1], before)
     quorum[1].commit(1)
-    with _broken("P19"):
+    with broken("P19"):
         quorum.properties.after_thread_piece(quorum[1], before)
 
 
-def test_p20_a_node_that_a_message_has_stopped() -> None:
-    quorum = PretendedQuorum()
-    with _broken("P20"):
+def test_p20_a_node_that_a_message_has_stopped(quorum: PretendedQuorum) -> None:
+    with broken("P20"):
         quorum.properties.node_failed(quorum[1], ValueError("what is this?"))
 
 
-def test_p20_an_error_that_does_not_fit() -> None:
-    quorum = PretendedQuorum()
+def test_p20_an_error_that_does_not_fit(quorum: PretendedQuorum) -> None:
     quorum[2].store(5)
-    with _broken("P20"):
+    with broken("P20"):
         quorum.properties.response_leaves(
             quorum[2],
             _vote_request(1, epoch=5, voter=2),
@@ -490,8 +452,7 @@ def test_p20_an_error_that_does_not_fit() -> None:
         )
 
 
-def test_p5_a_leader_without_what_is_committed() -> None:
-    quorum = PretendedQuorum()
+def test_p5_a_leader_without_what_is_committed(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     for node_id in (1, 2):
         quorum[node_id].append(b"a")
@@ -499,26 +460,24 @@ def test_p5_a_leader_without_what_is_committed() -> None:
     quorum[1].commit(2)
     quorum[1].look()
     quorum[3].lead(2, start=1)
-    with _broken("P5"):
+    with broken("P5"):
         quorum[3].look()
 
 
-def test_p10_a_stored_batch_of_a_later_epoch() -> None:
-    quorum = PretendedQuorum()
+def test_p10_a_stored_batch_of_a_later_epoch(quorum: PretendedQuorum) -> None:
     quorum[1].append(b"a", epoch=3)
     quorum[1].be(Unattached(2, election_deadline=0.0))
-    with _broken("P10"):
+    with broken("P10"):
         quorum[1].look()
 
 
-def test_p15_a_leader_believed_on_behalf_of_another_directory() -> None:
-    quorum = PretendedQuorum()
+def test_p15_a_leader_believed_on_behalf_of_another_directory(quorum: PretendedQuorum) -> None:
     quorum[2].store(5)
     asked = core.BeginQuorumEpochRequest(
         epoch=5, leader_id=1, voter=key_of(3), endpoints=(endpoint_of(1),)
     )
     answer = core.BeginQuorumEpochResponse(core.Error.NONE, core.KnownLeader(5, 1))
-    with _broken("P15"):
+    with broken("P15"):
         quorum.properties.response_leaves(
             quorum[2],
             begin_quorum_epoch.write_request(asked, cluster_id=CLUSTER_ID),

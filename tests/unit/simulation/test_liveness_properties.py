@@ -5,21 +5,16 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import pytest
-from tests.support.pretended_quorum import CLUSTER_ID, PretendedQuorum, key_of, voters_of
+from tests.support.pretended_quorum import CLUSTER_ID, PretendedQuorum, broken, key_of, voters_of
 
 from kvorum.node.raft.translation import fetch
 from kvorum.raft import messages as core
 from kvorum.raft.roles import Download, Follower, Unattached
 from kvorum.raft.voter_set_history import VoterSetHistory
-from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.properties.liveness import CALM_MS_MIN, DOWNLOADS_MAX
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
-
-
-def _broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:
-    return pytest.RaisesExc(PropertyViolatedError, match=rf"^{property_id} \(")
 
 
 def _look(quorum: PretendedQuorum, now_ms: float) -> None:
@@ -64,11 +59,10 @@ def test_a_calm_quorum_breaks_nothing() -> None:
         assert quorum.count(checked) > 0, checked
 
 
-def test_l1_no_leader() -> None:
-    quorum = PretendedQuorum()
+def test_l1_no_leader(quorum: PretendedQuorum) -> None:
     _begin(quorum)
     _look(quorum, 11_000.0)
-    with _broken("L1"):
+    with broken("L1"):
         _look(quorum, 13_000.0)
 
 
@@ -85,15 +79,14 @@ def test_l8_a_former_voter_ahead_of_the_leader_by_its_own_elections_may_be_lost(
         quorum[1].own_core.shown_history = VoterSetHistory(static=voters_of((1, 2, 3)))
     quorum[4].be(Unattached(9, election_deadline=0.0, voted=key_of(voted_id)))
     _look(quorum, 100.0)
-    with nullcontext() if is_held else _broken("L8"):
+    with nullcontext() if is_held else broken("L8"):
         _look(quorum, 7_200.0)
 
 
-def test_l1_too_many_epochs() -> None:
-    quorum = PretendedQuorum()
+def test_l1_too_many_epochs(quorum: PretendedQuorum) -> None:
     _begin(quorum)
     quorum.led_by(1, epoch=30)
-    with _broken("L1"):
+    with broken("L1"):
         _look(quorum, 100.0)
 
 
@@ -121,7 +114,7 @@ def _download_of(quorum: PretendedQuorum, node_id: int, snapshot_end: int) -> Do
 def test_l2_a_node_that_does_not_catch_up() -> None:
     quorum = _quorum_with_one_behind()
     _look(quorum, 7_000.0)
-    with _broken("L2"):
+    with broken("L2"):
         _look(quorum, 7_200.0)
 
 
@@ -147,7 +140,7 @@ def test_l2_a_node_that_stops_in_the_middle_of_a_snapshot() -> None:
         download.position += 500
         _look(quorum, second * 1_000.0)
     _look(quorum, 26_000.0)
-    with _broken("L2"):
+    with broken("L2"):
         _look(quorum, 26_100.0)
 
 
@@ -162,14 +155,14 @@ def test_l2_a_node_that_fetches_the_same_bytes_again_gets_no_further() -> None:
 
     fetch_all(0.0)
     fetch_all(4_000.0)
-    with _broken("L2"):
+    with broken("L2"):
         fetch_all(8_000.0)
 
 
 def test_l2_a_node_that_begins_its_download_again_and_again() -> None:
     """Each attempt comes a byte further than all before it; that is not what moving means."""
     quorum = _quorum_with_one_behind()
-    with _broken("L2"):
+    with broken("L2"):
         for attempt in range(1, 100):
             _download_of(quorum, 3, attempt).position = 500 + attempt
             _look(quorum, attempt * 1_000.0)
@@ -191,7 +184,7 @@ def test_l2_nodes_that_leave_their_leader_in_turn_are_late_though_their_logs_gro
     quorum.led_by(1)
     _begin(quorum)
     _look(quorum, 100.0)
-    with _broken("L2"):
+    with broken("L2"):
         for second in range(1, 10):
             for node in quorum.nodes.values():
                 node.append(b"a")
@@ -202,8 +195,7 @@ def test_l2_nodes_that_leave_their_leader_in_turn_are_late_though_their_logs_gro
     assert quorum.now_ms == 8_000.0
 
 
-def test_l1_a_leader_that_waits_for_a_slow_majority_is_not_late() -> None:
-    quorum = PretendedQuorum()
+def test_l1_a_leader_that_waits_for_a_slow_majority_is_not_late(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum[1].commit(None)
     _begin(quorum)
@@ -211,24 +203,23 @@ def test_l1_a_leader_that_waits_for_a_slow_majority_is_not_late() -> None:
     for second in range(1, 60):
         download.position += 500
         _look(quorum, second * 1_000.0)
-    with _broken("L1"):
+    with broken("L1"):
         _look(quorum, 75_000.0)
 
 
-def test_l8_a_node_that_does_not_find_the_leader() -> None:
-    quorum = PretendedQuorum()
+def test_l8_a_node_that_does_not_find_the_leader(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum[3].be(Unattached(1, election_deadline=0.0))
     _begin(quorum)
     _look(quorum, 100.0)
-    with _broken("L8"):
+    with broken("L8"):
         _look(quorum, 8_000.0)
 
 
 def test_l3_nothing_is_committed_any_more() -> None:
     quorum = _calm_quorum()
     quorum.now_ms += CALM_MS_MIN
-    with _broken("L3"):
+    with broken("L3"):
         _end(quorum)
 
 
@@ -243,14 +234,14 @@ def test_l5_a_leader_that_is_replaced_for_no_reason() -> None:
     quorum[1].follow(2, 2)
     quorum[2].lead(2, start=1)
     quorum[2].commit(2)
-    with _broken("L5"):
+    with broken("L5"):
         _look(quorum, 7_400.0)
 
 
 def test_l5_a_leader_that_gives_up_for_no_reason() -> None:
     quorum = _calm_quorum()
     quorum[1].be(Unattached(2, election_deadline=0.0))
-    with _broken("L5"):
+    with broken("L5"):
         _look(quorum, 7_400.0)
 
 
@@ -266,8 +257,7 @@ def _fetch_request(replica: int) -> FetchRequest:
     return fetch.write_request(asked, cluster_id=CLUSTER_ID, version=17)
 
 
-def test_l4_a_leader_that_nobody_fetches_from() -> None:
-    quorum = PretendedQuorum()
+def test_l4_a_leader_that_nobody_fetches_from(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     for now_ms in (2_000.0, 4_000.0, 6_000.0):
         quorum.now_ms = now_ms
@@ -277,27 +267,25 @@ def test_l4_a_leader_that_nobody_fetches_from() -> None:
     quorum.now_ms = 9_000.0
     quorum[1].look()
     quorum.now_ms = 9_600.0
-    with _broken("L4"):
+    with broken("L4"):
         quorum[1].look()
 
 
-def test_l6_a_node_that_takes_turn_after_turn() -> None:
-    quorum = PretendedQuorum()
+def test_l6_a_node_that_takes_turn_after_turn(quorum: PretendedQuorum) -> None:
     quorum.now_ms = 5.0
     for _ in range(1_000):
         quorum[1].look()
-    with _broken("L6"):
+    with broken("L6"):
         for _ in range(10):
             quorum[1].look()
 
 
-def test_l7_a_change_of_voters_that_nobody_hears_of() -> None:
-    quorum = PretendedQuorum()
+def test_l7_a_change_of_voters_that_nobody_hears_of(quorum: PretendedQuorum) -> None:
     request = AddRaftVoterRequest()
     quorum.properties.request_arrives(quorum[1], request, 0)
     quorum.now_ms = 4_000.0
     quorum.properties.response_leaves(quorum[1], request, 0, AddRaftVoterResponse())
     quorum.properties.request_arrives(quorum[1], request, 0)
     quorum.now_ms = 9_000.0
-    with _broken("L7"):
+    with broken("L7"):
         quorum.properties.response_leaves(quorum[1], request, 0, AddRaftVoterResponse())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.support.batch_maker import make_batch, make_snapshot
-from tests.support.pretended_quorum import CLUSTER_ID, HERE, PretendedQuorum, key_of
+from tests.support.pretended_quorum import CLUSTER_ID, HERE, PretendedQuorum, broken, key_of
 
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot, RaftListener
 from kvorum.node.raft.translation import fetch
@@ -12,39 +11,32 @@ from kvorum.raft import messages as core
 from kvorum.raft.log_view import LogView
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.properties.callbacks import Ledger
-from kvorum.simulation.properties.catalogue import Checks, PropertyViolatedError
+from kvorum.simulation.properties.catalogue import Checks
 from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 
 
-def _broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:
-    return pytest.RaisesExc(PropertyViolatedError, match=rf"^{property_id} \(")
-
-
-def test_p4_two_logs_with_different_records_of_one_epoch() -> None:
-    quorum = PretendedQuorum()
+def test_p4_two_logs_with_different_records_of_one_epoch(quorum: PretendedQuorum) -> None:
     quorum[1].follow(1, 3)
     quorum[2].follow(1, 3)
     quorum[1].append(b"one")
     quorum[1].look()
     quorum[2].append(b"two")
-    with _broken("P4"):
+    with broken("P4"):
         quorum[2].look()
 
 
-def test_p4_one_record_behind_different_ones() -> None:
-    quorum = PretendedQuorum()
+def test_p4_one_record_behind_different_ones(quorum: PretendedQuorum) -> None:
     for node_id, first in ((1, 1), (2, 2)):
         node = quorum[node_id]
         node.follow(3, 3)
         node.append(b"first", epoch=first)
         node.append(b"second", epoch=3)
     quorum[1].look()
-    with _broken("P4"):
+    with broken("P4"):
         quorum[2].look()
 
 
-def test_p4_an_epoch_that_begins_in_two_places() -> None:
-    quorum = PretendedQuorum()
+def test_p4_an_epoch_that_begins_in_two_places(quorum: PretendedQuorum) -> None:
     for node_id, count in ((1, 1), (2, 2)):
         node = quorum[node_id]
         node.follow(3, 3)
@@ -52,40 +44,36 @@ def test_p4_an_epoch_that_begins_in_two_places() -> None:
             node.append(b"first", epoch=1)
         node.append(b"second", epoch=3)
     quorum[1].look()
-    with _broken("P4"):
+    with broken("P4"):
         quorum[2].look()
 
 
-def test_p13_a_gap_in_the_offsets() -> None:
-    quorum = PretendedQuorum()
+def test_p13_a_gap_in_the_offsets(quorum: PretendedQuorum) -> None:
     quorum[1].follow(1, 3)
     quorum[1].append(b"a")
     handle = quorum[1].files.open(HERE / "00000000000000000000.log")
     handle.write_at(handle.size(), make_batch(5))
-    with _broken("P13"):
+    with broken("P13"):
         quorum[1].look()
 
 
-def test_p6_something_taken_for_durable_that_was_not_synced() -> None:
-    quorum = PretendedQuorum()
+def test_p6_something_taken_for_durable_that_was_not_synced(quorum: PretendedQuorum) -> None:
     quorum[1].follow(1, 3)
     quorum[1].append(b"a", flush=False)
     quorum[1].own_core.shown_log.became_durable(1)
-    with _broken("P6"):
+    with broken("P6"):
         quorum[1].look()
 
 
-def test_p6_something_committed_that_a_majority_has_not() -> None:
-    quorum = PretendedQuorum()
+def test_p6_something_committed_that_a_majority_has_not(quorum: PretendedQuorum) -> None:
     quorum[1].lead(1)
     quorum[1].append(b"a")
     quorum[1].commit(1)
-    with _broken("P6"):
+    with broken("P6"):
         quorum[1].look()
 
 
-def test_p6_a_follower_that_fetches_behind_what_it_has_durably() -> None:
-    quorum = PretendedQuorum()
+def test_p6_a_follower_that_fetches_behind_what_it_has_durably(quorum: PretendedQuorum) -> None:
     quorum[2].follow(1, 1)
     quorum[2].append(b"a", flush=False)
     asked = core.FetchRequest(
@@ -97,62 +85,56 @@ def test_p6_a_follower_that_fetches_behind_what_it_has_durably() -> None:
         high_watermark=None,
     )
     request = fetch.write_request(asked, cluster_id=CLUSTER_ID, version=17)
-    with _broken("P6"):
+    with broken("P6"):
         quorum.properties.request_sent(quorum[2], request, 17)
 
 
-def test_p7_a_leader_that_shows_what_its_epoch_has_not_committed() -> None:
-    quorum = PretendedQuorum()
+def test_p7_a_leader_that_shows_what_its_epoch_has_not_committed(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum[2].lead(2, start=1)
     quorum[2].commit(1)
-    with _broken("P7"):
+    with broken("P7"):
         quorum[2].look()
 
 
-def test_p9_a_snapshot_of_what_is_not_committed() -> None:
-    quorum = PretendedQuorum()
+def test_p9_a_snapshot_of_what_is_not_committed(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum.replicate(b"a")
     quorum[1].snapshot(OffsetAndEpoch(2, 1), make_snapshot(epoch=1))
-    with _broken("P9"):
+    with broken("P9"):
         quorum[1].look()
 
 
-def test_p9_a_snapshot_that_ends_within_a_batch() -> None:
-    quorum = PretendedQuorum()
+def test_p9_a_snapshot_that_ends_within_a_batch(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum.replicate(b"a", b"b")
     quorum[1].commit(3)
     quorum[1].look()
     quorum[1].snapshot(OffsetAndEpoch(2, 1), make_snapshot(epoch=1))
-    with _broken("P9"):
+    with broken("P9"):
         quorum[1].look()
 
 
-def test_p9_a_snapshot_under_the_name_of_another_epoch() -> None:
-    quorum = PretendedQuorum()
+def test_p9_a_snapshot_under_the_name_of_another_epoch(quorum: PretendedQuorum) -> None:
     quorum.led_by(1, epoch=2)
     quorum[1].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1))
-    with _broken("P9"):
+    with broken("P9"):
         quorum[1].look()
 
 
-def test_p9_a_snapshot_that_cannot_be_read() -> None:
-    quorum = PretendedQuorum()
+def test_p9_a_snapshot_that_cannot_be_read(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum[1].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1)[:-5])
-    with _broken("P9"):
+    with broken("P9"):
         quorum[1].look()
 
 
-def test_p9_two_snapshots_of_one_name() -> None:
-    quorum = PretendedQuorum()
+def test_p9_two_snapshots_of_one_name(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum[1].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1, value_count=3))
     quorum[1].look()
     quorum[2].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1, value_count=4))
-    with _broken("P9"):
+    with broken("P9"):
         quorum[2].look()
 
 
@@ -169,33 +151,30 @@ def test_what_a_node_was_formatted_with_is_known_after_its_file_is_damaged() -> 
     assert facts.controls_of_latest(memory) == content
 
 
-def test_p9_a_log_that_starts_behind_its_snapshots() -> None:
-    quorum = PretendedQuorum()
+def test_p9_a_log_that_starts_behind_its_snapshots(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum[1].own_log.local_log.truncate_fully_and_start_at(1, now_ms=0)
-    with _broken("P9"):
+    with broken("P9"):
         quorum[1].look()
 
 
-def test_p22_damaged_records_that_are_served() -> None:
-    quorum = PretendedQuorum()
+def test_p22_damaged_records_that_are_served(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     batch = bytearray(make_batch(0, values=(b"start",)))
     _serve(quorum, bytes(batch))
     batch[-3] ^= 1
-    with _broken("P22"):
+    with broken("P22"):
         _serve(quorum, bytes(batch))
-    with _broken("P22"):
+    with broken("P22"):
         _serve(quorum, make_batch(0, values=(b"never written",)))
 
 
-def test_p23_more_than_was_asked_for() -> None:
-    quorum = PretendedQuorum()
+def test_p23_more_than_was_asked_for(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum.replicate(b"a" * 100)
     both = make_batch(0, values=(b"start",)) + make_batch(1, values=(b"a" * 100,))
     _serve(quorum, both, bytes_max=1_000)
-    with _broken("P23"):
+    with broken("P23"):
         _serve(quorum, both, bytes_max=150)
 
 
@@ -217,31 +196,28 @@ def _serve(quorum: PretendedQuorum, records: bytes, *, bytes_max: int = 1_000) -
     quorum.properties.response_leaves(quorum[1], request, 17, response)
 
 
-def test_p24_another_record_where_one_is_committed() -> None:
-    quorum = PretendedQuorum()
+def test_p24_another_record_where_one_is_committed(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum[3].own_log.local_log.truncate_to(0, now_ms=0)
     quorum[3].own_core.shown_log.truncate_to(0)
     quorum.properties.memory_of(quorum[3]).high_watermark = 0
     quorum[3].follow(2, 2)
     quorum[3].append(b"other", epoch=2)
-    with _broken("P24"):
+    with broken("P24"):
         quorum[3].look()
 
 
-def test_p26_a_high_watermark_that_falls() -> None:
-    quorum = PretendedQuorum()
+def test_p26_a_high_watermark_that_falls(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum.replicate(b"a")
     quorum[2].commit(2)
     quorum[2].look()
     quorum[2].commit(1)
-    with _broken("P26"):
+    with broken("P26"):
         quorum[2].look()
 
 
-def test_p26_a_new_leader_below_the_old_one() -> None:
-    quorum = PretendedQuorum()
+def test_p26_a_new_leader_below_the_old_one(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum.replicate(b"a")
     quorum.replicate(b"b")
@@ -250,15 +226,14 @@ def test_p26_a_new_leader_below_the_old_one() -> None:
     quorum[2].commit(None)
     quorum[2].lead(2, start=1)
     quorum[2].commit(2)
-    with _broken("P26"):
+    with broken("P26"):
         quorum[2].look()
 
 
-def test_p27_a_log_that_is_cut_below_its_high_watermark() -> None:
-    quorum = PretendedQuorum()
+def test_p27_a_log_that_is_cut_below_its_high_watermark(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum[2].own_log.local_log.truncate_to(0, now_ms=0)
-    with _broken("P27"):
+    with broken("P27"):
         quorum[2].look()
 
 
@@ -273,11 +248,11 @@ class Deaf:
     def on_failure(self, error: Exception) -> None: ...
 
 
-def _batch(base_offset: int, *values: bytes, epoch: int = 1) -> CommittedBatch:
+def _batch(base_offset: int, *values: bytes) -> CommittedBatch:
     return CommittedBatch(
         base_offset=base_offset,
         last_offset=base_offset + len(values) - 1,
-        epoch=epoch,
+        epoch=1,
         append_timestamp_ms=0,
         values=values,
         is_control=False,
@@ -299,20 +274,20 @@ def _listener(quorum: PretendedQuorum, node_id: int = 1, *, committed: int = 100
 def test_p17_records_that_come_twice() -> None:
     listener = _listener(PretendedQuorum())
     listener.on_commit([_batch(0, b"a")])
-    with _broken("P17"):
+    with broken("P17"):
         listener.on_commit([_batch(0, b"a")])
 
 
 def test_p17_records_that_are_left_out() -> None:
     listener = _listener(PretendedQuorum())
     listener.on_commit([_batch(0, b"a")])
-    with _broken("P17"):
+    with broken("P17"):
         listener.on_commit([_batch(2, b"c")])
 
 
 def test_p17_a_first_record_without_the_snapshot_before_it() -> None:
     listener = _listener(PretendedQuorum())
-    with _broken("P17"):
+    with broken("P17"):
         listener.on_commit([_batch(7, b"a")])
 
 
@@ -320,71 +295,66 @@ def test_p17_a_snapshot_that_goes_back() -> None:
     listener = _listener(PretendedQuorum())
     listener.on_snapshot(_snapshot(7))
     listener.on_commit([_batch(7, b"a")])
-    with _broken("P17"):
+    with broken("P17"):
         listener.on_snapshot(_snapshot(7))
 
 
-def test_p17_a_leader_that_has_not_heard_its_first_record() -> None:
-    quorum = PretendedQuorum()
+def test_p17_a_leader_that_has_not_heard_its_first_record(quorum: PretendedQuorum) -> None:
     listener = _listener(quorum)
     quorum[1].lead(4, start=3)
     listener.on_commit([_batch(0, b"a", b"b", b"c")])
-    with _broken("P17"):
+    with broken("P17"):
         listener.on_leadership_gained(4)
 
 
 def test_p17_a_leadership_that_is_gained_twice_or_lost_unheard() -> None:
     listener = _listener(PretendedQuorum())
-    with _broken("P17"):
+    with broken("P17"):
         listener.on_leadership_lost(3)
     listener.on_leadership_gained(4)
-    with _broken("P17"):
+    with broken("P17"):
         listener.on_leadership_gained(5)
 
 
 def test_p17_an_epoch_of_long_ago() -> None:
     listener = _listener(PretendedQuorum())
     listener.on_leader_change(1, 5)
-    with _broken("P17"):
+    with broken("P17"):
         listener.on_leader_change(2, 4)
 
 
 def test_p7_a_state_machine_that_hears_what_is_not_committed() -> None:
     listener = _listener(PretendedQuorum(), committed=1)
-    with _broken("P7"):
+    with broken("P7"):
         listener.on_commit([_batch(0, b"a", b"b")])
 
 
-def test_p22_state_machines_that_hear_different_things() -> None:
-    quorum = PretendedQuorum()
+def test_p22_state_machines_that_hear_different_things(quorum: PretendedQuorum) -> None:
     _listener(quorum, 1).on_commit([_batch(0, b"a")])
-    with _broken("P22"):
+    with broken("P22"):
         _listener(quorum, 2).on_commit([_batch(0, b"b")])
 
 
-def test_p25_a_write_that_is_lost() -> None:
-    quorum = PretendedQuorum()
+def test_p25_a_write_that_is_lost(quorum: PretendedQuorum) -> None:
     ledger = quorum.properties.ledger
     ledger.invoked(b"a", 1.0)
     ledger.acknowledged(b"a", 0, 2.0)
-    with _broken("P25"):
+    with broken("P25"):
         _listener(quorum).on_commit([_batch(0, b"other")])
 
 
-def test_p25_a_write_that_is_acknowledged_where_something_else_is() -> None:
-    quorum = PretendedQuorum()
+def test_p25_a_write_that_is_acknowledged_where_something_else_is(quorum: PretendedQuorum) -> None:
     ledger = quorum.properties.ledger
     ledger.invoked(b"a", 1.0)
     ledger.invoked(b"b", 1.0)
     _listener(quorum).on_commit([_batch(0, b"b")])
-    with _broken("P25"):
+    with broken("P25"):
         ledger.acknowledged(b"a", 0, 2.0)
 
 
-def test_p25_a_write_that_is_doubled() -> None:
-    quorum = PretendedQuorum()
+def test_p25_a_write_that_is_doubled(quorum: PretendedQuorum) -> None:
     quorum.properties.ledger.invoked(b"a", 1.0)
-    with _broken("P25"):
+    with broken("P25"):
         _listener(quorum).on_commit([_batch(0, b"a"), _batch(1, b"a")])
 
 
@@ -393,7 +363,7 @@ def test_p25_two_writes_at_one_place() -> None:
     ledger.invoked(b"a", 1.0)
     ledger.invoked(b"b", 1.0)
     ledger.acknowledged(b"a", 4, 2.0)
-    with _broken("P25"):
+    with broken("P25"):
         ledger.acknowledged(b"b", 4, 3.0)
 
 
@@ -402,7 +372,7 @@ def test_p25_a_later_write_that_comes_first() -> None:
     ledger.invoked(b"a", 1.0)
     ledger.acknowledged(b"a", 4, 2.0)
     ledger.invoked(b"b", 3.0)
-    with _broken("P25"):
+    with broken("P25"):
         ledger.acknowledged(b"b", 3, 4.0)
 
 
@@ -421,5 +391,5 @@ def test_p25_a_state_machine_without_an_acknowledged_write() -> None:
     ledger.acknowledged(b"a", 4, 2.0)
     ledger.check_state("node 1", {}, 4)
     ledger.check_state("node 1", {4: b"a"}, 5)
-    with _broken("P25"):
+    with broken("P25"):
         ledger.check_state("node 1", {}, 5)

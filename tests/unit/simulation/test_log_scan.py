@@ -36,8 +36,13 @@ class Scanned:
         return [batch.base_offset for batch in self.scan.batches_from(0)]
 
 
-def test_what_is_appended_is_new_once_over_many_segments() -> None:
-    one = Scanned()
+@pytest.fixture
+def one() -> Scanned:
+    """A log that is scanned."""
+    return Scanned()
+
+
+def test_what_is_appended_is_new_once_over_many_segments(one: Scanned) -> None:
     assert one.scan.refresh() is None
     for number in range(12):
         one.append()
@@ -51,8 +56,7 @@ def test_what_is_appended_is_new_once_over_many_segments() -> None:
     assert one.scan.batch_holding(12) is None
 
 
-def test_what_was_not_synced_is_not_durable() -> None:
-    one = Scanned()
+def test_what_was_not_synced_is_not_durable(one: Scanned) -> None:
     one.append()
     one.append(flush=False)
     one.scan.refresh()
@@ -61,8 +65,7 @@ def test_what_was_not_synced_is_not_durable() -> None:
     assert one.scan.durable_end_offset == 2
 
 
-def test_a_truncation_changes_everything_behind_it() -> None:
-    one = Scanned()
+def test_a_truncation_changes_everything_behind_it(one: Scanned) -> None:
     for _ in range(9):
         one.append()
     one.scan.refresh()
@@ -73,8 +76,7 @@ def test_a_truncation_changes_everything_behind_it() -> None:
     assert one.scan.end_offset == 4
 
 
-def test_what_goes_at_the_front_is_no_change() -> None:
-    one = Scanned()
+def test_what_goes_at_the_front_is_no_change(one: Scanned) -> None:
     for _ in range(9):
         one.append()
     one.scan.refresh()
@@ -89,8 +91,7 @@ def test_what_goes_at_the_front_is_no_change() -> None:
     assert one.offsets()[-1] == 8
 
 
-def test_a_log_that_makes_way_for_a_snapshot_begins_behind_it() -> None:
-    one = Scanned()
+def test_a_log_that_makes_way_for_a_snapshot_begins_behind_it(one: Scanned) -> None:
     for _ in range(9):
         one.append()
     one.scan.refresh()
@@ -99,8 +100,7 @@ def test_a_log_that_makes_way_for_a_snapshot_begins_behind_it() -> None:
     assert (one.scan.start_offset, one.scan.end_offset) == (5, 5)
 
 
-def test_what_a_crashed_process_had_appended_is_new() -> None:
-    one = Scanned()
+def test_what_a_crashed_process_had_appended_is_new(one: Scanned) -> None:
     one.append()
     one.scan.refresh()
     one.append()
@@ -109,8 +109,7 @@ def test_what_a_crashed_process_had_appended_is_new() -> None:
     assert one.offsets() == [0, 1]
 
 
-def test_a_flipped_bit_ends_the_log() -> None:
-    one = Scanned()
+def test_a_flipped_bit_ends_the_log(one: Scanned) -> None:
     for _ in range(3):
         one.append()
     one.scan.refresh()

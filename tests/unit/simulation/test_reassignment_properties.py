@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from immutables import Map
-from tests.support.pretended_quorum import PretendedQuorum, directory_id
+from tests.support.pretended_quorum import PretendedQuorum, broken, directory_id
 
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
@@ -21,7 +21,6 @@ from kvorum.node.raft.listener import CommittedBatch
 from kvorum.node.raft.translation import fetch
 from kvorum.raft import OffsetAndEpoch, ReplicaKey
 from kvorum.raft import messages as core
-from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.properties.reassignments import IDLE_MS_MAX, Step
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
 from kvorum.wire.messages.config_record import ConfigRecord
@@ -29,10 +28,6 @@ from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
 NEXT_OFFSET = 10
-
-
-def _broken(property_id: str) -> pytest.RaisesExc[PropertyViolatedError]:
-    return pytest.RaisesExc(PropertyViolatedError, match=rf"^{property_id} \(")
 
 
 def _commit_targets(quorum: PretendedQuorum, text: str | None, *, offset: int = 5) -> None:
@@ -107,13 +102,13 @@ def test_p30_a_node_that_has_missed_the_target_voters() -> None:
     quorum = _quorum("1,2")
     quorum.properties.targets_known(quorum[2], None, 5)
     quorum.properties.targets_known(quorum[2], "1,2", NEXT_OFFSET)
-    with _broken("P30"):
+    with broken("P30"):
         quorum.properties.targets_known(quorum[2], None, NEXT_OFFSET)
 
 
 def test_p31_a_step_towards_other_target_voters() -> None:
     quorum = _quorum("1,2")
-    with _broken("P31"):
+    with broken("P31"):
         _take(quorum, _remove(3), "1,2,5")
 
 
@@ -121,13 +116,13 @@ def test_p31_a_step_after_the_target_voters_were_cancelled() -> None:
     quorum = _quorum("1,2")
     quorum.properties.reassignments.asked_for(None)
     _commit_targets(quorum, None, offset=NEXT_OFFSET)
-    with _broken("P31"):
+    with broken("P31"):
         quorum.properties.step_taken(quorum[1], "1,2", _remove(3), NEXT_OFFSET + 1)
 
 
 def test_p31_target_voters_that_end_by_themselves() -> None:
     quorum = _quorum("1,2")
-    with _broken("P31"):
+    with broken("P31"):
         _commit_targets(quorum, None, offset=NEXT_OFFSET)
 
 
@@ -153,7 +148,7 @@ def test_p31_target_voters_that_end_after_the_voters_have_left_them_again() -> N
     _commit_targets(quorum, "1,2", offset=NEXT_OFFSET)
     quorum.properties.step_taken(quorum[1], "1,2", _remove(3), NEXT_OFFSET + 1)
     _commit_targets(quorum, "1,2,3", offset=NEXT_OFFSET + 1)
-    with _broken("P31"):
+    with broken("P31"):
         _commit_targets(quorum, None, offset=NEXT_OFFSET + 2)
 
 
@@ -161,14 +156,14 @@ def test_p31_target_voters_that_end_in_place_of_those_that_were_reached() -> Non
     quorum = _quorum("1,2,3")
     _take(quorum, Reached(), "1,2,3")
     _commit_targets(quorum, "1,2", offset=NEXT_OFFSET)
-    with _broken("P31"):
+    with broken("P31"):
         _commit_targets(quorum, None, offset=NEXT_OFFSET + 1)
 
 
 def test_p31_a_step_before_the_epoch_is_committed() -> None:
     quorum = _quorum("1,2")
     quorum[1].commit(None)
-    with _broken("P31"):
+    with broken("P31"):
         _take(quorum, _remove(3), "1,2")
 
 
@@ -186,7 +181,7 @@ def test_p31_a_step_before_the_epoch_is_committed() -> None:
 )
 def test_p31_a_step_that_leads_elsewhere(recorded: str, step: Step) -> None:
     quorum = _quorum(recorded)
-    with _broken("P31"):
+    with broken("P31"):
         _take(quorum, step, recorded)
 
 
@@ -197,25 +192,25 @@ def test_p31_a_change_by_hand_that_leads_away() -> None:
     welcome = RemoveRaftVoterRequest(voter_id=3, voter_directory_id=directory_id(3))
     quorum.properties.change_admitted(quorum[1], welcome, NEXT_OFFSET)
     for request in (add, remove):
-        with _broken("P31"):
+        with broken("P31"):
             quorum.properties.change_admitted(quorum[1], request, NEXT_OFFSET)
 
 
 def test_p32_a_removal_after_which_no_majority_fetches() -> None:
     quorum = _quorum("1,2", fetching=(3,))
-    with _broken("P32"):
+    with broken("P32"):
         _take(quorum, _remove(3), "1,2")
 
 
 def test_p32_a_leader_that_removes_itself() -> None:
     quorum = _quorum("2,3")
-    with _broken("P32"):
+    with broken("P32"):
         _take(quorum, _remove(1), "2,3")
 
 
 def test_p32_a_leader_that_hands_over_while_others_are_to_go() -> None:
     quorum = _quorum("2")
-    with _broken("P32"):
+    with broken("P32"):
         _take(quorum, HandOver(), "2")
 
 
@@ -229,7 +224,7 @@ def test_l9_no_node_works_towards_the_target_voters() -> None:
     quorum.properties.reassignments.begin_calm(0.0)
     _look(quorum, 0.0)
     _look(quorum, IDLE_MS_MAX)
-    with _broken("L9"):
+    with broken("L9"):
         _look(quorum, IDLE_MS_MAX + 1)
 
 

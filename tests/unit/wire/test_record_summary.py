@@ -30,9 +30,9 @@ HEADERS = st.lists(st.tuples(st.sampled_from(("", "h", "ö" * 70)), BYTES), max_
 RECORDS = st.lists(st.builds(RecordData, BYTES, BYTES, TIMES, HEADERS), min_size=1, max_size=6)
 
 
-def read_one_by_one(data: bytes, count: int, base: int = BASE) -> RecordSummary | None:
+def read_one_by_one(data: bytes, count: int) -> RecordSummary | None:
     try:
-        records = list(read_records(data, count=count, base_offset=0, base_timestamp=base))
+        records = list(read_records(data, count=count, base_offset=0, base_timestamp=BASE))
     except CorruptBatchError:
         return None
     return summary_of(records, 0) if records else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.support.batch_maker import make_batch
 from tests.support.controller_under_test import RegisteredBroker, started_cluster
 from tests.support.faulty_files import FaultyFiles
@@ -103,8 +104,13 @@ def numbers(count: int) -> list[bytes]:
     return [b"%03d" % number for number in range(count)]
 
 
-def test_everything_is_copied_in_pieces() -> None:
-    moving = Moving()
+@pytest.fixture
+def moving() -> Moving:
+    """A replica that moves."""
+    return Moving()
+
+
+def test_everything_is_copied_in_pieces(moving: Moving) -> None:
     moving.write(*numbers(20))
     assert moving.copy() > 4
     assert values_in(moving.future) == numbers(20)
@@ -115,8 +121,7 @@ def test_everything_is_copied_in_pieces() -> None:
     assert moving.copy() == 1
 
 
-def test_the_copy_starts_where_the_log_does() -> None:
-    moving = Moving()
+def test_the_copy_starts_where_the_log_does(moving: Moving) -> None:
     moving.write(*numbers(20))
     moving.partition.delete_records(17, now_ms=WALL_MS)
     moving.copy()
@@ -131,8 +136,7 @@ def test_the_copy_starts_where_the_log_does() -> None:
     assert waited == [17, 19]
 
 
-def test_a_log_that_was_deleted_up_to_its_end_is_copied() -> None:
-    moving = Moving()
+def test_a_log_that_was_deleted_up_to_its_end_is_copied(moving: Moving) -> None:
     moving.write(*numbers(20))
     moving.copy()
     moving.write(*numbers(5))
@@ -142,8 +146,7 @@ def test_a_log_that_was_deleted_up_to_its_end_is_copied() -> None:
     assert moving.future.local_log.log_end_offset == 25
 
 
-def test_a_copy_is_truncated_where_the_epochs_part() -> None:
-    moving = Moving()
+def test_a_copy_is_truncated_where_the_epochs_part(moving: Moving) -> None:
     moving.write(*numbers(10))
     moving.lead(1)
     moving.write(b"lost", b"lost as well")
@@ -159,9 +162,8 @@ def test_a_copy_is_truncated_where_the_epochs_part() -> None:
     assert moving.future.local_log.epoch_starts == moving.current.local_log.epoch_starts
 
 
-def test_a_copy_is_truncated_where_compaction_has_left_a_gap() -> None:
+def test_a_copy_is_truncated_where_compaction_has_left_a_gap(moving: Moving) -> None:
     """The epochs agree then: the later one begins where the lost records ended."""
-    moving = Moving()
     moving.write(*numbers(10))
     moving.lead(1)
     moving.copy()
@@ -173,8 +175,7 @@ def test_a_copy_is_truncated_where_compaction_has_left_a_gap() -> None:
     assert values_in(moving.future) == [*numbers(4), b"later"]
 
 
-def test_a_copy_is_truncated_with_its_log() -> None:
-    moving = Moving()
+def test_a_copy_is_truncated_with_its_log(moving: Moving) -> None:
     moving.write(*numbers(10))
     moving.copy()
     moving.current.truncate_to(4, now_ms=WALL_MS)
@@ -182,8 +183,7 @@ def test_a_copy_is_truncated_with_its_log() -> None:
     assert values_in(moving.future) == numbers(4)
 
 
-def test_a_copy_of_an_epoch_that_the_log_does_not_know_begins_anew() -> None:
-    moving = Moving()
+def test_a_copy_of_an_epoch_that_the_log_does_not_know_begins_anew(moving: Moving) -> None:
     moving.write(*numbers(3))
     moving.lead(1)
     moving.write(b"lost")
@@ -195,8 +195,7 @@ def test_a_copy_of_an_epoch_that_the_log_does_not_know_begins_anew() -> None:
     assert values_in(moving.future) == []
 
 
-def test_an_epoch_without_a_record_is_taken_over() -> None:
-    moving = Moving()
+def test_an_epoch_without_a_record_is_taken_over(moving: Moving) -> None:
     moving.write(*numbers(3))
     moving.lead(4)
     moving.copy()
@@ -206,8 +205,7 @@ def test_an_epoch_without_a_record_is_taken_over() -> None:
     assert moving.partition.log.local_log.epoch_starts == before
 
 
-def test_open_transactions_are_known_to_the_copy() -> None:
-    moving = Moving()
+def test_open_transactions_are_known_to_the_copy(moving: Moving) -> None:
     for number in range(4):
         moving.partition.append_records_to_leader(
             transactional(b"%d" % number, sequence=number),

@@ -139,9 +139,14 @@ class World:
         return [record.offset for batch in self.batches() for record in batch.records()]
 
 
-def test_a_key_like_that_of_a_marker_removes_no_marker() -> None:
+@pytest.fixture
+def world() -> World:
+    """A log that nothing was written to."""
+    return World()
+
+
+def test_a_key_like_that_of_a_marker_removes_no_marker(world: World) -> None:
     """KAFKA-14055."""
-    world = World()
     world.data((b"a", b"1"), producer=5, is_transactional=True)
     world.end(5, COMMIT)
     world.data((b"\x00\x00\x00\x01", b"a user's"))
@@ -151,9 +156,8 @@ def test_a_key_like_that_of_a_marker_removes_no_marker() -> None:
     assert world.offsets() == [0, 1, 2, 3, 4]
 
 
-def test_an_aborted_transaction_over_three_segments_goes() -> None:
+def test_an_aborted_transaction_over_three_segments_goes(world: World) -> None:
     """KAFKA-8351."""
-    world = World()
     for number in range(3):
         world.data((b"aborted %d" % number, b"x"), producer=5, is_transactional=True)
         world.data((b"kept %d" % number, b"y"))
@@ -166,9 +170,8 @@ def test_an_aborted_transaction_over_three_segments_goes() -> None:
     assert [one.producer_id for one in world.log.segments[0].transaction_index.entries] == [5]
 
 
-def test_a_marker_stays_as_long_as_data_of_its_transaction_does() -> None:
+def test_a_marker_stays_as_long_as_data_of_its_transaction_does(world: World) -> None:
     """KAFKA-13727: data and marker are in different segments, and cleaned in different passes."""
-    world = World()
     world.data((b"a", b"1"), producer=5, is_transactional=True)
     world.log.roll()
     world.data((b"b", b"2"), producer=5, is_transactional=True)
@@ -187,9 +190,8 @@ def test_a_marker_stays_as_long_as_data_of_its_transaction_does() -> None:
     assert 2 not in world.offsets()
 
 
-def test_the_end_of_what_is_committed_is_still_said() -> None:
+def test_the_end_of_what_is_committed_is_still_said(world: World) -> None:
     """KAFKA-17076: the last batch up to the high watermark stays, empty if need be."""
-    world = World()
     world.data((b"a", b"1"))
     world.data((None, b"without a key"))
     world.clean()
@@ -198,9 +200,8 @@ def test_the_end_of_what_is_committed_is_still_said() -> None:
     assert [one.base_offset for one in world.batches()] == [0, 2]
 
 
-def test_nothing_stays_of_a_batch_that_more_follows_which_is_committed() -> None:
+def test_nothing_stays_of_a_batch_that_more_follows_which_is_committed(world: World) -> None:
     """Up to 4.3 Kafka leaves an empty batch at the end of what a pass has cleaned."""
-    world = World()
     world.data((b"a", b"1"))
     world.data((None, b"without a key"))
     world.clean(is_more_committed=True)
@@ -236,9 +237,8 @@ def builder_of_one(module: Any, key: bytes | None) -> bytes:
     return bytes(builder.build())
 
 
-def test_a_segment_of_empty_batches_is_cleaned() -> None:
+def test_a_segment_of_empty_batches_is_cleaned(world: World) -> None:
     """KAFKA-7385."""
-    world = World()
     for producer in (5, 6):
         world.data((None, b"x"), producer=producer)
     world.clean()
@@ -247,9 +247,8 @@ def test_a_segment_of_empty_batches_is_cleaned() -> None:
     assert [one.record_count for one in world.batches()] == [0, 0, 1]
 
 
-def test_empty_batches_of_older_epochs_go() -> None:
+def test_empty_batches_of_older_epochs_go(world: World) -> None:
     """KAFKA-8335."""
-    world = World()
     for epoch in range(4):
         world.data((b"same", b"%d" % epoch), producer=5, epoch=epoch)
         world.clean()
@@ -257,9 +256,8 @@ def test_empty_batches_of_older_epochs_go() -> None:
     assert kept == [3]
 
 
-def test_segments_far_apart_are_not_joined() -> None:
+def test_segments_far_apart_are_not_joined(world: World) -> None:
     """KAFKA-6264, KAFKA-12889: an index holds 2³¹ offsets; an empty segment is joined anyway."""
-    world = World()
     world.data((b"a", b"1"))
     world.log.roll()
     world.data((b"x", b"old"), offset=2**31)
@@ -273,9 +271,8 @@ def test_segments_far_apart_are_not_joined() -> None:
     assert world.offsets() == [0, 2**32, 2**32 + 1]
 
 
-def test_a_tombstone_goes_in_a_pass_after_its_horizon() -> None:
+def test_a_tombstone_goes_in_a_pass_after_its_horizon(world: World) -> None:
     """KIP-534."""
-    world = World()
     world.data((b"k", b"1"))
     world.data((b"k", None))
     world.data((b"other", b"1"))
@@ -290,8 +287,7 @@ def test_a_tombstone_goes_in_a_pass_after_its_horizon() -> None:
     assert 1 not in world.offsets()
 
 
-def test_a_full_map_ends_the_pass_within_a_batch() -> None:
-    world = World()
+def test_a_full_map_ends_the_pass_within_a_batch(world: World) -> None:
     world.data(*((b"key %d" % number, b"old") for number in range(6)))
     world.data(*((b"key %d" % number, b"new") for number in range(6)))
     world.clean(slots=5)
@@ -305,9 +301,8 @@ def test_a_full_map_ends_the_pass_within_a_batch() -> None:
     assert world.offsets() == list(range(6, 12))
 
 
-def test_dirty_records_below_a_gap_are_all_mapped() -> None:
+def test_dirty_records_below_a_gap_are_all_mapped(world: World) -> None:
     """The clean part ends where the next segment begins, though no batch reaches it."""
-    world = World()
     world.data((b"a", b"1"))
     world.log.roll()
     world.data((b"a", b"2"), offset=100)
@@ -318,9 +313,8 @@ def test_dirty_records_below_a_gap_are_all_mapped() -> None:
     assert world.offsets() == [100]
 
 
-def test_a_cleaned_segment_is_as_old_as_the_last_of_its_sources() -> None:
+def test_a_cleaned_segment_is_as_old_as_the_last_of_its_sources(world: World) -> None:
     """Retention by age asks for it where no record has a timestamp."""
-    world = World()
     for number in range(2):
         world.data((b"key", b""))
         world.log.segments[-1].set_modified_ms(100 + number)

@@ -59,7 +59,6 @@ def hosted(
     partition: TopicPartition = ONE,
     *,
     count: int = 20,
-    keys: int = 2,
     config: CleanupConfig = COMPACT,
     checkpoint: LogCheckpoint = NEW,
 ) -> Hosted:
@@ -74,7 +73,7 @@ def hosted(
         now_ms=0,
     ).log
     for offset in range(count):
-        record = RecordData(b"%d" % offset, b"key %d" % (offset % keys), 1_000 + offset)
+        record = RecordData(b"%d" % offset, b"key %d" % (offset % 2), 1_000 + offset)
         options = BatchOptions(base_offset=offset, partition_leader_epoch=0)
         log.append(build_batch([record], options))
     return Hosted(log, config, count)
@@ -111,8 +110,7 @@ def offsets(log: Hosted) -> list[int]:
     return [record.offset for batch in read_batches(data) for record in batch.records()]
 
 
-def test_the_filthiest_log_is_cleaned_first_and_noted_in_kafkas_format() -> None:
-    files = FaultyFiles()
+def test_the_filthiest_log_is_cleaned_first_and_noted_in_kafkas_format(files: FaultyFiles) -> None:
     small, large = hosted(files, ONE, count=13), hosted(files, TWO)
     OffsetCheckpointFile(FILE, files, advice="").write({ONE: small.log.segments[1].base_offset})
     work = Round(files, (ONE, small), (TWO, large))
@@ -126,8 +124,7 @@ def test_the_filthiest_log_is_cleaned_first_and_noted_in_kafkas_format() -> None
     assert work.manager.cleaned_offsets() == {ONE: small.log.segments[-1].base_offset, TWO: end}
 
 
-def test_half_of_a_log_is_not_more_than_half() -> None:
-    files = FaultyFiles()
+def test_half_of_a_log_is_not_more_than_half(files: FaultyFiles) -> None:
     log = hosted(files, config=replace(COMPACT, min_cleanable_dirty_ratio=1.0))
     work = Round(files, (ONE, log))
     assert work.clean() is None
@@ -139,9 +136,8 @@ def test_half_of_a_log_is_not_more_than_half() -> None:
     ("checkpoint", "is_wrong"), [(3, True), (99, True), (5, False), (20, False)]
 )
 def test_a_checkpoint_outside_the_log_makes_all_of_it_dirty(
-    checkpoint: int, *, is_wrong: bool
+    files: FaultyFiles, checkpoint: int, *, is_wrong: bool
 ) -> None:
-    files = FaultyFiles()
     log = hosted(files)
     log.log.increment_log_start_offset(5, now_ms=0)
     OffsetCheckpointFile(FILE, files, advice="").write({ONE: checkpoint, TWO: 7})
@@ -157,8 +153,7 @@ def test_a_checkpoint_outside_the_log_makes_all_of_it_dirty(
     assert work.checkpoint == "\n".join(("0", *lines, ""))
 
 
-def test_what_is_not_stable_is_not_cleaned() -> None:
-    files = FaultyFiles()
+def test_what_is_not_stable_is_not_cleaned(files: FaultyFiles) -> None:
     log = hosted(files)
     bases = [segment.base_offset for segment in log.log.segments]
     for stable in range(21):
@@ -170,8 +165,7 @@ def test_what_is_not_stable_is_not_cleaned() -> None:
         )
 
 
-def test_young_records_are_not_cleaned_and_old_ones_must_be() -> None:
-    files = FaultyFiles()
+def test_young_records_are_not_cleaned_and_old_ones_must_be(files: FaultyFiles) -> None:
     log = hosted(files)
     second = log.log.segments[1].base_offset
     young = replace(COMPACT, min_compaction_lag_ms=500)
@@ -186,8 +180,7 @@ def test_young_records_are_not_cleaned_and_old_ones_must_be() -> None:
         assert part.is_due(late) == (overdue_ms > 0)
 
 
-def test_a_log_that_cannot_be_read_is_left_alone() -> None:
-    files = FaultyFiles()
+def test_a_log_that_cannot_be_read_is_left_alone(files: FaultyFiles) -> None:
     bad, good = hosted(files, ONE), hosted(files, TWO, count=9)
     files.names[bad.log.segments[0].path].content[70] ^= 1
     work = Round(files, (ONE, bad), (TWO, good))
@@ -239,8 +232,7 @@ def fill(one: Hosted) -> None:
         append_packed(one, b"key", b"value")
 
 
-def test_a_disk_that_fails_is_no_fault_of_the_log() -> None:
-    files = FaultyFiles()
+def test_a_disk_that_fails_is_no_fault_of_the_log(files: FaultyFiles) -> None:
     work = Round(files, (ONE, hosted(files)))
     files.fail("read", 2)
     with pytest.raises(DiskError):
@@ -249,8 +241,7 @@ def test_a_disk_that_fails_is_no_fault_of_the_log() -> None:
     assert work.clean() == ONE
 
 
-def test_a_pass_that_was_aborted_is_not_noted() -> None:
-    files = FaultyFiles()
+def test_a_pass_that_was_aborted_is_not_noted(files: FaultyFiles) -> None:
     work = Round(files, (ONE, hosted(files)))
     before = offsets(work.logs[ONE])
     files.before_read(3, lambda: work.cleaner.abort_cleaning(ONE))
@@ -300,8 +291,7 @@ def test_a_log_that_loses_records_meanwhile_keeps_its_segments(change: str, read
     assert not [path for path in files.names if path.name.endswith(".cleaned")]
 
 
-def test_a_log_that_grows_meanwhile_is_cleaned() -> None:
-    files = FaultyFiles()
+def test_a_log_that_grows_meanwhile_is_cleaned(files: FaultyFiles) -> None:
     work = Round(files, (ONE, hosted(files)))
     log = work.logs[ONE].log
     record = build_batch([RecordData(b"v", b"key 0", 2_000)], BatchOptions(base_offset=20))
@@ -332,8 +322,7 @@ def test_what_lay_below_the_start_when_the_log_was_opened_goes(config: CleanupCo
     assert log.log_start_offset == 10
 
 
-def test_a_truncated_log_is_dirty_from_there_on() -> None:
-    files = FaultyFiles()
+def test_a_truncated_log_is_dirty_from_there_on(files: FaultyFiles) -> None:
     work = Round(files, (ONE, hosted(files)))
     OffsetCheckpointFile(FILE, files, advice="").write({ONE: 12})
     work.logs[ONE].config = replace(COMPACT, min_cleanable_dirty_ratio=1.0)
@@ -345,9 +334,8 @@ def test_a_truncated_log_is_dirty_from_there_on() -> None:
     assert work.manager.cleaned_offsets() == {ONE: 7}
 
 
-def test_the_last_batch_of_an_active_producer_stays_empty() -> None:
+def test_the_last_batch_of_an_active_producer_stays_empty(files: FaultyFiles) -> None:
     """So that its next sequence is still known after the state was rebuilt (KAFKA-5490)."""
-    files = FaultyFiles()
     log = hosted(files)
     last = LastRecord(last_data_offset=20, producer_epoch=0)
     record = RecordData(b"v", b"key 0", 2_000)

@@ -78,8 +78,7 @@ def moved(manager: LogManager) -> UnifiedLog:
     return manager.replace_current_with_future_log(PARTITION, TOPIC_ID, now_ms=NOW_MS)
 
 
-def test_a_future_log_takes_the_place_of_the_current_one() -> None:
-    files = FaultyFiles()
+def test_a_future_log_takes_the_place_of_the_current_one(files: FaultyFiles) -> None:
     manager = started(files)
     old = filled(manager)
     written = values_in(old)
@@ -104,8 +103,7 @@ def test_a_future_log_takes_the_place_of_the_current_one() -> None:
     assert files.list_directories(HERE) == []
 
 
-def test_a_move_goes_on_after_a_start() -> None:
-    files = FaultyFiles()
+def test_a_move_goes_on_after_a_start(files: FaultyFiles) -> None:
     manager = started(files)
     moving(manager)
     append(manager.directories[0].logs[PARTITION], sent(b"later"))
@@ -120,9 +118,8 @@ def test_a_move_goes_on_after_a_start() -> None:
     assert len(values_in(moved(again))) == COUNT + 1
 
 
-def test_a_start_goes_on_with_a_move_that_the_controller_knows_of() -> None:
+def test_a_start_goes_on_with_a_move_that_the_controller_knows_of(files: FaultyFiles) -> None:
     """Records after the copy are in the current log alone; Kafka's drops that log here."""
-    files = FaultyFiles()
     manager = started(files)
     moving(manager)
     append(manager.directories[0].logs[PARTITION], sent(b"later"))
@@ -134,8 +131,7 @@ def test_a_start_goes_on_with_a_move_that_the_controller_knows_of() -> None:
     assert again.future_log(PARTITION) is not None
 
 
-def test_a_future_log_without_a_current_one_takes_its_place() -> None:
-    files = FaultyFiles()
+def test_a_future_log_without_a_current_one_takes_its_place(files: FaultyFiles) -> None:
     manager = started(files)
     moving(manager)
     manager.shutdown(broker_epoch=3)
@@ -149,8 +145,7 @@ def test_a_future_log_without_a_current_one_takes_its_place() -> None:
     assert files.list_directories(THERE) == ["topic-0"]
 
 
-def test_a_cancelled_move_leaves_nothing() -> None:
-    files = FaultyFiles()
+def test_a_cancelled_move_leaves_nothing(files: FaultyFiles) -> None:
     manager = started(files)
     moving(manager)
     manager.checkpoint_high_watermarks()
@@ -161,8 +156,7 @@ def test_a_cancelled_move_leaves_nothing() -> None:
     assert len(values_in(moving(manager))) == COUNT
 
 
-def test_a_deleted_partition_takes_its_future_log_with_it() -> None:
-    files = FaultyFiles()
+def test_a_deleted_partition_takes_its_future_log_with_it(files: FaultyFiles) -> None:
     manager = started(files)
     moving(manager)
     manager.async_delete(PARTITION, now_ms=NOW_MS)
@@ -200,8 +194,7 @@ def test_of_two_logs_that_the_metadata_has_nowhere_the_one_that_ends_later_count
     assert stray.endswith("-stray")
 
 
-def test_the_future_log_of_another_topic_is_set_aside() -> None:
-    files = FaultyFiles()
+def test_the_future_log_of_another_topic_is_set_aside(files: FaultyFiles) -> None:
     manager = started(files)
     moving(manager)
     manager.shutdown(broker_epoch=3)
@@ -227,8 +220,7 @@ def test_no_future_log_is_made_while_a_directory_is_offline() -> None:
         manager.create_future_log(PARTITION, TOPIC_ID, now_ms=NOW_MS)
 
 
-def test_deleted_records_stay_deleted_in_the_next_directory() -> None:
-    files = FaultyFiles()
+def test_deleted_records_stay_deleted_in_the_next_directory(files: FaultyFiles) -> None:
     manager = started(files)
     future = moving(manager)
     future.delete_records(17, now_ms=NOW_MS)
@@ -280,8 +272,7 @@ def test_a_process_that_ends_while_a_log_is_replaced_leaves_the_whole_log() -> N
             assert values_in(moved(again)) == written, number
 
 
-def test_a_replacement_that_fails_leaves_the_current_log() -> None:
-    files = FaultyFiles()
+def test_a_replacement_that_fails_leaves_the_current_log(files: FaultyFiles) -> None:
     manager = started(files)
     log = filled(manager)
     moving(manager)
@@ -292,8 +283,7 @@ def test_a_replacement_that_fails_leaves_the_current_log() -> None:
     assert len(values_in(log)) == COUNT
 
 
-def test_a_replaced_log_that_cannot_be_put_aside_is_not_used_again() -> None:
-    files = FaultyFiles()
+def test_a_replaced_log_that_cannot_be_put_aside_is_not_used_again(files: FaultyFiles) -> None:
     manager = started(files)
     old = filled(manager).local_log
     moving(manager)
@@ -321,8 +311,7 @@ def test_a_name_that_would_be_too_long_cannot_move() -> None:
     assert not has_future_name(TopicPartition("t" * 214, 0))
 
 
-def test_two_future_logs_of_a_partition_are_refused() -> None:
-    files = FaultyFiles()
+def test_two_future_logs_of_a_partition_are_refused(files: FaultyFiles) -> None:
     manager = started(files)
     moving(manager)
     manager.shutdown(broker_epoch=3)

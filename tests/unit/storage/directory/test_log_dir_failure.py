@@ -64,6 +64,12 @@ def delete(two: TwoDirectories) -> None:
     two.manager.async_delete(THERE, now_ms=NOW_MS)
 
 
+@pytest.fixture
+def two() -> TwoDirectories:
+    """Two directories with logs in both."""
+    return TwoDirectories()
+
+
 @pytest.mark.parametrize(
     ("operation", "work"),
     [("read", read), ("write", write), ("sync", flush), ("rename", delete)],
@@ -82,16 +88,14 @@ def test_whatever_the_disk_refuses_is_told(
     assert SECOND in error.file.parents
 
 
-def test_a_checkpoint_that_cannot_be_written_is_told() -> None:
-    two = TwoDirectories()
+def test_a_checkpoint_that_cannot_be_written_is_told(two: TwoDirectories) -> None:
     two.files.fail("sync", 1)
     with pytest.raises(StorageError):
         two.manager.checkpoint_recovery_points()
     assert [path for path, _ in two.failures] == [FIRST]
 
 
-def test_a_second_failure_is_no_news() -> None:
-    two = TwoDirectories()
+def test_a_second_failure_is_no_news(two: TwoDirectories) -> None:
     for _ in range(2):
         two.files.fail("read", 1)
         with pytest.raises(StorageError):
@@ -99,15 +103,13 @@ def test_a_second_failure_is_no_news() -> None:
     assert [path for path, _ in two.failures] == [SECOND]
 
 
-def test_a_file_that_is_only_looked_for_is_no_failure() -> None:
-    two = TwoDirectories()
+def test_a_file_that_is_only_looked_for_is_no_failure(two: TwoDirectories) -> None:
     with pytest.raises(FileNotFoundError):
         two.directories[0].files.open(FIRST / "nothing", read_only=True)
     assert two.failures == []
 
 
-def test_the_other_directory_goes_on_without_the_failed_one() -> None:
-    two = TwoDirectories()
+def test_the_other_directory_goes_on_without_the_failed_one(two: TwoDirectories) -> None:
     two.manager.handle_log_dir_failure(two.directories[1])
     assert two.manager.get_log(THERE) is None
     assert two.manager.has_offline_log_dirs
@@ -119,8 +121,7 @@ def test_the_other_directory_goes_on_without_the_failed_one() -> None:
     assert [path.parent for path in marks] == [FIRST]
 
 
-def test_a_directory_that_cannot_be_loaded_is_left_out() -> None:
-    two = TwoDirectories()
+def test_a_directory_that_cannot_be_loaded_is_left_out(two: TwoDirectories) -> None:
     two.manager.abandon()
     two.files.fail("open", 1)
     again = managed(two.directories, {HERE: TOPIC_ID, THERE: TOPIC_ID}.get)
@@ -131,17 +132,15 @@ def test_a_directory_that_cannot_be_loaded_is_left_out() -> None:
     assert values_in(found) == [b"a"]
 
 
-def test_a_start_without_any_directory_fails() -> None:
-    two = TwoDirectories()
+def test_a_start_without_any_directory_fails(two: TwoDirectories) -> None:
     two.manager.abandon()
     two.files.fail("open", 1)
     with pytest.raises(DiskError):
         managed(two.directories[:1], {HERE: TOPIC_ID}.get)
 
 
-def test_no_log_is_made_for_one_that_may_be_in_an_offline_directory() -> None:
+def test_no_log_is_made_for_one_that_may_be_in_an_offline_directory(two: TwoDirectories) -> None:
     """KAFKA-16234: it would be empty, and take the place of what is acknowledged."""
-    two = TwoDirectories()
     online, failed = (directory.id for directory in two.directories)
     two.manager.handle_log_dir_failure(two.directories[1])
     with pytest.raises(StorageError, match="offline"):

@@ -61,8 +61,7 @@ def filled(manager: LogManager, count: int = 30) -> UnifiedLog:
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_records_and_producers_are_there_after_a_start(is_clean: bool) -> None:
-    files = FaultyFiles()
+def test_records_and_producers_are_there_after_a_start(files: FaultyFiles, is_clean: bool) -> None:
     manager = started(files)
     filled(manager)
     if is_clean:
@@ -82,8 +81,7 @@ def test_records_and_producers_are_there_after_a_start(is_clean: bool) -> None:
     assert append(log, sent(b"30", sequence=30, producer=PRODUCER)).first_offset == 30
 
 
-def test_a_clean_start_reads_no_segment() -> None:
-    files = FaultyFiles()
+def test_a_clean_start_reads_no_segment(files: FaultyFiles) -> None:
     manager = started(files)
     filled(manager)
     manager.shutdown(broker_epoch=3)
@@ -93,8 +91,7 @@ def test_a_clean_start_reads_no_segment() -> None:
     assert started(files).get_log(PARTITION) is not None
 
 
-def test_a_log_that_fails_as_it_is_closed_leaves_no_other_one_open() -> None:
-    files = FaultyFiles()
+def test_a_log_that_fails_as_it_is_closed_leaves_no_other_one_open(files: FaultyFiles) -> None:
     manager = started(files)
     logs = [created(manager, TopicPartition("topic", number)) for number in range(5)]
     for log in logs:
@@ -107,8 +104,7 @@ def test_a_log_that_fails_as_it_is_closed_leaves_no_other_one_open() -> None:
     assert len(finished) == 4
 
 
-def test_a_log_that_a_disk_made_unusable_is_not_marked_as_clean() -> None:
-    files = FaultyFiles()
+def test_a_log_that_a_disk_made_unusable_is_not_marked_as_clean(files: FaultyFiles) -> None:
     manager = started(files)
     log = filled(manager).local_log
     log.update_files(now_ms=NOW_MS)
@@ -120,9 +116,8 @@ def test_a_log_that_a_disk_made_unusable_is_not_marked_as_clean() -> None:
     assert not take_clean_shutdown(ROOT, files).was_clean
 
 
-def test_a_batch_that_was_not_written_may_be_sent_again() -> None:
+def test_a_batch_that_was_not_written_may_be_sent_again(files: FaultyFiles) -> None:
     """KAFKA-6683: its producer has sent nothing as long as the batch is not in the log."""
-    files = FaultyFiles()
     log = filled(started(files), count=1)
     files.fail("write", 1)
     batch = sent(b"1", sequence=1, producer=PRODUCER)
@@ -151,8 +146,7 @@ def test_records_that_are_not_durable_are_as_many_as_flush_messages_allows() -> 
     assert log.local_log.recovery_point == 6
 
 
-def test_a_negative_producer_id_is_none() -> None:
-    files = FaultyFiles()
+def test_a_negative_producer_id_is_none(files: FaultyFiles) -> None:
     log = created(started(files))
     for offset in range(2):
         assert append(log, sent(b"again", sequence=3, producer=-2)).first_offset == offset
@@ -186,8 +180,7 @@ def test_a_deleted_partition_goes_after_a_delay_and_its_name_can_be_used_again()
     assert files.list_directories(ROOT) == ["topic-0"]
 
 
-def test_what_was_to_be_deleted_is_deleted_after_a_start() -> None:
-    files = FaultyFiles()
+def test_what_was_to_be_deleted_is_deleted_after_a_start(files: FaultyFiles) -> None:
     manager = started(files)
     filled(manager)
     manager.async_delete(PARTITION, now_ms=NOW_MS)
@@ -198,9 +191,8 @@ def test_what_was_to_be_deleted_is_deleted_after_a_start() -> None:
     assert files.list_directories(ROOT) == []
 
 
-def test_a_deleted_log_leaves_nothing_to_a_new_one_of_its_name() -> None:
+def test_a_deleted_log_leaves_nothing_to_a_new_one_of_its_name(files: FaultyFiles) -> None:
     """The process may end while it deletes a log, before the checkpoints are stored again."""
-    files = FaultyFiles()
     manager = started(files)
     log = filled(manager)
     log.local_log.flush()
@@ -236,8 +228,7 @@ def test_a_deleted_log_leaves_nothing_to_a_new_one_after_a_power_cut(*, is_resta
     assert log.high_watermark == 0
 
 
-def test_a_new_log_goes_where_there_are_the_fewest() -> None:
-    files = FaultyFiles()
+def test_a_new_log_goes_where_there_are_the_fewest(files: FaultyFiles) -> None:
     roots = Path("/a"), Path("/b")
     manager = started(files, *roots)
     for number in range(4):
@@ -249,15 +240,13 @@ def test_a_new_log_goes_where_there_are_the_fewest() -> None:
     assert named in manager.directories[1].logs.values()
 
 
-def test_a_directory_that_is_no_partition_is_refused() -> None:
-    files = FaultyFiles()
+def test_a_directory_that_is_no_partition_is_refused(files: FaultyFiles) -> None:
     files.make_directory(ROOT / "lost+found")
     with pytest.raises(CorruptFileError, match=r"lost\+found"):
         started(files)
 
 
-def test_deleted_records_stay_deleted() -> None:
-    files = FaultyFiles()
+def test_deleted_records_stay_deleted(files: FaultyFiles) -> None:
     manager = started(files)
     log = filled(manager)
     log.delete_records(17, now_ms=NOW_MS)
@@ -273,8 +262,7 @@ def test_deleted_records_stay_deleted() -> None:
     assert (found.offset, found.timestamp) == (17, 17)
 
 
-def test_a_damaged_producer_snapshot_is_made_anew_from_the_log() -> None:
-    files = FaultyFiles()
+def test_a_damaged_producer_snapshot_is_made_anew_from_the_log(files: FaultyFiles) -> None:
     manager = started(files)
     filled(manager)
     manager.shutdown(broker_epoch=3)
@@ -298,8 +286,7 @@ def test_a_batch_is_refused_by_its_size_and_checksum() -> None:
     assert log.local_log.log_end_offset == 0
 
 
-def test_readers_of_committed_records_learn_of_aborted_transactions() -> None:
-    files = FaultyFiles()
+def test_readers_of_committed_records_learn_of_aborted_transactions(files: FaultyFiles) -> None:
     manager = started(files)
     log = created(manager)
     for number in range(4):

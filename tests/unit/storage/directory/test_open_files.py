@@ -69,6 +69,12 @@ def descriptors(folder: Path) -> list[str]:
     return [path.name for path in map(Path.readlink, links) if path.parent == folder]
 
 
+@pytest.fixture
+def one() -> OneLog:
+    """A log of its own."""
+    return OneLog()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="others do not tell which files are open")
 def test_all_files_are_used_and_few_are_open(tmp_path: Path) -> None:
     turns = Turns(RealFileSystem(), tmp_path)
@@ -81,8 +87,7 @@ def test_all_files_are_used_and_few_are_open(tmp_path: Path) -> None:
     assert turns.open_files.count == 0
 
 
-def test_a_file_that_is_used_again_and_again_is_opened_once() -> None:
-    files = FaultyFiles()
+def test_a_file_that_is_used_again_and_again_is_opened_once(files: FaultyFiles) -> None:
     turns = Turns(files, ROOT)
     hot, *others = turns.write(5)
     files.calls.clear()
@@ -94,8 +99,7 @@ def test_a_file_that_is_used_again_and_again_is_opened_once() -> None:
     assert opened.count("1") == 3
 
 
-def test_a_sync_reaches_what_was_written_before_the_file_was_let_go() -> None:
-    files = FaultyFiles()
+def test_a_sync_reaches_what_was_written_before_the_file_was_let_go(files: FaultyFiles) -> None:
     turns = Turns(files, ROOT)
     for file in turns.write(5):
         file.sync()
@@ -135,8 +139,7 @@ def test_a_closed_file_is_not_opened_again() -> None:
     assert turns.failures == []
 
 
-def test_a_file_that_is_gone_is_a_failure_of_the_disk() -> None:
-    files = FaultyFiles()
+def test_a_file_that_is_gone_is_a_failure_of_the_disk(files: FaultyFiles) -> None:
     turns = Turns(files, ROOT)
     first, *_ = turns.write(5)
     files.remove(ROOT / "0")
@@ -146,8 +149,7 @@ def test_a_file_that_is_gone_is_a_failure_of_the_disk() -> None:
 
 
 @NO_DESCRIPTOR
-def test_without_a_descriptor_others_are_let_go_for_it(error: int) -> None:
-    files = FaultyFiles()
+def test_without_a_descriptor_others_are_let_go_for_it(files: FaultyFiles, error: int) -> None:
     turns = Turns(files, ROOT)
     written = turns.write(3)
     files.faults = [Fault("open", 1, error=error), Fault("sync_directory", 1, error=error)]
@@ -184,8 +186,7 @@ class OneLog:
 
 
 @NO_DESCRIPTOR
-def test_a_log_that_gets_no_descriptor_is_refused_and_made_later(error: int) -> None:
-    one = OneLog()
+def test_a_log_that_gets_no_descriptor_is_refused_and_made_later(one: OneLog, error: int) -> None:
     one.run_out(error)
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     with pytest.raises(TooManyOpenFilesError, match=f"limit of open files.*{limit}"):
@@ -196,8 +197,7 @@ def test_a_log_that_gets_no_descriptor_is_refused_and_made_later(error: int) -> 
     assert values_in(one.log()) == [b"a"]
 
 
-def test_an_append_that_gets_no_descriptor_can_be_repeated() -> None:
-    one = OneLog()
+def test_an_append_that_gets_no_descriptor_can_be_repeated(one: OneLog) -> None:
     log, other = one.log(0), one.log(1)
     append(other, sent(b"b"))
     one.run_out()
@@ -209,8 +209,7 @@ def test_an_append_that_gets_no_descriptor_can_be_repeated() -> None:
     assert one.failures == []
 
 
-def test_a_flush_that_gets_no_descriptor_can_be_repeated() -> None:
-    one = OneLog()
+def test_a_flush_that_gets_no_descriptor_can_be_repeated(one: OneLog) -> None:
     log, other = one.log(0), one.log(1)
     segments = replace(CONFIG.segments, is_flushed_on_roll=False)
     log.update_config(replace(CONFIG, segments=segments))
@@ -232,8 +231,7 @@ def test_a_flush_that_gets_no_descriptor_can_be_repeated() -> None:
     assert values_in(log) == [b"a" * 400, b"b" * 400]
 
 
-def test_a_segment_that_gets_no_descriptor_begins_later() -> None:
-    one = OneLog()
+def test_a_segment_that_gets_no_descriptor_begins_later(one: OneLog) -> None:
     log = one.log()
     append(log, sent(b"a" * 400))
     one.run_out()
@@ -245,8 +243,7 @@ def test_a_segment_that_gets_no_descriptor_begins_later() -> None:
     assert values_in(log) == [b"a" * 400, b"b" * 400]
 
 
-def test_index_entries_that_get_no_descriptor_are_written_with_later_ones() -> None:
-    one = OneLog()
+def test_index_entries_that_get_no_descriptor_are_written_with_later_ones(one: OneLog) -> None:
     log = one.log()
     append(log, sent(b"a" * 150))
     one.files.faults = [Fault("open", number, error=errno.EMFILE) for number in (1, 1)]
@@ -259,8 +256,7 @@ def test_index_entries_that_get_no_descriptor_are_written_with_later_ones() -> N
     assert values_in(log) == [b"a" * 150, b"b", b"c" * 150, b"d"]
 
 
-def test_a_start_without_descriptors_leaves_the_directory_online() -> None:
-    one = OneLog()
+def test_a_start_without_descriptors_leaves_the_directory_online(one: OneLog) -> None:
     one.log()
     one.manager.abandon()
     one.run_out()
@@ -271,8 +267,7 @@ def test_a_start_without_descriptors_leaves_the_directory_online() -> None:
     assert one.failures == []
 
 
-def test_a_log_whose_files_are_open_one_at_a_time_holds_what_it_was_given() -> None:
-    one = OneLog()
+def test_a_log_whose_files_are_open_one_at_a_time_holds_what_it_was_given(one: OneLog) -> None:
     log, values = one.log(), [str(number).encode() * 50 for number in range(30)]
     for value in values:
         append(log, sent(value))
@@ -283,8 +278,7 @@ def test_a_log_whose_files_are_open_one_at_a_time_holds_what_it_was_given() -> N
     assert [file.synced for file in logs] == [bytes(file.content) for file in logs]
 
 
-def test_a_segment_that_was_renamed_is_opened_under_its_new_name() -> None:
-    one = OneLog()
+def test_a_segment_that_was_renamed_is_opened_under_its_new_name(one: OneLog) -> None:
     one.log()
     data = make_batch(0)
     segment = create_cleaned_segment(

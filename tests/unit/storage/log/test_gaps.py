@@ -19,10 +19,10 @@ GAPS = replace(CONFIG, may_have_gaps=True)
 SEEDS = range(12)
 
 
-def random_batches(random: Random, count: int = 24) -> list[bytes]:
+def random_batches(random: Random) -> list[bytes]:
     batches: list[bytes] = []
     offset = 0
-    for _ in range(count):
+    for _ in range(24):
         offset += random.choice((0, 0, 1, 5, 40))
         values = tuple(bytes(random.randrange(40)) for _ in range(random.choice((1, 1, 3))))
         batches.append(make_batch(offset, values=values, timestamp=1_000 + random.randrange(50)))

@@ -30,8 +30,7 @@ from kvorum.storage.errors import (
 from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT
 
 
-def test_what_was_appended_is_read_across_segments() -> None:
-    files = FaultyFiles()
+def test_what_was_appended_is_read_across_segments(files: FaultyFiles) -> None:
     log = filled(files)
     assert content(log) == BATCHES
     assert [path.name for path in sorted(files.names) if path.suffix == ".log"] == [
@@ -52,8 +51,7 @@ def test_what_does_not_continue_the_log_is_refused() -> None:
     assert content(log) == BATCHES
 
 
-def test_a_flush_moves_the_recovery_point_and_has_it_kept() -> None:
-    files = FaultyFiles()
+def test_a_flush_moves_the_recovery_point_and_has_it_kept(files: FaultyFiles) -> None:
     log = filled(files)
     log.update_files(now_ms=0)
     files.calls.clear()
@@ -65,9 +63,8 @@ def test_a_flush_moves_the_recovery_point_and_has_it_kept() -> None:
     assert Keeper(files).kept[-1] == ("keep durably", "20")
 
 
-def test_a_flush_leaves_the_directory_of_a_closed_log_alone() -> None:
+def test_a_flush_leaves_the_directory_of_a_closed_log_alone(files: FaultyFiles) -> None:
     """Another directory may have its name, or none: its topic was deleted or its replica moved."""
-    files = FaultyFiles()
     log = filled(files)
     log.abandon()
     files.calls.clear()
@@ -75,8 +72,7 @@ def test_a_flush_leaves_the_directory_of_a_closed_log_alone() -> None:
     assert files.calls == []
 
 
-def test_full_truncation_starts_anew_at_any_offset() -> None:
-    files = FaultyFiles()
+def test_full_truncation_starts_anew_at_any_offset(files: FaultyFiles) -> None:
     log = filled(files)
     log.truncate_fully_and_start_at(100, now_ms=0)
     assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (100, 100, 100)
@@ -123,8 +119,7 @@ def test_an_epoch_begins_without_a_wait_and_is_stored_before_its_records_are_dur
 
 
 @pytest.mark.parametrize("start", [3, 6, 13, 20])
-def test_giving_up_old_records_waits_for_no_disk(start: int) -> None:
-    files = FaultyFiles()
+def test_giving_up_old_records_waits_for_no_disk(files: FaultyFiles, start: int) -> None:
     log = filled(files)
     files.calls.clear()
     count = log.increment_log_start_offset(start, now_ms=0)
@@ -140,9 +135,8 @@ def test_giving_up_old_records_waits_for_no_disk(start: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_flush_removes_the_files_of_deleted_segments_before_what_follows_counts_as_durable(
-    seed: int,
+    files: FaultyFiles, seed: int
 ) -> None:
-    files = FaultyFiles()
     log = filled(files)
     log.increment_log_start_offset(13, now_ms=0)
     log.flush()
@@ -163,8 +157,7 @@ def test_a_power_cut_during_the_removal_of_files_leaves_no_gap(call: int) -> Non
     assert content(again) == BATCHES[again.log_start_offset :]
 
 
-def test_a_log_that_begins_where_a_deleted_segment_began_is_a_new_one() -> None:
-    files = FaultyFiles()
+def test_a_log_that_begins_where_a_deleted_segment_began_is_a_new_one(files: FaultyFiles) -> None:
     log = filled(files)
     log.increment_log_start_offset(13, now_ms=0)
     log.truncate_fully_and_start_at(6, now_ms=0)
@@ -174,8 +167,7 @@ def test_a_log_that_begins_where_a_deleted_segment_began_is_a_new_one() -> None:
     assert content(loaded(files.after_process_crash(), clean(7, 6)).log) == [make_batch(6, epoch=4)]
 
 
-def test_a_sync_that_fails_poisons_the_log() -> None:
-    files = FaultyFiles()
+def test_a_sync_that_fails_poisons_the_log(files: FaultyFiles) -> None:
     log = filled(files)
     files.faults = [Fault("sync", 1)]
     with pytest.raises(DiskError):

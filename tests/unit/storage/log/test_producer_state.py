@@ -81,8 +81,13 @@ def one(data: bytes) -> RecordBatch:
     return next(iter(read_batches(data)))
 
 
-def test_sequences_follow_each_other_and_what_is_sent_again_is_known() -> None:
-    log = Log()
+@pytest.fixture
+def log() -> Log:
+    """A log without records."""
+    return Log()
+
+
+def test_sequences_follow_each_other_and_what_is_sent_again_is_known(log: Log) -> None:
     sent = ((0, 4), (5, 9), (5, 9), (0, 4), (3, 7), (11, 15), (10, 14))
     answers = [log.write(*each) for each in sent]
     assert answers == ["ok", "ok", "duplicate", "duplicate", "45", "45", "ok"]
@@ -91,16 +96,14 @@ def test_sequences_follow_each_other_and_what_is_sent_again_is_known() -> None:
     assert log.write(15, 19, epoch=0) == "47"
 
 
-def test_five_batches_are_remembered() -> None:
-    log = Log()
+def test_five_batches_are_remembered(log: Log) -> None:
     for first in range(6):
         assert log.write(first, first) == "ok"
     assert log.write(0, 0) == "45"
     assert log.write(1, 1) == "duplicate"
 
 
-def test_sequences_begin_again_behind_the_highest() -> None:
-    log = Log()
+def test_sequences_begin_again_behind_the_highest(log: Log) -> None:
     assert log.write(INT32_MAX - 1, 1) == "ok"
     assert log.write(INT32_MAX - 1, 1) == "duplicate"
     assert log.write(2, 2) == "ok"
@@ -108,23 +111,20 @@ def test_sequences_begin_again_behind_the_highest() -> None:
     assert log.write(0, 0, producer=2) == "ok"
 
 
-def test_a_refused_batch_changes_nothing() -> None:
-    log = Log()
+def test_a_refused_batch_changes_nothing(log: Log) -> None:
     log.write(0, 4)
     before = dict(log.state.entries)
     assert log.write(9, 9, epoch=1) == "45"
     assert (dict(log.state.entries), log.state.end_offset) == (before, 5)
 
 
-def test_a_copied_log_is_not_checked() -> None:
-    log = Log()
+def test_a_copied_log_is_not_checked(log: Log) -> None:
     log.write(0, 4, epoch=3)
     assert log.write(77, 78, epoch=2, origin=AppendOrigin.REPLICATION) == "ok"
     assert log.state.entry(PRODUCER).last_sequence == 78
 
 
-def test_readers_wait_for_the_first_transaction_whose_end_is_not_replicated() -> None:
-    log = Log()
+def test_readers_wait_for_the_first_transaction_whose_end_is_not_replicated(log: Log) -> None:
     log.write(0, 1, producer=1, open_=True)
     log.write(0, 1, producer=2, open_=True)
     first = log.end(1)
@@ -144,14 +144,12 @@ def test_readers_wait_for_the_first_transaction_whose_end_is_not_replicated() ->
     assert seen == [0, 2, None]
 
 
-def test_a_batch_outside_of_the_open_transaction_is_refused() -> None:
-    log = Log()
+def test_a_batch_outside_of_the_open_transaction_is_refused(log: Log) -> None:
     log.write(0, 1, open_=True)
     assert log.write(2, 3) == str(int(ErrorCode.INVALID_TXN_STATE))
 
 
-def test_an_open_transaction_keeps_its_producer() -> None:
-    log = Log()
+def test_an_open_transaction_keeps_its_producer(log: Log) -> None:
     log.write(0, 0, producer=1, open_=True)
     log.write(0, 0, producer=2)
     log.state.expire(1004)
@@ -161,8 +159,7 @@ def test_an_open_transaction_keeps_its_producer() -> None:
     assert log.write(9, 9, producer=2) == "ok"
 
 
-def test_a_marker_of_a_lost_coordinator_is_refused() -> None:
-    log = Log()
+def test_a_marker_of_a_lost_coordinator_is_refused(log: Log) -> None:
     log.write(0, 0, epoch=5, open_=True)
     with pytest.raises(ProducerError) as caught:
         log.end(PRODUCER, epoch=4)

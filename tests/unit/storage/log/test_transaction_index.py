@@ -27,16 +27,14 @@ def filled(files: FaultyFiles) -> TransactionIndex:
     return index
 
 
-def test_an_entry_is_written_as_kafka_writes_it() -> None:
-    files = FaultyFiles()
+def test_an_entry_is_written_as_kafka_writes_it(files: FaultyFiles) -> None:
     index_in(files).append(ONE)
     assert bytes(files.names[FILE].content).hex() == (
         "000000000000000003e800000000000000070000000000000009000000000000000a"
     )
 
 
-def test_there_is_no_file_before_the_first_entry() -> None:
-    files = FaultyFiles()
+def test_there_is_no_file_before_the_first_entry(files: FaultyFiles) -> None:
     index = index_in(files)
     index.truncate_to(0)
     index.reset()
@@ -46,8 +44,7 @@ def test_there_is_no_file_before_the_first_entry() -> None:
     assert files.names == {}
 
 
-def test_entries_are_there_after_opening_again() -> None:
-    files = FaultyFiles()
+def test_entries_are_there_after_opening_again(files: FaultyFiles) -> None:
     filled(files).close()
     again = index_in(files)
     again.append(AbortedTransaction(6, 26, 27, 28))
@@ -55,8 +52,7 @@ def test_entries_are_there_after_opening_again() -> None:
     assert len(index_in(files).entries) == 4
 
 
-def test_a_part_of_an_entry_at_the_end_is_ignored_and_written_over() -> None:
-    files = FaultyFiles()
+def test_a_part_of_an_entry_at_the_end_is_ignored_and_written_over(files: FaultyFiles) -> None:
     filled(files)
     del files.names[FILE].content[-1]
     index = index_in(files)
@@ -66,8 +62,7 @@ def test_a_part_of_an_entry_at_the_end_is_ignored_and_written_over() -> None:
 
 
 @pytest.mark.parametrize("marker", [20, 19])
-def test_markers_must_ascend(marker: int) -> None:
-    files = FaultyFiles()
+def test_markers_must_ascend(files: FaultyFiles, marker: int) -> None:
     index = index_in(files)
     index.append(TWO)
     with pytest.raises(ValueError, match="does not follow"):
@@ -94,8 +89,7 @@ def test_what_a_reader_must_know(
     assert filled(FaultyFiles()).find(first, end) == (tuple(found), is_complete)
 
 
-def test_truncation_removes_markers_at_and_above_the_offset() -> None:
-    files = FaultyFiles()
+def test_truncation_removes_markers_at_and_above_the_offset(files: FaultyFiles) -> None:
     index = filled(files)
     index.truncate_to(26)
     assert index.entries == (ONE, TWO, THREE)
@@ -115,24 +109,21 @@ def test_a_reset_removes_everything_even_what_cannot_be_read() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 256, -1])
-def test_another_version_than_0_is_refused(version: int) -> None:
-    files = FaultyFiles()
+def test_another_version_than_0_is_refused(files: FaultyFiles, version: int) -> None:
     filled(files)
     files.names[FILE].content[34:36] = version.to_bytes(2, "big", signed=True)
     with pytest.raises(CorruptFileError, match=rf"version {version} .*byte 34"):
         _ = index_in(files).entries
 
 
-def test_a_marker_below_the_segment_is_found() -> None:
-    files = FaultyFiles()
+def test_a_marker_below_the_segment_is_found(files: FaultyFiles) -> None:
     index = filled(files)
     index.check()
     with pytest.raises(CorruptFileError, match="marker at offset 9"):
         TransactionIndex(FILE, 10, files=files).check()
 
 
-def test_a_failed_write_leaves_the_entries_as_they_were() -> None:
-    files = FaultyFiles()
+def test_a_failed_write_leaves_the_entries_as_they_were(files: FaultyFiles) -> None:
     index = index_in(files)
     index.append(ONE)
     files.fail("write", 1)
@@ -143,8 +134,7 @@ def test_a_failed_write_leaves_the_entries_as_they_were() -> None:
     assert index_in(files).entries == (ONE, TWO)
 
 
-def test_synced_entries_survive_a_power_cut() -> None:
-    files = FaultyFiles()
+def test_synced_entries_survive_a_power_cut(files: FaultyFiles) -> None:
     index = filled(files)
     index.sync()
     assert files.names[FILE].synced == bytes(files.names[FILE].content)

@@ -91,9 +91,14 @@ def _one(data: bytes) -> RecordBatch:
     return next(iter(read_batches(data)))
 
 
+@pytest.fixture
+def log() -> Log:
+    """A log without records."""
+    return Log()
+
+
 @pytest.mark.parametrize("origin", [AppendOrigin.CLIENT, AppendOrigin.COORDINATOR])
-def test_the_first_batch_of_a_transaction_needs_its_guard(origin: AppendOrigin) -> None:
-    log = Log()
+def test_the_first_batch_of_a_transaction_needs_its_guard(log: Log, origin: AppendOrigin) -> None:
     assert log.write(None, origin=origin) is ErrorCode.INVALID_TXN_STATE
     guard = log.start()
     assert guard is not None
@@ -109,13 +114,11 @@ def test_nothing_has_to_be_verified_where_that_is_switched_off_or_a_leader_has_d
     assert Log().write(None, origin=AppendOrigin.REPLICATION) is ErrorCode.NONE
 
 
-def test_batches_that_wait_at_the_same_time_have_one_guard() -> None:
-    log = Log()
+def test_batches_that_wait_at_the_same_time_have_one_guard(log: Log) -> None:
     assert log.start(sequence=0) is log.start(sequence=3)
 
 
-def test_a_marker_between_verification_and_append_makes_the_guard_void() -> None:
-    log = Log()
+def test_a_marker_between_verification_and_append_makes_the_guard_void(log: Log) -> None:
     guard = log.start()
     assert log.end() is ErrorCode.NONE
     assert log.write(guard) is ErrorCode.INVALID_TXN_STATE
@@ -125,16 +128,14 @@ def test_a_marker_between_verification_and_append_makes_the_guard_void() -> None
     assert log.write(again) is ErrorCode.NONE
 
 
-def test_the_guard_of_the_next_transaction_outlives_the_marker_of_the_one_before() -> None:
-    log = Log()
+def test_the_guard_of_the_next_transaction_outlives_the_marker_of_the_one_before(log: Log) -> None:
     assert log.write(log.start(is_second_version=True)) is ErrorCode.NONE
     guard = log.start(epoch=1, is_second_version=True)
     assert log.end(epoch=1, version=2) is ErrorCode.NONE
     assert log.write(guard, epoch=1) is ErrorCode.NONE
 
 
-def test_an_old_epoch_is_fenced_before_anybody_is_asked() -> None:
-    log = Log()
+def test_an_old_epoch_is_fenced_before_anybody_is_asked(log: Log) -> None:
     assert log.write(log.start(epoch=3), epoch=3) is ErrorCode.NONE
     with pytest.raises(ProducerError) as refused:
         log.start(epoch=2)
@@ -143,8 +144,7 @@ def test_an_old_epoch_is_fenced_before_anybody_is_asked() -> None:
     assert log.start(epoch=4) is not None, "the open transaction is of another epoch"
 
 
-def test_a_batch_does_not_pass_an_earlier_one_that_is_not_verified_yet() -> None:
-    log = Log()
+def test_a_batch_does_not_pass_an_earlier_one_that_is_not_verified_yet(log: Log) -> None:
     guard = log.start(sequence=4)
     assert log.start(sequence=1) is guard
     assert log.start(sequence=6) is guard
@@ -156,16 +156,14 @@ def test_a_batch_does_not_pass_an_earlier_one_that_is_not_verified_yet() -> None
     assert later.write(guard, sequence=5, epoch=1) is ErrorCode.NONE, "a new epoch begins anew"
 
 
-def test_an_unknown_producer_with_epochs_for_transactions_begins_at_zero() -> None:
-    log = Log()
+def test_an_unknown_producer_with_epochs_for_transactions_begins_at_zero(log: Log) -> None:
     guard = log.start(sequence=5, is_second_version=True)
     assert log.write(guard, sequence=5) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert log.write(guard, sequence=0) is ErrorCode.NONE
     assert Log().write(None, sequence=5, must_be_verified=False) is ErrorCode.NONE
 
 
-def test_a_verification_that_never_ends_is_forgotten_in_time() -> None:
-    log = Log()
+def test_a_verification_that_never_ends_is_forgotten_in_time(log: Log) -> None:
     guard = log.start(now_ms=5000)
     log.state.expire(5000 + EXPIRATION_MS - 1)
     assert log.start(now_ms=9999) is guard

@@ -23,12 +23,12 @@ from kvorum.wire.valid_offset_and_epoch import EpochStart, ValidityKind, ValidOf
 SMALL = LogConfig(segment_bytes=1_000, index_interval_bytes=150)
 
 
-def open_log(directory: Path, config: LogConfig = SMALL, now_ms: int = 0) -> MetadataLog:
-    return MetadataLog.open(directory, files=RealFileSystem(), config=config, now_ms=now_ms)
+def open_log(directory: Path, config: LogConfig = SMALL) -> MetadataLog:
+    return MetadataLog.open(directory, files=RealFileSystem(), config=config, now_ms=0)
 
 
-def filled(directory: Path, count: int = 40, config: LogConfig = SMALL) -> MetadataLog:
-    log = open_log(directory, config)
+def filled(directory: Path, count: int = 40) -> MetadataLog:
+    log = open_log(directory)
     for batch in make_batches(0, count):
         log.local_log.append(batch)
     return log

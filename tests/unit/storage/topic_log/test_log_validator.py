@@ -137,8 +137,8 @@ def test_a_packed_record_is_held_to_the_topics_limit_whatever_else_is_wrong() ->
     assert len(refusal(batch(*records), rules).record_errors) == 1
 
 
-def many_records(count: int, *, key: bytes | None = None) -> RecordBatch:
-    records = [RecordData(None, key, TIME_MS)] * count
+def many_records(count: int) -> RecordBatch:
+    records = [RecordData(None, None, TIME_MS)] * count
     return batch(*records, compression=Compression.ZSTD)
 
 
