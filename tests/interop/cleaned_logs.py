@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 
 from kvorum.storage.cleaner.batch_filter import last_records
 from kvorum.storage.cleaner.cleanable_part import CleanablePart, cleanable_part
@@ -44,8 +43,6 @@ from kvorum.wire.records import (
 from kvorum.wire.records.batch import NO_PRODUCER
 from kvorum.wire.records.legacy import Entry, LegacyMessage, read_entries
 
-ORACLE: Final = JAVA_SOURCES / "CleanerOracle.java"
-ORACLE_CLASS: Final = "org.apache.kafka.storage.internals.log.CleanerOracle"
 START_MS: Final = 1_700_000_000_000
 STEPS: Final = 45
 SETTINGS: Final = {
@@ -466,12 +463,4 @@ def asked(java: Java, root: Path, lines: list[str]) -> list[str]:
     """Return Kafka's answers to lines; its logs go to a folder below `root`."""
     folder = root / "kafka"
     folder.mkdir()
-    done = subprocess.run(
-        java.command(ORACLE_CLASS, str(folder), classes=java.compile(ORACLE), log_level="OFF"),
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout.split("\n")[:-1]
+    return java.answers("CleanerOracle", str(folder), asked=lines)

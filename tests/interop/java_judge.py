@@ -8,23 +8,17 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 
 from kvorum.storage.small_files.java_properties import store_java_properties
 
-SOURCES = JAVA_SOURCES
-
 
 class JavaJudge:
-    """One Java process, of the class of that name in `SOURCES`; use as a context."""
+    """One Java process, of the class of that name in `JAVA_SOURCES`; use as a context."""
 
     def __init__(self, java: Java, name: str) -> None:
-        classes = java.compile(SOURCES / f"{name}.java")
         self._process = subprocess.Popen(
-            java.command(name, classes=classes, log_level="OFF"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            java.program(name), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def __enter__(self) -> Self:

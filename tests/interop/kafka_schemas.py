@@ -12,14 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Final, TypeAlias, cast
 
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 
 from kvorum.codegen.model import MessageSpec, StructSpec
 from kvorum.codegen.naming import json_name
 from kvorum.codegen.plan import FieldLayout, Layout, layouts
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
-CODEC_SOURCE = JAVA_SOURCES / "CodecOracle.java"
 CONVERTER: Final = re.compile(r"(org/apache/kafka/[\w/]+)JsonConverter\.class")
 _HEAD = struct.Struct(">ihi")
 _LENGTH = struct.Struct(">i")
@@ -77,12 +76,7 @@ class CodecOracle:
             names = Path(name) / "classes"
             names.write_text("\n".join(self.class_names) + "\n")
             self._write_questions(asked, questions)
-            command = self.java.command(
-                "CodecOracle",
-                *(mode, str(names), *arguments),
-                heap_mb=512,
-                classes=self.java.compile(CODEC_SOURCE),
-            )
+            command = self.java.program("CodecOracle", mode, str(names), *arguments, heap_mb=512)
             with subprocess.Popen(command, stdin=asked, stdout=subprocess.PIPE) as process:
                 assert process.stdout is not None
                 yield from self._answers(process.stdout)
@@ -106,7 +100,6 @@ class CodecOracle:
             yield Judged(self.message_names[index], version, data, json, refusal)
 
 
-FACTS_SOURCE = JAVA_SOURCES / "SchemaFacts.java"
 # A line of JSON: its shape is checked by comparing it as a whole.
 Facts: TypeAlias = dict[str, Any]
 
@@ -125,9 +118,7 @@ def facts_of_kafka(java: Java) -> KafkasFacts:
     with tempfile.TemporaryDirectory() as folder:
         names = Path(folder) / "classes"
         names.write_text("\n".join(CodecOracle(java).class_names) + "\n")
-        command = java.command("SchemaFacts", str(names), classes=java.compile(FACTS_SOURCE))
-        done = subprocess.run(command, capture_output=True, check=True)
-    rows: list[Facts] = [json.loads(line) for line in done.stdout.splitlines()]
+        rows: list[Facts] = [json.loads(line) for line in java.answers("SchemaFacts", str(names))]
     return KafkasFacts(
         messages={message_name(row["class"]): row for row in rows if "class" in row},
         apis={row["api"]: row for row in rows if "api" in row},

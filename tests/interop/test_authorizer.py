@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from random import Random
 
 import pytest
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acl_filters import AclFilter, matching_entries
@@ -21,7 +20,6 @@ from kvorum.metadata.principal import Principal
 from kvorum.metadata.standard_authorizer import Access, AuthorizerRules, host_text
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 
-SOURCE = JAVA_SOURCES / "AuthorizerJudge.java"
 WORLDS = 600
 QUESTIONS_PER_WORLD = 40
 NAMES = ("*", "a", "ab", "abc", "b", "a*", "kafka-cluster", "abcd", "A", "*a")
@@ -164,15 +162,7 @@ def test_kafkas_authorizer_decides_the_same(java: Java) -> None:
             question, answer = _question(random, world)
             lines.append(question)
             ours.append((f"{question} in {told}", answer))
-    done = subprocess.run(
-        java.command("AuthorizerJudge", classes=java.compile(SOURCE), log_level="OFF"),
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    answers = [int(line) for line in done.stdout.split()]
+    answers = [int(line) for line in java.answers("AuthorizerJudge", asked=lines)]
     assert len(answers) == len(ours)
     differences = [
         f"{question}: ours {mine}, Kafka's {theirs}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import Counter
 from random import Random
 from typing import Final
 
 import pytest
 from immutables import Map
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 
 from kvorum.broker.quota.client_quota_manager import (
     UNLIMITED,
@@ -24,7 +23,6 @@ from kvorum.broker.quota.quota_managers import (
 from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.metadata.client_quotas_image import CLIENT_ID, USER, ClientQuotasImage, QuotaEntity
 
-ORACLE: Final = JAVA_SOURCES / "ClientQuotaOracle.java"
 SCRIPTS: Final = 150
 STEPS: Final = 120
 MS_PER_S: Final = 1000.0
@@ -128,14 +126,7 @@ def client_of(user: str, client_id: str) -> QuotaClient:
 def test_each_client_waits_as_long_as_in_kafka(java: Java) -> None:
     random = Random(55)
     lines = [line for _ in range(SCRIPTS) for line in Script(random).steps()]
-    done = subprocess.run(
-        java.command("ClientQuotaOracle", classes=java.compile(ORACLE)),
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    answers = done.stdout.split("\n")[:-1]
+    answers = java.answers("ClientQuotaOracle", asked=lines)
     fold = Fold()
     kinds: Counter[str] = Counter()
     for line, theirs in zip(lines, answers, strict=True):

@@ -13,12 +13,10 @@ from typing import IO, Final
 import pytest
 from tests.interop.group_coordinator_driver import Driver
 from tests.interop.group_coordinator_script import Script, old_record
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 
 from kvorum.groups.settings import GroupCoordinatorSettings
 
-ORACLE: Final = JAVA_SOURCES / "GroupCoordinatorOracle.java"
-ORACLE_CLASS: Final = "org.apache.kafka.coordinator.group.GroupCoordinatorOracle"
 SCRIPTS: Final = 60
 STEPS: Final = 250
 OLD_RECORDS: Final = 40
@@ -66,7 +64,7 @@ class MemberIds:
 
 @contextmanager
 def _oracle(java: Java) -> Generator[Oracle]:
-    command = java.command(ORACLE_CLASS, classes=java.compile(ORACLE), log_level="OFF")
+    command = java.program("GroupCoordinatorOracle")
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     ) as process:

@@ -3,7 +3,6 @@
 import json
 import re
 import struct
-import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 from tests.support.random_messages import random_message
 
 from kvorum.internal_topics.coordinator_records import (
@@ -36,8 +35,6 @@ from kvorum.spark.functions.share_group_state import share_group_state_row
 from kvorum.spark.functions.transaction_state import transaction_state_row
 from kvorum.wire.apis import message_class
 from kvorum.wire.uuid_text import uuid_to_text
-
-SOURCE = JAVA_SOURCES / "InternalTopics.java"
 
 
 class TopicRecord(NamedTuple):
@@ -65,25 +62,20 @@ class InternalTopics:
 
     def facts(self) -> dict[str, dict[str, str]]:
         """Return the record types of each topic, and the states that records hold, by number."""
-        found: dict[str, dict[str, str]] = json.loads(self._run("facts", ""))
+        found: dict[str, dict[str, str]] = json.loads("\n".join(self._answers("facts")))
         return found
 
     def remote_log_values(self) -> list[bytes]:
         """Return a value of each record type of tiered storage, made by Kafka's serde."""
-        return [bytes.fromhex(line) for line in self._run("remote", "").splitlines()]
+        return [bytes.fromhex(line) for line in self._answers("remote")]
 
     def echo(self, records: Iterable[TopicRecord]) -> list[Answer]:
         """Return what Kafka makes of each record."""
-        lines = [f"{topic} {_text(key)} {_text(value)}\n" for topic, key, value in records]
-        # Strings of records may contain line separators other than the line feed.
-        return [_answer(line) for line in self._run("echo", "".join(lines)).split("\n")[:-1]]
+        asked = (f"{topic} {_text(key)} {_text(value)}" for topic, key, value in records)
+        return [_answer(line) for line in self._answers("echo", asked)]
 
-    def _run(self, mode: str, asked: str) -> str:
-        command = self.java.command(
-            "InternalTopics", mode, heap_mb=512, classes=self.java.compile(SOURCE)
-        )
-        done = subprocess.run(command, input=asked.encode(), capture_output=True, check=True)
-        return done.stdout.decode()
+    def _answers(self, mode: str, asked: Iterable[str] = ()) -> list[str]:
+        return self.java.answers("InternalTopics", mode, asked=asked, heap_mb=512)
 
 
 def _answer(line: str) -> Answer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -11,7 +10,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 import pytest
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 from tests.support.packed_variants import packed_variants
 
 from kvorum.storage.log.append_origin import AppendOrigin
@@ -40,7 +39,6 @@ from kvorum.wire.records.batch import (
 )
 from kvorum.wire.records.compression import compress, decompress
 
-ORACLE: Final = JAVA_SOURCES / "LogValidatorOracle.java"
 NOW_MS: Final = 1_700_000_000_000
 HOUR_MS: Final = 3_600_000
 BATCHES: Final = 6_000
@@ -276,14 +274,8 @@ def limited(question: Question, random: Random) -> Question:
 
 def judged(java: Java, questions: Sequence[Question]) -> list[Verdict]:
     """Return Kafka's verdicts."""
-    done = subprocess.run(
-        java.command("LogValidatorOracle", classes=java.compile(ORACLE)),
-        input="\n".join(question.line for question in questions) + "\n",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [kafkas(line) for line in done.stdout.split("\n")[:-1]]
+    answers = java.answers("LogValidatorOracle", asked=(one.line for one in questions))
+    return [kafkas(line) for line in answers]
 
 
 def packed_as(compression: Compression, body: bytes, plain: bytes) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.metrics_scrape import Page, scrape
 from tests.support.node import CLUSTER_ID, COMBINED_HEAP_MB, Node
@@ -21,7 +21,8 @@ from tests.support.played_broker import (
 from tests.support.ports import free_ports
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce, values
-from tests.support.waiting import PATIENCE_S, wait_for
+from tests.support.topics import wait_until_led
+from tests.support.waiting import PATIENCE_S
 
 from kvorum.node.metrics.absent import ABSENT
 from kvorum.node.metrics.catalogue import KIP_853, all_metrics
@@ -42,12 +43,10 @@ from kvorum.wire.messages.create_topics import (
 from kvorum.wire.messages.create_topics import (
     CreateTopicsRequestCreatableTopicConfig as Config,
 )
-from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.records import RecordData, build_batch
 
 pytestmark = pytest.mark.sample
 
-SOURCE = JAVA_SOURCES / "MetricNames.java"
 SETTLING_MS = 1_000
 READY = "ready"
 TOPIC = "lone"
@@ -125,16 +124,8 @@ def live_through(node: Node) -> None:
         beat(second, want_fence=False)
         assert never in epochs
     with RawClient(node.broker) as client:
-        wait_for(lambda: leads(client), f"the broker leads {TOPIC}")
+        wait_until_led(client, TOPIC)
         send_records(client)
-
-
-def leads(client: RawClient) -> bool:
-    """Return whether the broker leads the partition that it has."""
-    wish = ListOffsetsRequest.ListOffsetsPartition(0, -1, -1)
-    topics = [ListOffsetsRequest.ListOffsetsTopic(TOPIC, [wish])]
-    (topic,) = client.ask(ListOffsetsRequest(topics=topics), ListOffsetsResponse, 5).topics
-    return topic.partitions[0].error_code == 0
 
 
 def send_records(client: RawClient) -> None:
@@ -178,9 +169,8 @@ def beans(
     """Every attribute of a real combined node that has lived through a little."""
     folder = tmp_path_factory.mktemp("metrics")
     node = Node(folder, OFTEN, java=java).format(tools=kafka_tools)
-    classes = java.compile(SOURCE)
     arguments = [str(node.properties), str(SETTLING_MS)]
-    command = java.command("MetricNames", *arguments, heap_mb=COMBINED_HEAP_MB, classes=classes)
+    command = java.program("MetricNames", *arguments, heap_mb=COMBINED_HEAP_MB)
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
 
 import pytest
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 from tests.support.partitions.explore import explore
 from tests.support.partitions.space import Space
 
@@ -26,7 +25,6 @@ from kvorum.wire.json_form import to_json
 pytestmark = pytest.mark.sample
 
 
-SOURCE = JAVA_SOURCES / "PartitionChanges.java"
 CASES = 20_000
 BROKERS = range(6)
 TOPIC_ID = bytes([0] * 7 + [1] + [0] * 7 + [1])
@@ -172,10 +170,7 @@ def random_directories(random: Random, replicas: Brokers) -> tuple[bytes, ...]:
 
 
 def kafkas_answers(java: Java, cases: list[Case]) -> Iterator[str]:
-    command = java.command("PartitionChanges", classes=java.compile(SOURCE), log_level="OFF")
-    text = "".join(case.line() + "\n" for case in cases)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
-    for line in done.stdout.splitlines():
+    for line in java.answers("PartitionChanges", asked=(case.line() for case in cases)):
         version, _, record = line.partition(" ")
         yield f"{version} {json.dumps(json.loads(record), sort_keys=True)}" if record else line
 

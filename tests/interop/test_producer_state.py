@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import Counter
 from random import Random
 from typing import Final
 
 import pytest
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.producer_state import ProducerError, ProducerState
@@ -27,8 +26,6 @@ from kvorum.wire.records import (
 )
 from kvorum.wire.records.batch import INT32_MAX
 
-ORACLE: Final = JAVA_SOURCES / "ProducerStateOracle.java"
-ORACLE_CLASS: Final = "org.apache.kafka.storage.internals.log.ProducerStateOracle"
 EXPIRATION_MS: Final = 1000
 LOGS: Final = 300
 STEPS: Final = 60
@@ -174,14 +171,7 @@ class Fold:
 def test_each_log_leads_to_the_state_that_kafka_has(java: Java) -> None:
     random = Random(98)
     lines = [line for _ in range(LOGS) for line in Script(random).steps()]
-    done = subprocess.run(
-        java.command(ORACLE_CLASS, classes=java.compile(ORACLE)),
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    answers = done.stdout.split("\n")[:-1]
+    answers = java.answers("ProducerStateOracle", asked=lines)
     fold = Fold()
     kinds: Counter[str] = Counter()
     for line, theirs in zip(lines, answers, strict=True):

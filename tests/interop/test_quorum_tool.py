@@ -6,17 +6,15 @@ import asyncio
 import logging
 import re
 import socket
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from tests.interop.quorum_tools import comparable, logged, run_ours, run_real, without_progress
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
 from tests.support.node import Node
-from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.errors import class_of, is_retriable
@@ -387,13 +385,8 @@ def without_ids(text: str, node: Node) -> str:
     return re.sub(r"(?<=LeaderEpoch: )\d+", "N", text)
 
 
-ERROR_NAMES = JAVA_SOURCES / "ErrorNames.java"
-
-
 def test_error_codes_have_the_classes_of_kafkas_clients(java: Java) -> None:
-    command = java.command("ErrorNames", classes=java.compile(ERROR_NAMES))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
-    theirs = {tuple(line.split()) for line in done.stdout.splitlines()}
+    theirs = {tuple(line.split()) for line in java.answers("ErrorNames")}
     ours = {
         (str(int(code)), class_of(code), str(is_retriable(code)).lower())
         for code in ErrorCode

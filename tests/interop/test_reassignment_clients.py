@@ -13,14 +13,13 @@ from typing import Final
 
 import pytest
 from tests.support.clients.kafka_python import KafkaPythonDriver
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.testing import Cluster
 
 pytestmark = pytest.mark.slow
-PROGRAM: Final = JAVA_SOURCES / "QuorumReassignment.java"
 METADATA: Final = "__cluster_metadata"
 
 
@@ -35,7 +34,7 @@ class JavaAdmin:
     """Kafka's own admin client, one command after the other."""
 
     def __init__(self, java: Java, servers: str) -> None:
-        command = java.command("QuorumReassignment", servers, classes=java.compile(PROGRAM))
+        command = java.program("QuorumReassignment", servers)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

@@ -1,9 +1,7 @@
 """The known differences between Kafka 4.3.1 and 4.4.0 are found in their jars."""
 
-import subprocess
-
 from tests.support.fixtures import JarsOf
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 
 from kvorum.codegen.config_facts import definitions_in
 from kvorum.codegen.release_diff import differences_of, read_release
@@ -45,10 +43,8 @@ def test_messages_errors_and_features_of_two_releases(kafka_jars: JarsOf) -> Non
 
 
 def test_what_the_program_prints_of_a_key(java: Java) -> None:
-    program = JAVA_SOURCES / "ConfigDefinitions.java"
-    command = java.command(program.stem, classes=java.compile(program))
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert definitions_in(done.stdout)["topic"]["max.message.bytes"] == {
+    told = "\n".join(java.answers("ConfigDefinitions"))
+    assert definitions_in(told)["topic"]["max.message.bytes"] == {
         "type": "INT",
         "required": False,
         "default": "1048588",

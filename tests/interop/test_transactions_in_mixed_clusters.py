@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,14 +19,13 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.interop.broker_cluster import BrokerCluster, faults
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Kind
 from tests.support.waiting import PATIENCE_S, wait_for
 
 REAL, OURS = 11, 12
 OFFSETS: Final = "__consumer_offsets"
-COPY: Final = JAVA_SOURCES / "ExactlyOnceCopy.java"
 COUNT: Final = 40
 
 
@@ -286,14 +284,7 @@ def set_transaction_version(cluster: BrokerCluster, version: int) -> None:
 def copy(cluster: BrokerCluster, java: Java, group: str, source: str, target: str) -> None:
     """Copy so many records; the classic protocol is the one that our groups speak."""
     arguments = (cluster.brokers[OURS].address, group, group, source, target, str(COUNT))
-    done = subprocess.run(
-        java.command("ExactlyOnceCopy", *arguments, classes=java.compile(COPY)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"copied {COUNT} in " in done.stdout
+    assert f"copied {COUNT} in " in "\n".join(java.answers("ExactlyOnceCopy", *arguments))
 
 
 def test_offsets_of_a_transaction_of_the_first_version_wait_for_its_end(

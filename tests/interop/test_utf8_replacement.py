@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from itertools import product
 from random import Random
 from typing import Final
 
 from tests.support.golden_data import READ_BY_JAVA
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 
 from kvorum.wire.primitives import decode_with_replacement
 
-READER: Final = JAVA_SOURCES / "Utf8Replacement.java"
 # One of each class of bytes that a reader tells apart, at its borders.
 BORDERS: Final = bytes.fromhex(
     "41 80 8f 90 9f a0 bf c0 c1 c2 df e0 e1 ec ed ee ef f0 f1 f3 f4 f5 ff"
@@ -32,14 +30,8 @@ def ill_formed() -> list[bytes]:
 
 def test_kafka_reads_the_same_characters(java: Java) -> None:
     given = ill_formed()
-    done = subprocess.run(
-        java.command("Utf8Replacement", classes=java.compile(READER)),
-        input="\n".join(raw.hex() for raw in given),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    read = [bytes.fromhex(line).decode("utf-16-be") for line in done.stdout.split("\n")[:-1]]
+    answers = java.answers("Utf8Replacement", asked=(raw.hex() for raw in given))
+    read = [bytes.fromhex(line).decode("utf-16-be") for line in answers]
     assert len(read) == len(given)
     differing = [
         (raw.hex(), theirs, decode_with_replacement(raw))

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-from typing import Final
 
-from tests.support.kafka.java import JAVA_SOURCES, Java
+from tests.support.kafka.java import Java
 from tests.support.threads import Threads
 from tests.support.waiting import PATIENCE_S
-
-SOURCE: Final = JAVA_SOURCES / "RecordClients.java"
 
 
 class JavaClients:
@@ -17,28 +14,22 @@ class JavaClients:
 
     def __init__(self, java: Java) -> None:
         self._java = java
-        self._classes = java.compile(SOURCE)
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command line of the program."""
-        return self._java.command("RecordClients", *arguments, classes=self._classes)
+        return self._java.program("RecordClients", *arguments)
 
     def produce(self, servers: str, topic: str, codec: str, values: list[bytes]) -> list[int]:
         """Send records, and return the offset of each."""
-        command = self.command("produce", servers, topic, codec)
-        lines = b"".join(value + b"\n" for value in values).decode()
-        return [int(line) for line in self._run(command, lines).split()]
+        asked = (value.decode() for value in values)
+        answers = self._java.answers("RecordClients", "produce", servers, topic, codec, asked=asked)
+        return [int(line) for line in answers]
 
     def commit_time(self, servers: str, topic: str, group: str, timestamp_ms: int) -> int:
         """Commit the first offset of a time in partition 0, and return what is committed."""
-        return int(self._run(self.command("seek", servers, topic, group, str(timestamp_ms))))
-
-    def _run(self, command: list[str], lines: str = "") -> str:
-        done = subprocess.run(
-            command, input=lines, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        asked = ("seek", servers, topic, group, str(timestamp_ms))
+        (committed,) = self._java.answers("RecordClients", *asked)
+        return int(committed)
 
 
 class JavaMember:

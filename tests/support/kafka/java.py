@@ -1,8 +1,10 @@
 """Java for the tests: where it is, and Java sources compiled against Kafka's jars."""
 
 import hashlib
+import re
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +45,30 @@ class Java:
             main_class,
             *arguments,
         ]
+
+    def program(
+        self, name: str, *arguments: str, heap_mb: int = 256, log_level: str = "OFF"
+    ) -> list[str]:
+        """Return the command line that runs a program of `JAVA_SOURCES`, once it is compiled."""
+        source = JAVA_SOURCES / f"{name}.java"
+        package = re.search(r"^package (\S+);", source.read_text(), re.MULTILINE)
+        main_class = f"{package[1]}.{name}" if package else name
+        classes = self.compile(source)
+        return self.command(
+            main_class, *arguments, heap_mb=heap_mb, log_level=log_level, classes=classes
+        )
+
+    def answers(
+        self, name: str, *arguments: str, asked: Iterable[str] = (), heap_mb: int = 256
+    ) -> list[str]:
+        """Return the lines that a program of `JAVA_SOURCES` writes when it is given others."""
+        command = self.program(name, *arguments, heap_mb=heap_mb)
+        given = "".join(f"{line}\n" for line in asked).encode()
+        done = subprocess.run(command, input=given, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:].decode()
+        # Texts in a line may contain line separators other than the line feed.
+        lines = done.stdout.decode().split("\n")
+        return lines if lines[-1] else lines[:-1]
 
     def compile(self, source: Path) -> Path:
         """Return the folder of a source's classes, compiled unless this very text already was.

@@ -5,15 +5,12 @@ import subprocess
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
 from tests.support.kafka.fetch_jars import SHELL_RELEASE
 from tests.support.kafka.java import Java
 from tests.support.waiting import PATIENCE_S
-
-SERVER_SOURCE = Path(__file__).resolve().parents[1] / "java" / "ToolServer.java"
 
 SHELL: Final = "kafka-metadata-shell"
 # The class behind each script of Kafka's distribution.
@@ -108,9 +105,8 @@ class ToolRunner:
 
     def _started(self) -> subprocess.Popen[str]:
         if self._process is None:
-            classes = self._java.compile(SERVER_SOURCE)
             self._process = subprocess.Popen(
-                self._java.command("ToolServer", classes=classes),
+                self._java.program("ToolServer", log_level="WARN"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
