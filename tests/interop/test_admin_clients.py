@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
-from tests.interop.bad_requests import BAD_REQUESTS, EXISTING_PARTITIONS
 from tests.interop.clients.aio import AioKafkaDriver
 from tests.interop.clients.confluent import ConfluentDriver
-from tests.support.clients.driver import AdminDriver, PartitionView, TopicWish
+from tests.support.clients.driver import AdminDriver, Outcome, PartitionView, TopicWish
 from tests.support.clients.kafka_python import KafkaPythonDriver
 from tests.support.node import Node
+
+from kvorum.wire.error_codes import ErrorCode
 
 CLIENTS: dict[str, Callable[[str], AbstractContextManager[AdminDriver]]] = {
     "confluent": ConfluentDriver,
@@ -33,7 +34,6 @@ def client(request: pytest.FixtureRequest) -> str:
 def ours(client: str, kvorum_node: Node) -> Iterator[AdminDriver]:
     """The client, connected to a kvorum node."""
     with CLIENTS[client](kvorum_node.address) as driver:
-        _make_existing_topics(driver, client)
         yield driver
 
 
@@ -41,30 +41,32 @@ def ours(client: str, kvorum_node: Node) -> Iterator[AdminDriver]:
 def theirs(client: str, real_kafka: Node) -> Iterator[AdminDriver]:
     """The client, connected to a real node."""
     with CLIENTS[client](real_kafka.address) as driver:
-        _make_existing_topics(driver, client)
         yield driver
 
 
-def _make_existing_topics(driver: AdminDriver, client: str) -> None:
-    wishes = [TopicWish(f"{client}-there", EXISTING_PARTITIONS), TopicWish(f"{client}_dotted.name")]
-    made = driver.create_topics(wishes)
-    assert {outcome.code for outcome in made.values()} == {0}
-
-
-@pytest.mark.parametrize("case", BAD_REQUESTS)
-def test_a_bad_request_gets_its_error_code(client: str, ours: AdminDriver, case: str) -> None:
-    expected, request = BAD_REQUESTS[case]
-    assert request.send(ours, client).code == expected
-
-
-@pytest.mark.parametrize("case", BAD_REQUESTS)
-def test_a_bad_request_gets_what_a_real_node_answers(
-    client: str, ours: AdminDriver, theirs: AdminDriver, case: str
+def test_what_is_refused_reads_as_the_answer_of_a_real_node(
+    client: str, ours: AdminDriver, theirs: AdminDriver
 ) -> None:
-    expected, request = BAD_REQUESTS[case]
-    answer = request.send(theirs, client)
-    assert answer.code == expected
-    assert request.send(ours, client) == answer
+    """One refusal of each kind of request; all others are compared request by request."""
+
+    def refusals(driver: AdminDriver) -> list[Outcome]:
+        there = f"{client}-there"
+        driver.create_topics([TopicWish(there)])
+        return [
+            driver.create_topics([TopicWish(there)])[there],
+            driver.create_partitions(there, 1),
+            driver.set_topic_config(there, {"retention.ms": "soon"}),
+            driver.delete_topic(f"{client}-gone"),
+        ]
+
+    answers = refusals(ours)
+    assert [answer.code for answer in answers] == [
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.INVALID_PARTITIONS,
+        ErrorCode.INVALID_CONFIG,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert answers == refusals(theirs)
 
 
 def test_the_life_of_a_topic(client: str, ours: AdminDriver, kvorum_node: Node) -> None:

@@ -55,27 +55,20 @@ class AioKafkaDriver:
     def create_topics(
         self, wishes: Sequence[TopicWish], *, validate_only: bool = False
     ) -> dict[str, Outcome]:
-        new_topics = [self._new_topic(wish) for wish in wishes]
+        new_topics = [
+            self._admin.NewTopic(wish.name, wish.partitions, 1, None, dict(wish.configs))
+            for wish in wishes
+        ]
         answer = self._run(self._client.create_topics(new_topics, validate_only=validate_only))
         return {name: Outcome(code, text) for name, code, text in answer.topic_errors}
-
-    def _new_topic(self, wish: TopicWish) -> Any:
-        configs = dict(wish.configs)
-        if wish.assignments:
-            assignments = {i: list(replicas) for i, replicas in enumerate(wish.assignments)}
-            return self._admin.NewTopic(wish.name, -1, -1, assignments, configs)
-        numbers = (wish.partitions, wish.replication_factor)
-        return self._admin.NewTopic(wish.name, *numbers, None, configs)
 
     def delete_topic(self, name: str) -> Outcome:
         answer = self._run(self._client.delete_topics([name]))
         ((_, code),) = answer.topic_error_codes
         return Outcome(code)
 
-    def create_partitions(
-        self, name: str, total: int, assignments: Sequence[Sequence[int]] = ()
-    ) -> Outcome:
-        wish = self._admin.NewPartitions(total, [list(r) for r in assignments] or None)
+    def create_partitions(self, name: str, total: int) -> Outcome:
+        wish = self._admin.NewPartitions(total)
         try:
             self._run(self._client.create_partitions({name: wish}))
         except self._errors as error:

@@ -49,28 +49,18 @@ class ConfluentDriver:
     def create_topics(
         self, wishes: Sequence[TopicWish], *, validate_only: bool = False
     ) -> dict[str, Outcome]:
-        new_topics = [self._new_topic(wish) for wish in wishes]
+        new_topics = [
+            self._admin.NewTopic(wish.name, wish.partitions, 1, config=dict(wish.configs))
+            for wish in wishes
+        ]
         futures = self._client.create_topics(new_topics, validate_only=validate_only)
         return {name: self._outcome(future) for name, future in futures.items()}
-
-    def _new_topic(self, wish: TopicWish) -> Any:
-        options: dict[str, Any] = {"config": dict(wish.configs)}
-        if wish.assignments:
-            options["replica_assignment"] = [list(replicas) for replicas in wish.assignments]
-            return self._admin.NewTopic(wish.name, len(wish.assignments), **options)
-        replication = wish.replication_factor
-        return self._admin.NewTopic(wish.name, wish.partitions, replication, **options)
 
     def delete_topic(self, name: str) -> Outcome:
         return self._outcome(self._client.delete_topics([name])[name])
 
-    def create_partitions(
-        self, name: str, total: int, assignments: Sequence[Sequence[int]] = ()
-    ) -> Outcome:
-        options: dict[str, Any] = {}
-        if assignments:
-            options["replica_assignment"] = [list(replicas) for replicas in assignments]
-        wish = self._admin.NewPartitions(name, total, **options)
+    def create_partitions(self, name: str, total: int) -> Outcome:
+        wish = self._admin.NewPartitions(name, total)
         return self._outcome(self._client.create_partitions([wish])[name])
 
     def set_topic_config(self, name: str, configs: Mapping[str, str]) -> Outcome:

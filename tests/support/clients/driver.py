@@ -28,15 +28,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class TopicWish:
-    """A topic to create.
-
-    -1 leaves a number to the server; `assignments` names the brokers of each partition instead.
-    """
+    """A topic to create, with one replica of each partition."""
 
     name: str
     partitions: int = 1
-    replication_factor: int = 1
-    assignments: tuple[tuple[int, ...], ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -79,10 +74,8 @@ class AdminDriver(Protocol):
         """Delete a topic."""
         ...
 
-    def create_partitions(
-        self, name: str, total: int, assignments: Sequence[Sequence[int]] = ()
-    ) -> Outcome:
-        """Raise a topic's number of partitions, with the new ones' replicas where given."""
+    def create_partitions(self, name: str, total: int) -> Outcome:
+        """Raise a topic's number of partitions."""
         ...
 
     def set_topic_config(self, name: str, configs: Mapping[str, str]) -> Outcome:

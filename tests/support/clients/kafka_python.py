@@ -37,7 +37,14 @@ class KafkaPythonDriver:
     def create_topics(
         self, wishes: Sequence[TopicWish], *, validate_only: bool = False
     ) -> dict[str, Outcome]:
-        asked = {wish.name: _topic_options(wish) for wish in wishes}
+        asked = {
+            wish.name: {
+                "configs": dict(wish.configs),
+                "num_partitions": wish.partitions,
+                "replication_factor": 1,
+            }
+            for wish in wishes
+        }
         answer = self._client.create_topics(asked, validate_only=validate_only, raise_errors=False)
         return {
             topic["name"]: Outcome(topic["error_code"], topic["error_message"])
@@ -49,10 +56,8 @@ class KafkaPythonDriver:
         (topic,) = answer["topics"]
         return Outcome(topic["error_code"], topic["error_message"])
 
-    def create_partitions(
-        self, name: str, total: int, assignments: Sequence[Sequence[int]] = ()
-    ) -> Outcome:
-        wish = self._admin.NewPartitions(total, [list(r) for r in assignments] or None)
+    def create_partitions(self, name: str, total: int) -> Outcome:
+        wish = self._admin.NewPartitions(total)
         answer = self._client.create_partitions({name: wish}, raise_errors=False)
         (result,) = answer.results
         return Outcome(result.error_code, result.error_message)
@@ -101,18 +106,6 @@ class KafkaPythonDriver:
             for broker in cluster["brokers"]
         }
         return ClusterView(cluster["cluster_id"], brokers)
-
-
-def _topic_options(wish: TopicWish) -> dict[str, Any]:
-    options: dict[str, Any] = {"configs": dict(wish.configs)}
-    if wish.assignments:
-        options["assignments"] = {i: list(r) for i, r in enumerate(wish.assignments)}
-        return options
-    return {
-        **options,
-        "num_partitions": wish.partitions,
-        "replication_factor": wish.replication_factor,
-    }
 
 
 def _outcome_of_text(text: str) -> Outcome:
