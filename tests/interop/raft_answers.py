@@ -12,7 +12,6 @@ from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.wire.apis import response_class
-from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.json_form import Json
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
@@ -59,10 +58,5 @@ def answer(address: str, request: Message, version: int, *, patience_s: float = 
     """Return what a node says to a request."""
     with RawClient(address) as client:
         client.socket.settimeout(patience_s)
-        correlation_id = client.send(request, version)
-        frame = client.read_frame()
-    assert frame is not None, "the connection was closed without an answer"
-    kind = response_class(request.API_KEY or 0)
-    header, response = decode_response_frame(frame, response_class=kind, version=version)
-    assert header.correlation_id == correlation_id
+        response = client.ask(request, response_class(request.API_KEY or 0), version)
     return without_own(comparable(response, version))

@@ -10,22 +10,18 @@ from tests.interop.protocol.building import build, comparable
 from tests.interop.protocol.requests import KNOWN_USER, REQUESTS, Fields
 from tests.support.node import BothNodes
 from tests.support.raw_client import RawClient
-from tests.support.waiting import wait_for
+from tests.support.topics import create_topic, wait_until_led
 
 from kvorum.node.handlers.registry import broker_apis, controller_apis
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class, response_class
-from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError
-from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.json_form import Json
 from kvorum.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
 )
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.primitives import Message
 
 pytestmark = pytest.mark.sample
@@ -44,48 +40,31 @@ LISTS_APIS = frozenset({ApiKey.API_VERSIONS})
 def addresses(both_nodes: BothNodes) -> Iterator[Mapping[str, Addresses]]:
     """Ours and the real node's, by listener; both are new but for `orders` and one user."""
     with both_nodes() as (real, ours):
-        topic = CreateTopicsRequest.CreatableTopic("orders", 2, 1)
         credential = AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
             name=KNOWN_USER, mechanism=1, iterations=4096, salt=b"salt", salted_password=b"secret"
         )
         for address in (ours.address, real.address):
             with RawClient(address) as client:
-                client.ask(CreateTopicsRequest([topic], 30_000), CreateTopicsResponse, 7)
+                create_topic(client, "orders", 2)
+                # A real broker takes its time until it serves the partitions that it leads.
+                for partition in range(2):
+                    wait_until_led(client, "orders", partition=partition)
                 client.ask(
                     AlterUserScramCredentialsRequest(upsertions=[credential]),
                     AlterUserScramCredentialsResponse,
                     0,
                 )
-        await_leadership(real.address)
         yield {
             "broker": (ours.address, real.address),
             "controller": (ours.controller, real.controller),
         }
 
 
-def await_leadership(address: str) -> None:
-    """Ask until the node serves the partitions it leads: a real broker takes its time for that."""
-    partitions = [ListOffsetsRequest.ListOffsetsPartition(index, -1, -1) for index in range(2)]
-    request = ListOffsetsRequest(-1, 0, [ListOffsetsRequest.ListOffsetsTopic("orders", partitions)])
-    with RawClient(address) as client:
-
-        def is_served() -> bool:
-            response = client.ask(request, ListOffsetsResponse, 7)
-            return all(one.error_code == ErrorCode.NONE for one in response.topics[0].partitions)
-
-        wait_for(is_served, f"{address} serves the partitions it leads")
-
-
 def answer(address: str, request: Message, version: int) -> Json:
     """Return what a node says: a whole response to this very request."""
     kind = response_class(request.API_KEY or 0)
     with RawClient(address) as client:
-        correlation_id = client.send(request, version)
-        frame = client.read_frame()
-    assert frame is not None, "the connection was closed without an answer"
-    header, response = decode_response_frame(frame, response_class=kind, version=version)
-    assert header.correlation_id == correlation_id
-    return comparable(response, version)
+        return comparable(client.ask(request, kind, version), version)
 
 
 def encodable(kind: type[Message], fields: Fields, version: int) -> Message | None:

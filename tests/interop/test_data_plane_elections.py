@@ -25,6 +25,7 @@ from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, list_offset, produce
+from tests.support.topics import create_topic
 from tests.support.waiting import wait_for
 
 from kvorum.wire.error_codes import ErrorCode
@@ -32,7 +33,6 @@ from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.delete_records import DeleteRecordsRequest
 from kvorum.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from kvorum.wire.messages.fetch import FetchResponse
@@ -79,16 +79,8 @@ class Side:
         return other
 
     def create(self, name: str, replicas: Sequence[int]) -> None:
-        configs = [
-            CreateTopicsRequest.CreatableTopicConfig(key, value)
-            for key, value in TOPICS.get(name, {}).items()
-        ]
-        assignment = CreateTopicsRequest.CreatableReplicaAssignment(0, list(replicas))
-        topic = CreateTopicsRequest.CreatableTopic(name, -1, -1, [assignment], configs)
-        answer = self.clients[self.leader].ask(
-            CreateTopicsRequest([topic], 10_000), CreateTopicsResponse, 7
-        )
-        assert answer.topics[0].error_code == ErrorCode.NONE, answer
+        configs = TOPICS.get(name, {})
+        create_topic(self.clients[self.leader], name, replicas=replicas, configs=configs)
 
     def described(self, name: str, broker: int) -> MetadataResponsePartition | None:
         request = MetadataRequest([MetadataRequestTopic(name=name)])

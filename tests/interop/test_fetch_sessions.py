@@ -13,10 +13,9 @@ from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.node import BothNodes
 from tests.support.raw_client import RawClient
-from tests.support.topics import topic_id, wait_until_led
+from tests.support.topics import delete_topic, topic_id, wait_until_led
 
 from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.records import RecordData, build_batch, read_batches
@@ -215,9 +214,7 @@ def create(both: tuple[Server, Server], topic: str) -> None:
 
 def recreate(both: tuple[Server, Server], topic: str) -> None:
     for server in both:
-        request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000)
-        (deleted,) = server.client.ask(request, DeleteTopicsResponse, 5).responses
-        assert deleted.error_code == 0
+        delete_topic(server.client, topic)
     create(both, topic)
 
 

@@ -14,7 +14,6 @@ from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
 from kvorum.groups.coordinator_partition import coordinator_partition
-from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kvorum.wire.messages.join_group import (
@@ -107,9 +106,7 @@ class Member:
         self._story.tell(repr(self.client.ask(request, LeaveGroupResponse, 5)))
 
     def _read(self, kind: Any, version: int) -> Any:
-        frame = self.client.read_frame()
-        assert frame is not None
-        _, answer = decode_response_frame(frame, response_class=kind, version=version)
+        answer = self.client.response(kind, version)
         self._story.tell_answer(answer)
         return answer
 

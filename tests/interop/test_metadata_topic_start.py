@@ -18,12 +18,12 @@ from tests.support.clients.metadata_readers import (
     records_on_disk,
 )
 from tests.support.metadata_consumer import (
-    create_topic,
     fetch,
     fetch_request,
     list_offsets,
 )
 from tests.support.raw_client import RawClient
+from tests.support.topics import create_topic
 from tests.support.waiting import wait_for
 
 from kvorum.testing import AsyncCluster

@@ -23,7 +23,7 @@ from tests.support.replicated_topics import (
     CONTROLLER,
     OVERRIDES,
     address_of,
-    create_topic,
+    create_replicated,
     state_of,
     wait_for_isr,
 )
@@ -110,7 +110,7 @@ def test_a_throttled_replica_moves_to_another_broker(
     # The first fetch is never held back: it must not have everything.
     overrides = {**OVERRIDES, "replica.fetch.max.bytes": "1024"}
     with Cluster(controllers=1, brokers=3, overrides=overrides) as cluster:
-        create_topic(cluster, "moving", [first, second])
+        create_replicated(cluster, "moving", [first, second])
         wait_for_isr(cluster, "moving", {first, second})
         with RawClient(address_of(cluster, first)) as client:
             wait_for(lambda: fetch(client, "moving", 0).error_code == 0, "the leader takes fetches")

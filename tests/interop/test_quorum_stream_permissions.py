@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.stream_rows import stream_over
+from tests.support.acls import add_entries, entry
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import CLUSTER_ID, Kind
@@ -15,9 +16,8 @@ from tests.support.quorum.quorum import Quorum, quorum_of
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
-from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
+from kvorum.metadata.acl_codes import CLUSTER_NAME, AclOperation, AclResourceType, PermissionType
 from kvorum.spark.errors import QuorumError
-from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 
 pytestmark = pytest.mark.slow
 SETTINGS = {
@@ -48,18 +48,10 @@ def quorum(
 
 
 def add_entry(address: str, operation: AclOperation, permission: PermissionType) -> None:
-    entry = CreateAclsRequest.AclCreation(
-        resource_type=AclResourceType.CLUSTER,
-        resource_name="kafka-cluster",
-        resource_pattern_type=PatternType.LITERAL,
-        principal="User:ANONYMOUS",
-        host="*",
-        operation=operation,
-        permission_type=permission,
-    )
     with RawClient(address) as client:
-        answer = client.ask(CreateAclsRequest(creations=[entry]), CreateAclsResponse, 3)
-    assert [result.error_code for result in answer.results] == [0]
+        add_entries(
+            client, entry(AclResourceType.CLUSTER, CLUSTER_NAME, operation, permission=permission)
+        )
 
 
 def result(options: Mapping[str, str]) -> str:

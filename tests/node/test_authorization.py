@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 import pytest
+from tests.support.acls import add_entries, entry
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -20,7 +22,7 @@ from kvorum.node.principal_serde import encode_principal
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
-from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+from kvorum.wire.messages.create_acls import CreateAclsRequest
 from kvorum.wire.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
@@ -49,6 +51,8 @@ from kvorum.wire.messages.renew_delegation_token import (
 )
 from kvorum.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from kvorum.wire.primitives import Message
+
+Response = TypeVar("Response", bound=Message)
 
 ALICE = Principal(name="alice")
 BOB = Principal(name="bob")
@@ -101,71 +105,37 @@ def client(restricted: Cluster) -> Iterator[RawClient]:
         yield connection
 
 
+def enveloped(client: RawClient, principal: Principal, frame: bytes) -> EnvelopeResponse:
+    """Pass on a request for a user, as a broker does."""
+    envelope = EnvelopeRequest(
+        request_data=frame,
+        request_principal=encode_principal(principal),
+        client_host_address=CLIENT_HOST,
+    )
+    return client.ask(envelope, EnvelopeResponse, 0)
+
+
 def as_user(
-    client: RawClient, principal: Principal, request: Message, version: int
-) -> tuple[int, Message | None]:
-    """Ask what a broker passes on for a user; return the envelope's error and what is in it."""
+    client: RawClient, principal: Principal, request: Message, kind: type[Response], version: int
+) -> Response:
+    """Return the response to what a broker passes on for a user."""
     frame = encode_request_frame(request, version=version, correlation_id=7, client_id="c")
-    envelope = client.ask(
-        EnvelopeRequest(
-            request_data=frame,
-            request_principal=encode_principal(principal),
-            client_host_address=CLIENT_HOST,
-        ),
-        EnvelopeResponse,
-        0,
-    )
-    if envelope.response_data is None:
-        return envelope.error_code, None
-    kind = RESPONSES[type(request)]
-    return envelope.error_code, decode_response_frame(
-        bytes(envelope.response_data), response_class=kind, version=version
-    )[1]
+    envelope = enveloped(client, principal, frame)
+    assert (envelope.error_code, envelope.response_data is None) == (ErrorCode.NONE, False)
+    data = bytes(envelope.response_data or b"")
+    return decode_response_frame(data, response_class=kind, version=version)[1]
 
 
-RESPONSES: dict[type[Message], type[Message]] = {
-    CreateAclsRequest: CreateAclsResponse,
-    CreateDelegationTokenRequest: CreateDelegationTokenResponse,
-    CreateTopicsRequest: CreateTopicsResponse,
-    DeleteTopicsRequest: DeleteTopicsResponse,
-    DescribeQuorumRequest: DescribeQuorumResponse,
-    ExpireDelegationTokenRequest: ExpireDelegationTokenResponse,
-    IncrementalAlterConfigsRequest: IncrementalAlterConfigsResponse,
-    RenewDelegationTokenRequest: RenewDelegationTokenResponse,
-    UpdateFeaturesRequest: UpdateFeaturesResponse,
-}
-
-
-def allow(client: RawClient, *entries: CreateAclsRequest.AclCreation) -> None:
-    """Create entries as a super user."""
-    response = client.ask(CreateAclsRequest(creations=list(entries)), CreateAclsResponse, 3)
-    assert [result.error_code for result in response.results] == [0] * len(entries)
-
-
-def entry(
-    operation: AclOperation,
-    *,
-    name: str = CLUSTER_NAME,
-    resource_type: AclResourceType = AclResourceType.CLUSTER,
-    host: str = "*",
-) -> CreateAclsRequest.AclCreation:
-    """Return an entry that allows alice something."""
-    return CreateAclsRequest.AclCreation(
-        resource_type=resource_type,
-        resource_name=name,
-        resource_pattern_type=PatternType.LITERAL,
-        principal="User:alice",
-        host=host,
-        operation=operation,
-        permission_type=PermissionType.ALLOW,
-    )
+def on_cluster(operation: AclOperation) -> CreateAclsRequest.AclCreation:
+    """Return an entry that allows alice something with the cluster."""
+    return entry(AclResourceType.CLUSTER, CLUSTER_NAME, operation, principal=ALICE.text)
 
 
 def on_topic(
     operation: AclOperation, name: str, *, host: str = "*"
 ) -> CreateAclsRequest.AclCreation:
     """Return an entry that allows alice something with a topic."""
-    return entry(operation, name=name, resource_type=AclResourceType.TOPIC, host=host)
+    return entry(AclResourceType.TOPIC, name, operation, principal=ALICE.text, host=host)
 
 
 def new_topics(*names: str) -> CreateTopicsRequest:
@@ -180,8 +150,8 @@ def new_topics(*names: str) -> CreateTopicsRequest:
 
 
 def test_entries_are_created_once_and_described(client: RawClient) -> None:
-    allow(client, on_topic(AclOperation.READ, "a"), on_topic(AclOperation.READ, "a"))
-    allow(client, on_topic(AclOperation.READ, "a"), on_topic(AclOperation.WRITE, "a"))
+    add_entries(client, on_topic(AclOperation.READ, "a"), on_topic(AclOperation.READ, "a"))
+    add_entries(client, on_topic(AclOperation.READ, "a"), on_topic(AclOperation.WRITE, "a"))
     response = client.ask(ANY_ACLS, DescribeAclsResponse, 3)
     assert response.error_code == 0
     (resource,) = response.resources
@@ -196,26 +166,23 @@ def test_a_whole_request_is_refused_and_allowed_by_the_user_inside_an_envelope(
     client: RawClient,
 ) -> None:
     request = UpdateFeaturesRequest()
-    code, response = as_user(client, ALICE, request, 2)
-    assert code == 0
-    assert isinstance(response, UpdateFeaturesResponse)
+    response = as_user(client, ALICE, request, UpdateFeaturesResponse, 2)
     assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert response.error_message is not None
     assert response.error_message.endswith(" needs ALTER permission.")
-    allow(client, entry(AclOperation.ALTER))
-    _, response = as_user(client, ALICE, request, 2)
-    assert isinstance(response, UpdateFeaturesResponse)
+    add_entries(client, on_cluster(AclOperation.ALTER))
+    response = as_user(client, ALICE, request, UpdateFeaturesResponse, 2)
     assert response.error_code == 0
-    _, response = as_user(client, BOB, request, 2)
-    assert isinstance(response, UpdateFeaturesResponse)
+    response = as_user(client, BOB, request, UpdateFeaturesResponse, 2)
     assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def test_the_host_is_the_one_in_the_envelope(client: RawClient) -> None:
-    allow(client, on_topic(AclOperation.CREATE, "from-there", host="10.1.2.3"))
-    allow(client, on_topic(AclOperation.CREATE, "from-here", host="127.0.0.1"))
-    _, response = as_user(client, ALICE, new_topics("from-there", "from-here"), 7)
-    assert isinstance(response, CreateTopicsResponse)
+    add_entries(client, on_topic(AclOperation.CREATE, "from-there", host="10.1.2.3"))
+    add_entries(client, on_topic(AclOperation.CREATE, "from-here", host="127.0.0.1"))
+    response = as_user(
+        client, ALICE, new_topics("from-there", "from-here"), CreateTopicsResponse, 7
+    )
     assert {topic.name: topic.error_code for topic in response.topics} == {
         "from-there": 0,
         "from-here": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -223,8 +190,7 @@ def test_the_host_is_the_one_in_the_envelope(client: RawClient) -> None:
 
 
 def test_describing_the_quorum_for_a_user_is_authorized_as_well(client: RawClient) -> None:
-    _, response = as_user(client, ALICE, DescribeQuorumRequest(), 2)
-    assert isinstance(response, DescribeQuorumResponse)
+    response = as_user(client, ALICE, DescribeQuorumRequest(), DescribeQuorumResponse, 2)
     assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert response.error_message == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.default_message
 
@@ -232,10 +198,13 @@ def test_describing_the_quorum_for_a_user_is_authorized_as_well(client: RawClien
 def test_what_is_created_is_told_only_to_who_may_describe_its_configuration(
     client: RawClient,
 ) -> None:
-    allow(client, on_topic(AclOperation.CREATE, "blind"), on_topic(AclOperation.CREATE, "seen"))
-    allow(client, on_topic(AclOperation.ALTER_CONFIGS, "seen"))
-    _, response = as_user(client, ALICE, new_topics("blind", "seen", "denied"), 7)
-    assert isinstance(response, CreateTopicsResponse)
+    add_entries(
+        client, on_topic(AclOperation.CREATE, "blind"), on_topic(AclOperation.CREATE, "seen")
+    )
+    add_entries(client, on_topic(AclOperation.ALTER_CONFIGS, "seen"))
+    response = as_user(
+        client, ALICE, new_topics("blind", "seen", "denied"), CreateTopicsResponse, 7
+    )
     blind, seen, denied = response.topics
     assert (blind.error_code, blind.topic_config_error_code) == (0, 29)
     assert (blind.num_partitions, blind.replication_factor, blind.configs) == (-1, -1, [])
@@ -248,16 +217,19 @@ def test_what_is_created_is_told_only_to_who_may_describe_its_configuration(
 def test_deleting_does_not_tell_which_topics_there_are(client: RawClient) -> None:
     created = client.ask(new_topics("hidden", "shown", "own"), CreateTopicsResponse, 7)
     ids = {topic.name: topic.topic_id for topic in created.topics}
-    allow(client, on_topic(AclOperation.DESCRIBE, "shown"), on_topic(AclOperation.DELETE, "own"))
-    allow(client, on_topic(AclOperation.DESCRIBE, "shown-but-none"))
+    add_entries(
+        client, on_topic(AclOperation.DESCRIBE, "shown"), on_topic(AclOperation.DELETE, "own")
+    )
+    add_entries(client, on_topic(AclOperation.DESCRIBE, "shown-but-none"))
     named = ["hidden", "none", "shown", "shown-but-none", "own"]
     states = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in named]
     states += [
         DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=ids[name])
         for name in ("hidden", "shown")
     ]
-    _, response = as_user(client, ALICE, DeleteTopicsRequest(topics=states, timeout_ms=9_999), 6)
-    assert isinstance(response, DeleteTopicsResponse)
+    response = as_user(
+        client, ALICE, DeleteTopicsRequest(topics=states, timeout_ms=9_999), DeleteTopicsResponse, 6
+    )
     found = {
         (topic.name, topic.topic_id if any(topic.topic_id) else None): topic.error_code
         for topic in response.responses
@@ -275,7 +247,7 @@ def test_deleting_does_not_tell_which_topics_there_are(client: RawClient) -> Non
 
 def test_configurations_of_each_resource_are_authorized_by_themselves(client: RawClient) -> None:
     client.ask(new_topics("configured"), CreateTopicsResponse, 7)
-    allow(client, on_topic(AclOperation.ALTER_CONFIGS, "configured"))
+    add_entries(client, on_topic(AclOperation.ALTER_CONFIGS, "configured"))
     resources = [(2, "configured"), (2, "other"), (4, ""), (32, "group"), (8, "1")]
     request = IncrementalAlterConfigsRequest(
         resources=[
@@ -287,8 +259,7 @@ def test_configurations_of_each_resource_are_authorized_by_themselves(client: Ra
             for resource_type, name in resources
         ]
     )
-    _, response = as_user(client, ALICE, request, 1)
-    assert isinstance(response, IncrementalAlterConfigsResponse)
+    response = as_user(client, ALICE, request, IncrementalAlterConfigsResponse, 1)
     found = {(r.resource_type, r.resource_name): r.error_code for r in response.responses}
     assert found == {
         (2, "configured"): 0,
@@ -300,25 +271,26 @@ def test_configurations_of_each_resource_are_authorized_by_themselves(client: Ra
 
 
 def test_tokens_live_through_envelopes(client: RawClient) -> None:
-    _, created = as_user(client, ALICE, CreateDelegationTokenRequest(max_lifetime_ms=-1), 3)
-    assert isinstance(created, CreateDelegationTokenResponse)
+    created = as_user(
+        client,
+        ALICE,
+        CreateDelegationTokenRequest(max_lifetime_ms=-1),
+        CreateDelegationTokenResponse,
+        3,
+    )
     assert (created.error_code, created.principal_name) == (0, "alice")
     assert created.token_requester_principal_name == "alice"
     assert created.max_timestamp_ms - created.issue_timestamp_ms == 604_800_000
     renewal = RenewDelegationTokenRequest(hmac=created.hmac, renew_period_ms=1_000)
-    _, renewed = as_user(client, BOB, renewal, 2)
-    assert isinstance(renewed, RenewDelegationTokenResponse)
+    renewed = as_user(client, BOB, renewal, RenewDelegationTokenResponse, 2)
     assert renewed.error_code == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
-    _, renewed = as_user(client, ALICE, renewal, 2)
-    assert isinstance(renewed, RenewDelegationTokenResponse)
+    renewed = as_user(client, ALICE, renewal, RenewDelegationTokenResponse, 2)
     assert renewed.error_code == 0
     assert 0 < renewed.expiry_timestamp_ms < created.expiry_timestamp_ms
     end = ExpireDelegationTokenRequest(hmac=created.hmac, expiry_time_period_ms=-1)
-    _, ended = as_user(client, ALICE, end, 2)
-    assert isinstance(ended, ExpireDelegationTokenResponse)
+    ended = as_user(client, ALICE, end, ExpireDelegationTokenResponse, 2)
     assert ended.error_code == 0
-    _, ended = as_user(client, ALICE, end, 2)
-    assert isinstance(ended, ExpireDelegationTokenResponse)
+    ended = as_user(client, ALICE, end, ExpireDelegationTokenResponse, 2)
     assert ended.error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
@@ -326,16 +298,14 @@ def test_a_token_for_somebody_else_needs_a_permission(client: RawClient) -> None
     request = CreateDelegationTokenRequest(
         owner_principal_type="User", owner_principal_name="bob", max_lifetime_ms=-1
     )
-    _, refused = as_user(client, ALICE, request, 3)
-    assert isinstance(refused, CreateDelegationTokenResponse)
+    refused = as_user(client, ALICE, request, CreateDelegationTokenResponse, 3)
     assert refused.error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
     assert (refused.principal_name, refused.issue_timestamp_ms) == ("bob", -1)
-    allow(
-        client,
-        entry(AclOperation.CREATE_TOKENS, name="User:bob", resource_type=AclResourceType.USER),
+    tokens_of_bob = entry(
+        AclResourceType.USER, BOB.text, AclOperation.CREATE_TOKENS, principal=ALICE.text
     )
-    _, created = as_user(client, ALICE, request, 3)
-    assert isinstance(created, CreateDelegationTokenResponse)
+    add_entries(client, tokens_of_bob)
+    created = as_user(client, ALICE, request, CreateDelegationTokenResponse, 3)
     assert (created.error_code, created.principal_name) == (0, "bob")
 
 
@@ -352,15 +322,16 @@ def test_nobody_has_to_do_with_tokens_without_authenticating(
             assert codes == {ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED}
             assert renewed.expiry_timestamp_ms == ended.expiry_timestamp_ms == -1
     with_token = Principal(name="alice", is_token_authenticated=True)
-    _, refused = as_user(client, with_token, CreateDelegationTokenRequest(), 3)
-    assert isinstance(refused, CreateDelegationTokenResponse)
+    refused = as_user(
+        client, with_token, CreateDelegationTokenRequest(), CreateDelegationTokenResponse, 3
+    )
     assert refused.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
 def test_a_user_inside_an_envelope_cannot_send_one(client: RawClient) -> None:
-    envelope = EnvelopeRequest(client_host_address=CLIENT_HOST)
-    code, _ = as_user(client, ALICE, envelope, 0)
-    assert code == ErrorCode.INVALID_REQUEST
+    inner = EnvelopeRequest(client_host_address=CLIENT_HOST)
+    frame = encode_request_frame(inner, version=0, correlation_id=7, client_id="c")
+    assert enveloped(client, ALICE, frame).error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_expired_tokens_are_removed_by_the_clock() -> None:
@@ -369,14 +340,18 @@ def test_expired_tokens_are_removed_by_the_clock() -> None:
         "delegation.token.expiry.check.interval.ms": "10",
     }
     with Cluster(overrides=overrides) as cluster, RawClient(cluster.controller_servers) as client:
-        _, created = as_user(client, ALICE, CreateDelegationTokenRequest(max_lifetime_ms=1), 3)
-        assert isinstance(created, CreateDelegationTokenResponse)
+        created = as_user(
+            client,
+            ALICE,
+            CreateDelegationTokenRequest(max_lifetime_ms=1),
+            CreateDelegationTokenResponse,
+            3,
+        )
         assert created.error_code == 0
         renewal = RenewDelegationTokenRequest(hmac=created.hmac)
 
         def is_gone() -> bool:
-            _, renewed = as_user(client, ALICE, renewal, 2)
-            assert isinstance(renewed, RenewDelegationTokenResponse)
+            renewed = as_user(client, ALICE, renewal, RenewDelegationTokenResponse, 2)
             return renewed.error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
         wait_for(is_gone, "the token is removed")

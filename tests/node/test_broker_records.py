@@ -23,8 +23,9 @@ from tests.support.record_requests import (
     produce,
     values,
 )
-from tests.support.replicated_topics import create_topic
+from tests.support.replicated_topics import create_replicated
 from tests.support.threads import Threads
+from tests.support.topics import delete_topic
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.configs_image import ResourceType
@@ -33,7 +34,6 @@ from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.topic_log.unified_log import FetchDataInfo, UnifiedLog
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.fetch import FetchResponse
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -59,7 +59,7 @@ def broker(cluster: Cluster) -> Iterator[RawClient]:
 def topic(cluster: Cluster, broker: RawClient, request: pytest.FixtureRequest) -> str:
     """A topic whose only replica is on the broker that the client is connected to."""
     name = str(request.node.name)[:60].replace("[", "-").replace("]", "")
-    create_topic(cluster, name, [brokers(cluster)[0][0]])
+    create_replicated(cluster, name, [brokers(cluster)[0][0]])
     wait_for(lambda: fetch(broker, name, 0).error_code == 0, "it is hosted")
     return name
 
@@ -122,8 +122,7 @@ def test_a_fetch_that_waits_hears_that_the_topic_is_gone(
     ):
         reader.send(fetch_request(topic, 0, min_bytes=1, max_wait_ms=60_000), FETCH_VERSION)
         assert produce(broker, topic, b"").error_code == ErrorCode.INVALID_RECORD
-        deletion = DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000)
-        controller.ask(deletion, DeleteTopicsResponse, 5)
+        delete_topic(controller, topic)
         assert reader.read_frame() is not None
     wait_for(lambda: fetch(broker, topic, 0).error_code == 3, "the topic is gone")
 
@@ -133,10 +132,9 @@ def test_a_topic_that_is_made_again_is_empty(
 ) -> None:
     produce(broker, topic, batch(b"old"))
     with RawClient(cluster.controller_servers) as controller:
-        deletion = DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000)
-        controller.ask(deletion, DeleteTopicsResponse, 5)
+        delete_topic(controller, topic)
     wait_for(lambda: fetch(broker, topic, 0).error_code == 3, "it is gone")
-    create_topic(cluster, topic, [brokers(cluster)[0][0]])
+    create_replicated(cluster, topic, [brokers(cluster)[0][0]])
     wait_for(lambda: fetch(broker, topic, 0).error_code == 0, "it is there again")
     assert produce(broker, topic, batch(b"new")).base_offset == 0
     assert values(fetch(broker, topic, 0)) == [b"new"]

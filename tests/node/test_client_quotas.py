@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import FETCH_VERSION, PRODUCE_VERSION, batch, fetch_request
+from tests.support.topics import create_topic
 from tests.support.waiting import wait_for
 
 from kvorum.testing import Cluster
@@ -39,9 +40,7 @@ def cluster() -> Iterator[Cluster]:
         overrides={"quota.window.num": "2", "replica.fetch.wait.max.ms": "9"},
     ) as cluster:
         with RawClient(cluster.bootstrap_servers) as client:
-            topic = CreateTopicsRequest.CreatableTopic(TOPIC, 1, 1)
-            request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-            assert client.ask(request, CreateTopicsResponse, 7).topics[0].error_code == 0
+            create_topic(client, TOPIC)
             wait_for(
                 lambda: not error_of(client.ask(production(), ProduceResponse, PRODUCE_VERSION)),
                 "the partition is led",

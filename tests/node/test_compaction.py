@@ -8,12 +8,11 @@ from functools import partial
 import pytest
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import fetch, keyed_batch, produce
+from tests.support.topics import create_topic, delete_topic
 from tests.support.waiting import wait_for
 
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.records import read_batches
 
 COUNT = 60
@@ -40,15 +39,7 @@ def broker(cluster: Cluster) -> Iterator[RawClient]:
 
 
 def create(broker: RawClient, name: str, configs: dict[str, str]) -> None:
-    topic = CreateTopicsRequest.CreatableTopic(
-        name,
-        1,
-        1,
-        configs=[CreateTopicsRequest.CreatableTopicConfig(*one) for one in configs.items()],
-    )
-    request = CreateTopicsRequest([topic], 9_999)
-    (created,) = broker.ask(request, CreateTopicsResponse, 7).topics
-    assert created.error_code == ErrorCode.NONE
+    create_topic(broker, name, configs=configs)
     wait_for(lambda: fetch(broker, name, 0).error_code == 0, "it is hosted")
 
 
@@ -95,9 +86,8 @@ def test_a_topic_is_deleted_while_it_is_compacted(cluster: Cluster, broker: RawC
         name = f"topic-{turn}"
         create(broker, name, configs)
         fill(broker, name)
-        deletion = DeleteTopicsRequest(topic_names=[name], timeout_ms=5000)
         with RawClient(cluster.controller_servers) as controller:
-            controller.ask(deletion, DeleteTopicsResponse, 5)
+            delete_topic(controller, name)
         wait_for(partial(is_gone, broker, name), "the topic is gone")
     create(broker, "next", configs)
     fill(broker, "next")
@@ -115,8 +105,7 @@ def test_what_is_deleted_goes_once_its_delay_is_over(cluster: Cluster, broker: R
     wait_for(lambda: len(read(broker, "topic")) < KEYS + 10 or None, "it is compacted")
     wait_for(lambda: not files("*.deleted") or None, "replaced segments are gone")
     assert files("topic-0")
-    deletion = DeleteTopicsRequest(topic_names=["topic"], timeout_ms=5000)
     with RawClient(cluster.controller_servers) as controller:
-        controller.ask(deletion, DeleteTopicsResponse, 5)
+        delete_topic(controller, "topic")
     wait_for(partial(is_gone, broker, "topic"), "the topic is gone")
     wait_for(lambda: not files("topic-0*") or None, "the topic's folder is gone")

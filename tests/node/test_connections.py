@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.clocks import StandingClock
 from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S, wait_for, wait_for_async
 
-from kvorum.node.clock import Clock
 from kvorum.node.errors import NodeStartError
 from kvorum.node.open_file_limit import (
     connection_count_max,
@@ -123,19 +123,6 @@ def _is_over(client: socket.socket) -> bool:
     return bool(watch.poll(0))
 
 
-class Hands(Clock):
-    """A clock that stands where it is put."""
-
-    def __init__(self) -> None:
-        self.now_ms = 0.0
-
-    def monotonic_ms(self) -> float:
-        return self.now_ms
-
-    def wall_ms(self) -> int:
-        return int(self.now_ms)
-
-
 class HeldTransport(asyncio.Transport):
     """A transport to a client that takes as many bytes as the test says."""
 
@@ -162,7 +149,7 @@ class Held:
     """A connection by itself: its clock stands, and its client takes what the test says."""
 
     def __init__(self, own: socket.socket) -> None:
-        self.clock = Hands()
+        self.clock = StandingClock()
         self.transport = HeldTransport(own)
         self.is_asked, self.may_answer = asyncio.Event(), asyncio.Event()
         limits = ConnectionQuotas(Limits(total_max=1, per_address_max=1), self.clock)
@@ -237,7 +224,7 @@ async def test_a_client_that_says_something_in_time_is_not_idle(near: socket.soc
 
 
 def test_one_line_for_many_refusals(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Hands()
+    clock = StandingClock()
     limits = ConnectionQuotas(Limits(total_max=3, per_address_max=2), clock)
     assert [limits.admit("a"), limits.admit("a"), limits.admit("a")] == [True, True, False]
     assert [limits.admit("b"), limits.admit("b"), limits.admit("c")] == [True, False, False]
@@ -254,7 +241,7 @@ def test_an_address_may_have_a_limit_of_its_own() -> None:
     limits = usable_limits(
         total_max=10, per_address_max=0, has_logs=True, overrides={"127.0.0.7": 2, "localhost": 1}
     )
-    quotas = ConnectionQuotas(limits, Hands())
+    quotas = ConnectionQuotas(limits, StandingClock())
     assert [quotas.admit("127.0.0.7") for _ in range(3)] == [True, True, False]
     assert [quotas.admit("127.0.0.1") for _ in range(2)] == [True, False]
     assert not quotas.admit("127.0.0.8")

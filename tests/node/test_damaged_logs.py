@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.node.embedded_cluster import append
-from tests.support.replicated_topics import OVERRIDES, create_topic, log_bytes, wait_for_isr
+from tests.support.replicated_topics import OVERRIDES, create_replicated, log_bytes, wait_for_isr
 from tests.support.waiting import wait_for
 
 from kvorum.storage.files import RealFileSystem
@@ -32,7 +32,7 @@ def test_a_damaged_log_is_set_aside_and_fetched_again(tmp_path: Path) -> None:
         "log.flush.offset.checkpoint.interval.ms": "50",
     }
     with Cluster(controllers=1, brokers=2, folder=tmp_path, overrides=overrides) as cluster:
-        create_topic(cluster, TOPIC, [LEADER, FOLLOWER], {"flush.messages": "1"})
+        create_replicated(cluster, TOPIC, [LEADER, FOLLOWER], {"flush.messages": "1"})
         append(cluster, TOPIC, b"one")
         append(cluster, TOPIC, b"two")
         data = tmp_path / f"broker-{FOLLOWER}" / "data"

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.raw_client import RawClient
+from tests.support.topics import create_topic, delete_topic
 from tests.support.waiting import wait_for
 
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kvorum.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -47,16 +46,9 @@ LONGEST_STRING = 32_767
 def cluster() -> Iterator[Cluster]:
     overrides = {"offsets.topic.num.partitions": "50"}
     with Cluster(controllers=1, brokers=2, overrides=overrides) as cluster:
-        create_topic(cluster)
+        with RawClient(cluster.controller_servers) as controller:
+            create_topic(controller, TOPIC)
         yield cluster
-
-
-def create_topic(cluster: Cluster) -> None:
-    topic = CreateTopicsRequest.CreatableTopic(TOPIC, 1, 1)
-    with RawClient(cluster.controller_servers) as controller:
-        request = CreateTopicsRequest(topics=[topic], timeout_ms=9_999)
-        (created,) = controller.ask(request, CreateTopicsResponse, 7).topics
-    assert created.error_code == ErrorCode.NONE
 
 
 def addresses(cluster: Cluster) -> list[str]:
@@ -151,8 +143,7 @@ def test_offsets_outlive_a_broker_and_end_with_their_topic(cluster: Cluster) -> 
     for number, (group, coordinator) in enumerate(places.items()):
         assert committed_once_loaded(coordinator, group) == number
     with RawClient(cluster.controller_servers) as controller:
-        request = DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=5000)
-        controller.ask(request, DeleteTopicsResponse, 5)
+        delete_topic(controller, TOPIC)
     for group, coordinator in places.items():
         wait_for(lambda: committed(coordinator, group) == -1, "it is gone")  # noqa: B023 - called at once
 

@@ -17,7 +17,6 @@ from tests.support.metadata_consumer import (
     LIST_OFFSETS_VERSIONS,
     MAX_TIMESTAMP,
     PENDING_UPLOAD,
-    create_topic,
     fetch,
     fetch_request,
     list_offsets,
@@ -26,12 +25,12 @@ from tests.support.metadata_consumer import (
     segment_files,
 )
 from tests.support.raw_client import RawClient
+from tests.support.topics import create_topic
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.node.broker.metadata_topic import ANSWER_BYTES_MAX
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -166,13 +165,9 @@ def test_each_timestamp_leads_to_the_first_record_that_is_as_late(reading: Readi
 def test_a_waiting_fetch_is_answered_as_soon_as_something_is_committed(reading: Reading) -> None:
     end = offset_for(reading.broker, LATEST)[0]
     request = fetch_request(end, min_bytes=1, max_wait_ms=60_000)
-    correlation_id = reading.broker.send(request, 17)
+    reading.broker.send(request, 17)
     create_topic(reading.controller, "woken")
-    frame = reading.broker.read_frame()
-    assert frame is not None
-    header, response = decode_response_frame(frame, response_class=FetchResponse, version=17)
-    assert header.correlation_id == correlation_id
-    got = only_partition(response)
+    got = only_partition(reading.broker.response(FetchResponse, 17))
     assert got.records
     assert next(read_batches(got.records)).base_offset == end
     assert got.high_watermark > end
@@ -183,9 +178,7 @@ def test_a_fetch_waits_for_as_many_bytes_as_it_wants(reading: Reading) -> None:
     reading.broker.send(fetch_request(end, min_bytes=1_000, max_wait_ms=60_000), 17)
     for number in range(9):
         create_topic(reading.controller, f"of-many-{number}")
-    frame = reading.broker.read_frame()
-    assert frame is not None
-    got = only_partition(decode_response_frame(frame, response_class=FetchResponse, version=17)[1])
+    got = only_partition(reading.broker.response(FetchResponse, 17))
     assert got.records is not None
     batches = list(read_batches(got.records))
     assert len(got.records) >= 1_000
@@ -273,10 +266,7 @@ def test_a_fetch_of_another_topic_too_waits_for_either(reading: Reading) -> None
     )
     reading.broker.send(request, 12)
     create_topic(reading.controller, "beside")
-    frame = reading.broker.read_frame()
-    assert frame is not None
-    response = decode_response_frame(frame, response_class=FetchResponse, version=12)[1]
-    ours, other = response.responses
+    ours, other = reading.broker.response(FetchResponse, 12).responses
     assert (ours.topic, other.topic) == (CLUSTER_METADATA_TOPIC, "first")
     assert ours.partitions[0].records
     assert (other.partitions[0].error_code, other.partitions[0].records) == (ErrorCode.NONE, b"")

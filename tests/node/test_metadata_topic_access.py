@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
+from tests.support.acls import add_entries, entry
 from tests.support.metadata_consumer import fetch, fetch_request, list_offsets
 from tests.support.raw_client import RawClient
 
-from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
+from kvorum.metadata.acl_codes import CLUSTER_NAME, AclOperation, AclResourceType
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from kvorum.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -22,7 +22,6 @@ from kvorum.wire.messages.metadata import MetadataRequest, MetadataRequestTopic,
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-CLUSTER = "kafka-cluster"
 SETTINGS = {
     "kvorum.metadata.topic.readable": "true",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -40,21 +39,8 @@ class Sides(NamedTuple):
 
 def allow(client: RawClient, *permissions: tuple[AclResourceType, str, AclOperation]) -> None:
     """Add entries that let everybody here do something; whoever is a broker may go on."""
-    cluster_action = (AclResourceType.CLUSTER, CLUSTER, AclOperation.CLUSTER_ACTION)
-    entries = [
-        CreateAclsRequest.AclCreation(
-            resource_type=kind,
-            resource_name=name,
-            resource_pattern_type=PatternType.LITERAL,
-            principal="User:ANONYMOUS",
-            host="*",
-            operation=operation,
-            permission_type=PermissionType.ALLOW,
-        )
-        for kind, name, operation in (*permissions, cluster_action)
-    ]
-    results = client.ask(CreateAclsRequest(creations=entries), CreateAclsResponse, 3).results
-    assert {result.error_code for result in results} == {0}
+    cluster_action = (AclResourceType.CLUSTER, CLUSTER_NAME, AclOperation.CLUSTER_ACTION)
+    add_entries(client, *(entry(*one) for one in (*permissions, cluster_action)))
 
 
 @pytest.fixture
@@ -103,7 +89,7 @@ def test_describing_the_cluster_is_enough(sides: Sides) -> None:
     allow(
         sides.controller,
         (AclResourceType.TOPIC, CLUSTER_METADATA_TOPIC, AclOperation.WRITE),
-        (AclResourceType.CLUSTER, CLUSTER, AclOperation.DESCRIBE),
+        (AclResourceType.CLUSTER, CLUSTER_NAME, AclOperation.DESCRIBE),
     )
     got = fetch(sides.broker, fetch_request(0))
     assert got.error_code == ErrorCode.NONE

@@ -13,7 +13,7 @@ from tests.support.replicated_topics import (
     CONTROLLER,
     OVERRIDES,
     address_of,
-    create_topic,
+    create_replicated,
     log_bytes,
     state_of,
     topic_id_of,
@@ -26,7 +26,6 @@ from kvorum.node.broker.metadata_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from kvorum.node.handlers.fetch import FIRST_VERSION_WITH_LEADERS
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 
@@ -61,7 +60,7 @@ def assert_same_logs(cluster: Cluster, topic: str, brokers: tuple[int, ...] = BR
 
 
 def test_a_write_for_all_reaches_every_replica(cluster: Cluster, topic: str) -> None:
-    create_topic(cluster, topic, [*BROKERS])
+    create_replicated(cluster, topic, [*BROKERS])
     for number in range(20):
         assert append(cluster, topic, b"%d" % number) == number
     assert_same_logs(cluster, topic)
@@ -70,7 +69,7 @@ def test_a_write_for_all_reaches_every_replica(cluster: Cluster, topic: str) -> 
 
 
 def test_a_killed_leader_is_replaced_and_comes_back(cluster: Cluster, topic: str) -> None:
-    create_topic(cluster, topic, [*BROKERS], {"min.insync.replicas": "2"})
+    create_replicated(cluster, topic, [*BROKERS], {"min.insync.replicas": "2"})
     written: list[bytes] = []
     for round_number in range(3):
         for number in range(5):
@@ -88,7 +87,7 @@ def test_a_killed_leader_is_replaced_and_comes_back(cluster: Cluster, topic: str
 
 
 def test_a_controlled_shutdown_moves_the_leader(cluster: Cluster, topic: str) -> None:
-    create_topic(cluster, topic, [103, 101, 102])
+    create_replicated(cluster, topic, [103, 101, 102])
     append(cluster, topic, b"before")
     cluster.restart(103)
     assert wait_for_isr(cluster, topic, {*BROKERS}).leader != 103
@@ -98,7 +97,7 @@ def test_a_controlled_shutdown_moves_the_leader(cluster: Cluster, topic: str) ->
 
 
 def test_too_few_replicas_in_sync_refuse_a_write(cluster: Cluster, topic: str) -> None:
-    create_topic(cluster, topic, [*BROKERS], {"min.insync.replicas": "3"})
+    create_replicated(cluster, topic, [*BROKERS], {"min.insync.replicas": "3"})
     append(cluster, topic, b"one")
     cluster.kill(103)
     try:
@@ -135,7 +134,7 @@ def delete_records(
 
 
 def test_a_deletion_waits_for_the_followers(cluster: Cluster, topic: str) -> None:
-    create_topic(cluster, topic, [*BROKERS])
+    create_replicated(cluster, topic, [*BROKERS])
     for number in range(4):
         append(cluster, topic, b"%d" % number)
     assert delete_records(cluster, topic, 2, timeout_ms=20_000) == (0, 2)
@@ -161,7 +160,7 @@ def follower_fetch(topic: str, *, version: int, broker_id: int, epoch: int) -> F
 
 @pytest.mark.parametrize("version", [12, 14, 15, 18])
 def test_a_follower_reads_what_is_not_committed(cluster: Cluster, topic: str, version: int) -> None:
-    create_topic(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
+    create_replicated(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
     append(cluster, topic, b"one")
     topic_id = topic_id_of(cluster, topic)
     cluster.partition({102}, {101, 103})
@@ -191,7 +190,7 @@ def test_a_follower_reads_what_is_not_committed(cluster: Cluster, topic: str, ve
 
 
 def test_consumers_of_new_versions_read_from_followers(cluster: Cluster, topic: str) -> None:
-    create_topic(cluster, topic, [*BROKERS])
+    create_replicated(cluster, topic, [*BROKERS])
     append(cluster, topic, b"one")
     with RawClient(address_of(cluster, 102)) as client:
         wait_for(
@@ -204,7 +203,7 @@ def test_consumers_of_new_versions_read_from_followers(cluster: Cluster, topic: 
 
 
 def test_an_unclean_leader_decides_what_is_there(cluster: Cluster, topic: str) -> None:
-    create_topic(cluster, topic, [101, 102], {"unclean.leader.election.enable": "true"})
+    create_replicated(cluster, topic, [101, 102], {"unclean.leader.election.enable": "true"})
     append(cluster, topic, b"one")
     assert_same_logs(cluster, topic, (101, 102))
     cluster.kill(102)
@@ -224,7 +223,7 @@ def test_an_unclean_leader_decides_what_is_there(cluster: Cluster, topic: str) -
 
 def test_a_follower_that_waits_is_woken_by_an_append(cluster: Cluster, topic: str) -> None:
     """Also where the record is not committed, as nobody else has it."""
-    create_topic(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
+    create_replicated(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
     append(cluster, topic, b"one")
     cluster.partition({102}, {101, 103})
     try:
@@ -233,9 +232,7 @@ def test_a_follower_that_waits_is_woken_by_an_append(cluster: Cluster, topic: st
             request.replica_id = 102
             follower.send(request, 12)
             produce(producer, topic, batch(b"two"), acks=1)
-            frame = follower.read_frame()
-            assert frame is not None
-            _, response = decode_response_frame(frame, response_class=FetchResponse, version=12)
+            response = follower.response(FetchResponse, 12)
             assert values(response.responses[0].partitions[0]) == [b"two"]
     finally:
         cluster.heal()
@@ -243,7 +240,7 @@ def test_a_follower_that_waits_is_woken_by_an_append(cluster: Cluster, topic: st
 
 def test_a_consumer_that_waits_is_woken_by_the_high_watermark(cluster: Cluster, topic: str) -> None:
     """The awaited records were appended before it came, and are committed later."""
-    create_topic(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
+    create_replicated(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
     append(cluster, topic, b"one")
     cluster.partition({102}, {101, 103})
     with leader(cluster, topic) as consumer:
@@ -253,15 +250,13 @@ def test_a_consumer_that_waits_is_woken_by_the_high_watermark(cluster: Cluster, 
             consumer.send(fetch_request(topic, 1, min_bytes=2, max_wait_ms=60_000), 12)
         finally:
             cluster.heal()
-        frame = consumer.read_frame()
-    assert frame is not None
-    _, response = decode_response_frame(frame, response_class=FetchResponse, version=12)
+        response = consumer.response(FetchResponse, 12)
     assert values(response.responses[0].partitions[0]) == [b"two"]
 
 
 def test_a_follower_that_lags_leaves_the_isr_and_comes_back(cluster: Cluster, topic: str) -> None:
     """Its broker is alive, so that the controller lets it be: the leader has it taken out."""
-    create_topic(cluster, topic, [*BROKERS], {"min.insync.replicas": "2"})
+    create_replicated(cluster, topic, [*BROKERS], {"min.insync.replicas": "2"})
     append(cluster, topic, b"one")
     cluster.partition({103}, {101, 102})
     try:
@@ -281,7 +276,7 @@ def test_a_follower_that_lags_leaves_the_isr_and_comes_back(cluster: Cluster, to
 
 def test_offsets_do_not_go_back_where_another_leads(cluster: Cluster, topic: str) -> None:
     """KIP-207: too few replicas are left for the new leader to commit what it has."""
-    create_topic(cluster, topic, [*BROKERS], {"min.insync.replicas": "3"})
+    create_replicated(cluster, topic, [*BROKERS], {"min.insync.replicas": "3"})
     cluster.kill(103)
     wait_for_isr(cluster, topic, {101, 102})
     with leader(cluster, topic) as client:
@@ -322,7 +317,7 @@ def test_offsets_do_not_go_back_where_another_leads(cluster: Cluster, topic: str
 def test_a_follower_lists_the_offsets_of_its_own_log_for_a_debugging_replica(
     cluster: Cluster, topic: str
 ) -> None:
-    create_topic(cluster, topic, [*BROKERS])
+    create_replicated(cluster, topic, [*BROKERS])
     assert append(cluster, topic, b"one") == 0
     assert_same_logs(cluster, topic, BROKERS)
     (follower, *_) = {*BROKERS} - {state_of(cluster, topic).leader}

@@ -24,7 +24,7 @@ from tests.support.replicated_topics import (
     CONTROLLER,
     OVERRIDES,
     address_of,
-    create_topic,
+    create_replicated,
     log_bytes,
     state_of,
     wait_for_isr,
@@ -63,7 +63,7 @@ def test_a_throttled_replica_waits_and_its_consumers_do_not(
     """The leader or the follower holds back what is new; who is in sync is not held back."""
     topic = throttled.split(".", maxsplit=1)[0]
     leader, follower, other = BROKERS
-    create_topic(cluster, topic, [leader, follower, other])
+    create_replicated(cluster, topic, [leader, follower, other])
     wait_for_isr(cluster, topic, set(BROKERS))
     cluster.kill(follower)
     wait_for_isr(cluster, topic, {leader, other})
@@ -79,7 +79,7 @@ def test_a_throttled_replica_waits_and_its_consumers_do_not(
         base = folder.parents[1]
         # The follower fetches this from the same leader, again and again, in the same requests.
         free = f"{topic}-free"
-        create_topic(cluster, free, [leader, follower])
+        create_replicated(cluster, free, [leader, follower])
         for number in range(COUNT):
             append(cluster, free, b"%d" % number)
         wait_for_isr(cluster, free, {leader, follower})

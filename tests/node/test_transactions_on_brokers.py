@@ -13,7 +13,7 @@ import pytest
 from tests.node.embedded_cluster import brokers, set_config
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import FETCH_VERSION, batch, produce, values
-from tests.support.replicated_topics import create_topic
+from tests.support.replicated_topics import create_replicated
 from tests.support.topics import topic_id
 from tests.support.waiting import wait_for
 
@@ -46,7 +46,7 @@ def cluster() -> Iterator[Cluster]:
     with Cluster(controllers=1, brokers=2) as cluster:
         leader = brokers(cluster)[0][0]
         for topic in (TRANSACTION_STATE, TOPIC):
-            create_topic(cluster, topic, [leader])
+            create_replicated(cluster, topic, [leader])
         with RawClient(cluster.bootstrap_servers.split(",")[0]) as client:
             wait_for(lambda: read(client).error_code == 0, "it is hosted")
         yield cluster

@@ -19,7 +19,6 @@ from tests.support.resources import Memory, wait_until_quiet
 from tests.support.waiting import wait_for
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -77,11 +76,6 @@ class Member:
         )
         self.client.send(request, JOIN)
 
-    def read(self, kind: type[Response], version: int) -> Response:
-        frame = self.client.read_frame()
-        assert frame is not None, "the server closed the connection"
-        return decode_response_frame(frame, response_class=kind, version=version)[1]
-
     def sync(self) -> None:
         """Ask for an assignment; the leader says what all of them are."""
         assignments = [
@@ -107,17 +101,17 @@ def _rebalance(members: list[Member]) -> None:
     for member in members:
         member.join()
     for member in members:
-        member.joined = member.read(JoinGroupResponse, JOIN)
+        member.joined = member.client.response(JoinGroupResponse, JOIN)
         assert member.joined.error_code == ErrorCode.NONE
     for member in members:
         member.sync()
     for member in members:
-        synced = member.read(SyncGroupResponse, SYNC)
+        synced = member.client.response(SyncGroupResponse, SYNC)
         assert (synced.error_code, bytes(synced.assignment)) == (ErrorCode.NONE, ASSIGNMENT)
     for member in members:
         member.beat()
     for member in members:
-        assert member.read(HeartbeatResponse, BEAT).error_code == ErrorCode.NONE
+        assert member.client.response(HeartbeatResponse, BEAT).error_code == ErrorCode.NONE
 
 
 def _wait_for_coordinator(address: str) -> None:
@@ -169,7 +163,7 @@ def test_many_members(
         for member in members:
             member.leave()
         for member in members:
-            assert member.read(LeaveGroupResponse, LEAVE).error_code == ErrorCode.NONE
+            assert member.client.response(LeaveGroupResponse, LEAVE).error_code == ErrorCode.NONE
     grown = memory.peak_bytes() - before
     report(
         f"{MEMBERS} members of {group_count} groups joined, synced and sent a heartbeat in "

@@ -7,7 +7,6 @@ from pathlib import Path
 from tests.support.raw_client import RawClient
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
-from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
@@ -92,16 +91,6 @@ def offset_for(client: RawClient, timestamp: int) -> tuple[int, int, int]:
     (found,) = list_offsets(client, timestamp)
     assert found.error_code == 0
     return found.offset, found.timestamp, found.leader_epoch
-
-
-def create_topic(controller: RawClient, name: str, partitions: int = 1) -> None:
-    """Have a topic created, so that the metadata log grows."""
-    topic = CreateTopicsRequest.CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=1
-    )
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=9_999)
-    (created,) = controller.ask(request, CreateTopicsResponse, 7).topics
-    assert created.error_code == 0
 
 
 def segment_files(folder: Path) -> list[Path]:

@@ -74,11 +74,15 @@ class RawClient:
 
     def ask(self, request: Message, kind: type[Response], version: int) -> Response:
         """Send a request and return the response, whose correlation id must be the same."""
-        correlation_id = self.send(request, version)
+        self.send(request, version)
+        return self.response(kind, version)
+
+    def response(self, kind: type[Response], version: int) -> Response:
+        """Return the response to the last request, whose correlation id must be the same."""
         frame = self.read_frame()
         assert frame is not None, "the server closed the connection"
         header, response = decode_response_frame(frame, response_class=kind, version=version)
-        assert header.correlation_id == correlation_id
+        assert header.correlation_id == self._correlation_id
         return response
 
     def _read(self, size: int) -> bytes | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce
-from tests.support.replicated_topics import create_topic
+from tests.support.replicated_topics import create_replicated
 from tests.support.waiting import wait_for
 
 from kvorum.node.embedded.node import DATA_DIRECTORY
@@ -79,7 +79,7 @@ def two_directories(folder: Path, overrides: Mapping[str, str] | None = None) ->
 
 def hosted(cluster: Cluster, broker: RawClient, topic: str) -> str:
     """Create a topic with some records; return the name of its directory."""
-    create_topic(cluster, topic, [NODE])
+    create_replicated(cluster, topic, [NODE])
     wait_for(lambda: fetch(broker, topic, 0).error_code == 0, "it is hosted")
     for number in range(5):
         assert produce(broker, topic, batch(b"%d" % number)).error_code == ErrorCode.NONE

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.support.raw_client import RawClient
+from tests.support.topics import create_topic
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.testing import Cluster
-from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 BROKERS = (101, 102, 103)
 CONTROLLER = 1
@@ -26,23 +26,15 @@ OVERRIDES = {
 }
 
 
-def create_topic(
-    cluster: Cluster, name: str, replicas: list[int], configs: Mapping[str, str] | None = None
+def create_replicated(
+    cluster: Cluster,
+    name: str,
+    replicas: Sequence[int],
+    configs: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    topic = CreateTopicsRequest.CreatableTopic(
-        name=name,
-        num_partitions=-1,
-        replication_factor=-1,
-        assignments=[CreateTopicsRequest.CreatableReplicaAssignment(0, replicas)],
-        configs=[
-            CreateTopicsRequest.CreatableTopicConfig(key, value)
-            for key, value in (configs or {}).items()
-        ],
-    )
+    """Create a topic of one partition with these replicas."""
     with RawClient(cluster.controller_servers) as controller:
-        request = CreateTopicsRequest(topics=[topic], timeout_ms=9_999)
-        (created,) = controller.ask(request, CreateTopicsResponse, 7).topics
-    assert created.error_code == ErrorCode.NONE
+        create_topic(controller, name, replicas=replicas, configs=configs)
 
 
 def address_of(cluster: Cluster, node_id: int) -> str:

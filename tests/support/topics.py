@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import produce
@@ -11,6 +12,7 @@ from tests.support.waiting import wait_for
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.messages.metadata import (
     MetadataRequest,
@@ -57,6 +59,37 @@ def create(address: str, *names: str, partition_count: int = 1) -> list[int]:
     request = create_request(names, partition_count=partition_count)
     with RawClient(address) as client:
         return wait_for(ask, "a broker is there that is not fenced")
+
+
+def create_topic(
+    client: RawClient,
+    name: str,
+    partitions: int = 1,
+    *,
+    replicas: Sequence[int] = (),
+    configs: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:
+    """Create a topic of one replica for each partition, or of one partition; return its id."""
+    topic = CreateTopicsRequest.CreatableTopic(
+        name,
+        num_partitions=-1 if replicas else partitions,
+        replication_factor=-1 if replicas else 1,
+        configs=[CreateTopicsRequest.CreatableTopicConfig(*one) for one in configs.items()],
+    )
+    if replicas:
+        assignment = CreateTopicsRequest.CreatableReplicaAssignment(0, list(replicas))
+        topic.assignments = [assignment]
+    request = CreateTopicsRequest([topic], CREATE_TIMEOUT_MS)
+    (created,) = client.ask(request, CreateTopicsResponse, 7).topics
+    assert created.error_code == ErrorCode.NONE, created
+    return created.topic_id
+
+
+def delete_topic(client: RawClient, name: str) -> None:
+    """Delete a topic."""
+    request = DeleteTopicsRequest(topic_names=[name], timeout_ms=CREATE_TIMEOUT_MS)
+    (deleted,) = client.ask(request, DeleteTopicsResponse, 5).responses
+    assert deleted.error_code == ErrorCode.NONE
 
 
 def read_topics(address: str) -> dict[str, TopicFacts]:

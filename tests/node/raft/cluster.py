@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import struct
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from tests.support.waiting import wait_for_event
+from tests.support.waiting import PATIENCE_S, wait_for_event
 
 from kvorum.metadata.address import Address
+from kvorum.node.clock import SystemClock
 from kvorum.node.raft import (
     CommittedBatch,
     LoadedSnapshot,
@@ -57,16 +57,6 @@ QUICK = RaftConfig(
     request_timeout_ms=1000,
     shutdown_timeout_ms=1000,
 )
-
-
-class SystemClock:
-    """The clocks of this machine."""
-
-    def monotonic_ms(self) -> float:
-        return time.monotonic() * 1000
-
-    def wall_ms(self) -> int:
-        return int(time.time() * 1000)
 
 
 @dataclass
@@ -124,10 +114,9 @@ class RecordingListener:
 class QuorumServer:
     """A socket that answers ApiVersions and hands the quorum's requests to a replica."""
 
-    def __init__(self, keys: Sequence[int] = QUORUM_KEYS) -> None:
+    def __init__(self) -> None:
         self.port = 0
         self.node: RaftNode | None = None
-        self._keys = keys
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -177,7 +166,7 @@ class QuorumServer:
         )
 
     def _versions(self) -> ApiVersionsResponse:
-        specs = [API_SPECS[key] for key in self._keys]
+        specs = [API_SPECS[key] for key in QUORUM_KEYS]
         return ApiVersionsResponse(
             api_keys=[
                 ApiVersionsResponse.ApiVersion(spec.key, spec.min_version, spec.max_version)
@@ -241,6 +230,11 @@ class Replica:
         """Close the replica as a node does that is shut down."""
         await self.node.close()
 
+    async def lead(self) -> None:
+        """Start, and wait until this replica leads."""
+        await self.start()
+        await self.until_leading()
+
     async def until_leading(self) -> None:
         """Wait until this replica leads, and the first batch of its epoch is committed."""
         await self.listener.until(lambda: self.node.is_leader and bool(self.listener.epochs_led))
@@ -252,6 +246,17 @@ class Replica:
         return last
 
 
+async def first_to_lead(replicas: Sequence[Replica]) -> Replica:
+    """Return the replica that leads first, once the first batch of its epoch is committed."""
+    async with asyncio.timeout(PATIENCE_S):
+        waits = {asyncio.create_task(replica.until_leading()): replica for replica in replicas}
+        done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in pending:
+            wait.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+    return waits[done.pop()]
+
+
 class Lab:
     """Makes replicas and servers below one folder, and closes whatever is still open."""
 
@@ -260,9 +265,9 @@ class Lab:
         self._servers: list[QuorumServer] = []
         self._replicas: list[Replica] = []
 
-    async def server(self, keys: Sequence[int] = QUORUM_KEYS) -> QuorumServer:
+    async def server(self) -> QuorumServer:
         """Return a server on a port of its own, with no process behind it yet."""
-        server = QuorumServer(keys)
+        server = QuorumServer()
         await server.listen()
         self._servers.append(server)
         return server
@@ -272,6 +277,12 @@ class Lab:
         server = await self.server()
         voters = (Destination(node_id, "127.0.0.1", server.port),)
         return self.add(Replica(node_id, self.folder / name, server, static_voters=voters))
+
+    async def leading_voter(self) -> Replica:
+        """Return a replica that is the one static voter, and leads."""
+        replica = await self.voter()
+        await replica.lead()
+        return replica
 
     async def voters(self, count: int) -> list[Replica]:
         """Return the static voters of one quorum, not started."""

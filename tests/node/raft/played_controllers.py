@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.node.raft.cluster import Lab, Replica, SystemClock
+from tests.node.raft.cluster import Lab, Replica
 from tests.support.controller_under_test import SETTINGS
 
 from kvorum.metadata.bootstrap import bootstrap_from_features
 from kvorum.metadata.features import default_feature_levels
 from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.node.clock import SystemClock
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
@@ -31,9 +32,7 @@ TURNS = 20
 
 
 async def leading(lab: Lab) -> tuple[Replica, QuorumController]:
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
+    replica = await lab.leading_voter()
     controller = controller_over(replica.node)
     controller.lead(replica.node.epoch)
     return replica, controller

@@ -7,7 +7,8 @@ import json
 from contextlib import suppress
 
 import pytest
-from tests.node.raft.cluster import CLUSTER_ID, LISTENER, Lab, Replica, SystemClock
+import pytest_asyncio
+from tests.node.raft.cluster import CLUSTER_ID, LISTENER, Lab, Replica
 from tests.node.raft.reconfiguring import (
     CALM,
     JOINING,
@@ -19,6 +20,7 @@ from tests.node.raft.reconfiguring import (
 )
 
 from kvorum.metadata.voter_key import VoterKey
+from kvorum.node.clock import SystemClock
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from kvorum.wire.uuid_text import ZERO_UUID
@@ -27,17 +29,19 @@ pytestmark = pytest.mark.asyncio
 NEW_DISK = bytes([77]) * 16
 
 
-async def three_voters(lab: Lab) -> DynamicQuorum:
+def keys(quorum: DynamicQuorum, *node_ids: int) -> set[tuple[int, bytes]]:
+    return {key_of(quorum.replicas[node_id]) for node_id in node_ids}
+
+
+@pytest_asyncio.fixture
+async def quorum(lab: Lab) -> DynamicQuorum:
+    """Three voters that have committed something."""
     quorum = DynamicQuorum(lab)
     await quorum.make(1, 2, 3)
     quorum.format(1, 2, 3)
     await quorum.start(1, 2, 3)
     await quorum.commit(b"first")
     return quorum
-
-
-def keys(quorum: DynamicQuorum, *node_ids: int) -> set[tuple[int, bytes]]:
-    return {key_of(quorum.replicas[node_id]) for node_id in node_ids}
 
 
 async def test_every_replica_knows_which_voters_are_committed(lab: Lab) -> None:
@@ -59,9 +63,8 @@ async def test_every_replica_knows_which_voters_are_committed(lab: Lab) -> None:
 
 
 async def test_voters_of_a_change_that_is_not_committed_are_not_known_as_committed(
-    lab: Lab,
+    quorum: DynamicQuorum,
 ) -> None:
-    quorum = await three_voters(lab)
     leader = await quorum.leader()
     staying, leaving = (one for one in quorum.replicas.values() if one is not leader)
     await staying.stop()
@@ -104,8 +107,7 @@ async def test_one_becomes_five_and_then_three_without_the_first(lab: Lab) -> No
     assert len(all_values[0]) == 6
 
 
-async def test_three_that_were_five_survive_the_loss_of_one(lab: Lab) -> None:
-    quorum = await three_voters(lab)
+async def test_three_that_were_five_survive_the_loss_of_one(quorum: DynamicQuorum) -> None:
     await quorum.make(4)
     await quorum.start(4)
     assert (await quorum.add(4)).error_code == ErrorCode.NONE
@@ -116,9 +118,8 @@ async def test_three_that_were_five_survive_the_loss_of_one(lab: Lab) -> None:
     await quorum.commit(b"after")
 
 
-async def test_a_lost_disk_is_replaced(lab: Lab) -> None:
+async def test_a_lost_disk_is_replaced(quorum: DynamicQuorum) -> None:
     """The disk failure recovery of KIP-853, in the order that one entry per node allows."""
-    quorum = await three_voters(lab)
     failed = next(one for one in quorum.replicas.values() if not one.node.is_leader)
     old = key_of(failed)
     await failed.stop()
@@ -141,8 +142,9 @@ async def test_a_lost_disk_is_replaced(lab: Lab) -> None:
     await quorum.commit(b"with the new disk")
 
 
-async def test_a_voter_with_a_new_disk_is_told_by_the_leader_where_that_is(lab: Lab) -> None:
-    quorum = await three_voters(lab)
+async def test_a_voter_with_a_new_disk_is_told_by_the_leader_where_that_is(
+    quorum: DynamicQuorum,
+) -> None:
     failed = next(one for one in quorum.replicas.values() if not one.node.is_leader)
     await failed.stop()
     quorum.wipe(failed.node_id, NEW_DISK)
@@ -152,10 +154,9 @@ async def test_a_voter_with_a_new_disk_is_told_by_the_leader_where_that_is(lab: 
 
 
 async def test_a_disk_that_its_node_has_given_up_is_soon_no_replica_for_the_controller(
-    lab: Lab,
+    quorum: DynamicQuorum,
 ) -> None:
     """DescribeQuorum has the former observer for five minutes, as Kafka's does."""
-    quorum = await three_voters(lab)
     leader = await quorum.leader()
     await quorum.make(4)
     await quorum.start(4)
@@ -175,9 +176,8 @@ async def test_a_disk_that_its_node_has_given_up_is_soon_no_replica_for_the_cont
     await quorum.until_observed(old)
 
 
-async def test_a_lost_node_is_replaced_by_another(lab: Lab) -> None:
+async def test_a_lost_node_is_replaced_by_another(quorum: DynamicQuorum) -> None:
     """The node failure recovery of KIP-853."""
-    quorum = await three_voters(lab)
     failed = next(one for one in quorum.replicas.values() if not one.node.is_leader)
     await failed.stop()
     await quorum.make(4)
@@ -215,8 +215,7 @@ async def test_controllers_join_by_themselves(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-async def test_who_was_removed_does_not_join_again(lab: Lab) -> None:
-    quorum = await three_voters(lab)
+async def test_who_was_removed_does_not_join_again(quorum: DynamicQuorum) -> None:
     removed = next(one for one in quorum.replicas.values() if not one.node.is_leader)
     await removed.stop()
     removed.config = JOINING
@@ -231,8 +230,7 @@ async def test_who_was_removed_does_not_join_again(lab: Lab) -> None:
         assert removed.node_id not in removed.node.voter_ids()
 
 
-async def test_an_addition_need_not_wait_for_its_commit(lab: Lab) -> None:
-    quorum = await three_voters(lab)
+async def test_an_addition_need_not_wait_for_its_commit(quorum: DynamicQuorum) -> None:
     await quorum.make(4)
     await quorum.start(4)
     added = await quorum.add(4, ack_when_committed=False)
@@ -241,8 +239,7 @@ async def test_an_addition_need_not_wait_for_its_commit(lab: Lab) -> None:
     assert await quorum.voters() == keys(quorum, 1, 2, 3, 4)
 
 
-async def test_a_voter_that_moves_tells_the_leader(lab: Lab) -> None:
-    quorum = await three_voters(lab)
+async def test_a_voter_that_moves_tells_the_leader(quorum: DynamicQuorum) -> None:
     moving = next(one for one in quorum.replicas.values() if not one.node.is_leader)
     await moving.stop()
     moving.local_listeners = (
@@ -337,8 +334,7 @@ async def test_the_log_counts_more_than_the_configuration_once_it_names_voters(l
     assert await quorum.voters() == keys(quorum, 1, 2)
 
 
-async def test_an_update_for_another_cluster_still_tells_who_leads(lab: Lab) -> None:
-    quorum = await three_voters(lab)
+async def test_an_update_for_another_cluster_still_tells_who_leads(quorum: DynamicQuorum) -> None:
     leader = await quorum.leader()
     request = UpdateRaftVoterRequest(
         cluster_id="another",
@@ -358,8 +354,9 @@ async def test_an_update_for_another_cluster_still_tells_who_leads(lab: Lab) -> 
     assert answer.error_code == ErrorCode.VOTER_NOT_FOUND
 
 
-async def test_a_snapshot_keeps_the_voters_and_a_new_voter_takes_them_from_it(lab: Lab) -> None:
-    quorum = await three_voters(lab)
+async def test_a_snapshot_keeps_the_voters_and_a_new_voter_takes_them_from_it(
+    quorum: DynamicQuorum,
+) -> None:
     assert (await quorum.remove(key_of(quorum.replicas[3]))).error_code == ErrorCode.NONE
     leader = await quorum.leader()
     await quorum.commit(b"second")

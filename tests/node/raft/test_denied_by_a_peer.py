@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 from tests.node.raft.one_channel import VOTE, channel_over
+from tests.support.clocks import StandingClock
 
 from kvorum.metadata.address import Address
 from kvorum.node.events.rare_events import INTERVAL_MS
@@ -20,19 +21,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.vote import VoteResponse
 
 pytestmark = pytest.mark.asyncio
-
-
-class Hands:
-    """A clock that stands where it is put."""
-
-    def __init__(self) -> None:
-        self.now_ms = 0.0
-
-    def monotonic_ms(self) -> float:
-        return self.now_ms
-
-    def wall_ms(self) -> int:
-        return int(self.now_ms)
 
 
 class Denying:
@@ -62,7 +50,7 @@ class OnlyDenying(Outgoing):
 async def test_it_is_warned_of_more_than_once_and_not_at_every_try(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock = Hands()
+    clock = StandingClock()
     links, results = channel_over(OnlyDenying(), tmp_path, clock=clock)
 
     async def ask() -> core.RequestFailed:

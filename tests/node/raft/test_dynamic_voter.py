@@ -85,8 +85,7 @@ async def test_the_first_leader_copies_the_voters_into_the_log(lab: Lab, golden_
     replica.local_listeners = tuple(
         (endpoint.name, endpoint.host, endpoint.port) for endpoint in voter.endpoints
     )
-    await replica.start()
-    await replica.until_leading()
+    await replica.lead()
     assert replica.node.kraft_version == 1
     await replica.stop()
     ours = first_batch(log_directory)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
-from tests.node.raft.cluster import (
-    QUICK,
-    Lab,
-    QuorumServer,
-    Replica,
-    SystemClock,
-)
+from tests.node.raft.cluster import QUICK, Lab, QuorumServer, Replica, first_to_lead
+from tests.node.raft.reconfiguring import has_value
+from tests.support.clocks import StandingClock
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.metadata.address import Address
-from kvorum.node.clock import Clock
+from kvorum.node.clock import Clock, SystemClock
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ConnectFailedError,
@@ -38,32 +33,12 @@ async def start_patient_quorum(lab: Lab, count: int) -> tuple[Replica, list[Repl
     for replica in replicas:
         replica.config = PATIENT
         await replica.start()
-    async with asyncio.timeout(PATIENCE_S):
-        waits = [asyncio.create_task(replica.until_leading()) for replica in replicas]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    leader = next(replica for replica, wait in zip(replicas, waits, strict=True) if wait.done())
-    for wait in waits:
-        wait.cancel()
-    await asyncio.gather(*waits, return_exceptions=True)
+    leader = await first_to_lead(replicas)
     await leader.commit(b"before")
     rest = [replica for replica in replicas if replica is not leader]
     for replica in rest:
         await has_value(replica, b"before")
     return leader, rest
-
-
-async def has_value(replica: Replica, value: bytes) -> None:
-    await replica.listener.until(lambda: value in replica.listener.values)
-
-
-async def first_to_lead(replicas: list[Replica]) -> Replica:
-    async with asyncio.timeout(PATIENCE_S):
-        waits = {asyncio.create_task(replica.until_leading()): replica for replica in replicas}
-        done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for wait in pending:
-            wait.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
-    return waits[done.pop()]
 
 
 @pytest.mark.parametrize("count", [3, 5])
@@ -86,18 +61,6 @@ async def test_broken_connections_cause_no_election(lab: Lab) -> None:
         for replica in rest:
             await has_value(replica, b"%d" % number)
     assert {replica.node.epoch for replica in (leader, *rest)} == {epoch}
-
-
-class StandingClock(Clock):
-    """A clock that stands where it is put."""
-
-    now_ms = 0.0
-
-    def monotonic_ms(self) -> float:
-        return self.now_ms
-
-    def wall_ms(self) -> int:
-        return int(self.now_ms)
 
 
 def link_to(

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from tests.node.raft.cluster import Lab, Replica
 
 from kvorum.node.raft import ProposalTooLargeError, RaftStoppedError
@@ -21,10 +22,13 @@ from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 pytestmark = pytest.mark.asyncio
 
 
-async def test_it_leads_at_once_and_commits(lab: Lab) -> None:
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
+@pytest_asyncio.fixture
+async def replica(lab: Lab) -> Replica:
+    """The lone voter, which leads."""
+    return await lab.leading_voter()
+
+
+async def test_it_leads_at_once_and_commits(replica: Replica) -> None:
     assert replica.node.epoch == 1
     assert await replica.commit(b"a", b"b") == 2
     assert replica.listener.values == [b"a", b"b"]
@@ -48,8 +52,7 @@ async def test_it_leads_at_once_and_commits(lab: Lab) -> None:
 async def test_after_a_restart_everything_is_there_in_the_next_epoch(lab: Lab) -> None:
     replica = await lab.voter()
     for epoch in range(1, 6):
-        await replica.start()
-        await replica.until_leading()
+        await replica.lead()
         assert replica.node.epoch == epoch
         await replica.commit(f"value of {epoch}".encode())
         assert len(replica.listener.values) == epoch
@@ -57,26 +60,20 @@ async def test_after_a_restart_everything_is_there_in_the_next_epoch(lab: Lab) -
 
 
 async def test_a_copy_taken_while_it_runs_holds_all_that_was_committed(lab: Lab) -> None:
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
+    replica = await lab.leading_voter()
     for round_number in range(10):
         await replica.commit(b"%d" % round_number)
         # The files that kill -9 would leave at this moment.
         copy = await lab.voter(f"copy-{round_number}")
         shutil.copytree(replica.directory, copy.directory)
-        await copy.start()
-        await copy.until_leading()
+        await copy.lead()
         assert copy.listener.values == [b"%d" % i for i in range(round_number + 1)]
         assert copy.node.epoch == 2
         await copy.stop()
     await replica.stop()
 
 
-async def test_proposals_are_refused_where_they_must_be(lab: Lab) -> None:
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
+async def test_proposals_are_refused_where_they_must_be(replica: Replica) -> None:
     with pytest.raises(NotLeaderError):
         replica.node.propose([b"a"], epoch=2)
     with pytest.raises(ProposalTooLargeError):
@@ -93,8 +90,7 @@ async def test_proposals_share_syncs_and_keep_their_order(lab: Lab) -> None:
     files = CountingFiles()
     replica = await lab.voter()
     replica.files = files
-    await replica.start()
-    await replica.until_leading()
+    await replica.lead()
     before = files.sync_count
     values = [b"%d" % i for i in range(500)]
     for value in values:
@@ -121,8 +117,7 @@ async def test_a_failed_sync_stops_it_loudly_and_commits_nothing(lab: Lab) -> No
     files = CountingFiles()
     replica = await lab.voter()
     replica.files = files
-    await replica.start()
-    await replica.until_leading()
+    await replica.lead()
     files.is_broken = True
     replica.node.propose([b"lost?"], epoch=1)
     await replica.listener.until(lambda: bool(replica.listener.failures))
@@ -133,8 +128,7 @@ async def test_a_failed_sync_stops_it_loudly_and_commits_nothing(lab: Lab) -> No
         replica.node.propose([b"more"], epoch=1)
     files.is_broken = False
     await replica.stop()
-    await replica.start()
-    await replica.until_leading()
+    await replica.lead()
     assert replica.listener.values in ([], [b"lost?"])
     await replica.stop()
 
@@ -153,11 +147,8 @@ async def test_a_listener_that_fails_stops_it(lab: Lab) -> None:
 
 
 async def test_a_crash_between_the_election_record_and_the_log_costs_an_epoch_and_nothing_else(
-    lab: Lab,
+    replica: Replica,
 ) -> None:
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
     await replica.commit(b"kept")
     await replica.stop()
     # The record of epoch 2 was written, the process died before its first batch was.
@@ -165,33 +156,25 @@ async def test_a_crash_between_the_election_record_and_the_log_costs_an_epoch_an
     state = json.loads(state_file.read_text())
     del state["kvorumChecksum"]
     state_file.write_text(json.dumps({**state, "leaderEpoch": 2}))
-    await replica.start()
-    await replica.until_leading()
+    await replica.lead()
     assert replica.node.epoch == 3
     assert replica.listener.values == [b"kept"]
     await replica.stop()
 
 
-async def test_a_candidate_that_crashed_keeps_its_vote(lab: Lab) -> None:
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
+async def test_a_candidate_that_crashed_keeps_its_vote(replica: Replica) -> None:
     await replica.stop()
     state_file = replica.directory / "__cluster_metadata-0" / "quorum-state"
     state = json.loads(state_file.read_text())
     del state["kvorumChecksum"]
     state_file.write_text(json.dumps({**state, "leaderId": -1, "leaderEpoch": 5, "votedId": 1}))
-    await replica.start()
-    await replica.until_leading()
+    await replica.lead()
     # It stands in the very epoch that it gave its vote in.
     assert replica.node.epoch == 5
     await replica.stop()
 
 
-async def test_a_former_voters_directory_serves_an_observer(lab: Lab) -> None:
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
+async def test_a_former_voters_directory_serves_an_observer(replica: Replica) -> None:
     await replica.stop()
     state_file = replica.directory / "__cluster_metadata-0" / "quorum-state"
     state = json.loads(state_file.read_text())
@@ -210,17 +193,13 @@ async def test_closing_twice_and_before_the_start_is_allowed(lab: Lab) -> None:
     await replica.stop()
 
 
-async def test_a_snapshot_takes_the_place_of_the_log(lab: Lab) -> None:
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
+async def test_a_snapshot_takes_the_place_of_the_log(replica: Replica) -> None:
     last = await replica.commit(b"a", b"b", b"c")
     assert await snapshot(replica, last + 1, [[b"a", b"b"], [b"c"]])
     assert not await snapshot(replica, last + 1, [])
     await replica.commit(b"d")
     await replica.stop()
-    await replica.start()
-    await replica.until_leading()
+    await replica.lead()
     assert replica.listener.snapshots == [last + 1]
     assert replica.listener.values == [b"a", b"b", b"c", b"d"]
     await replica.stop()
@@ -229,8 +208,7 @@ async def test_a_snapshot_takes_the_place_of_the_log(lab: Lab) -> None:
 async def test_cleaning_lets_the_log_begin_at_a_later_snapshot(lab: Lab) -> None:
     replica = await lab.voter()
     replica.log = LogConfig(retention_ms=-1, retention_bytes=1000, segment_bytes=400)
-    await replica.start()
-    await replica.until_leading()
+    await replica.lead()
     for round_number in range(4):
         last = await replica.commit(b"%d" % round_number * 300)
         assert await snapshot(replica, last + 1, [[b"state %d" % round_number]])
@@ -242,15 +220,11 @@ async def test_cleaning_lets_the_log_begin_at_a_later_snapshot(lab: Lab) -> None
     await observer.listener.until(lambda: observer.listener.values[-1:] == [b"later"])
     assert observer.listener.values == [b"state 3", b"later"]
     await replica.stop()
-    await replica.start()
-    await replica.until_leading()
+    await replica.lead()
     assert replica.listener.values == [b"state 3", b"later"]
 
 
-async def test_who_resigns_leads_again_in_a_later_epoch(lab: Lab) -> None:
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
+async def test_who_resigns_leads_again_in_a_later_epoch(replica: Replica) -> None:
     replica.node.resign(99)
     assert replica.node.is_leader
     replica.node.resign(1)
@@ -262,9 +236,7 @@ async def test_who_resigns_leads_again_in_a_later_epoch(lab: Lab) -> None:
 
 
 async def test_a_fetch_that_nobody_waits_for_any_more_is_forgotten(lab: Lab) -> None:
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
+    replica = await lab.leading_voter()
     request = FetchRequest(
         max_wait_ms=3_600_000,
         topics=[

@@ -8,17 +8,11 @@ import shutil
 from collections.abc import Callable
 
 import pytest
+import pytest_asyncio
 from tests.node.raft.cluster import Lab, Replica
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.asyncio
-
-
-async def leading(lab: Lab) -> Replica:
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
-    return replica
 
 
 async def until_same(observer: Replica, leader: Replica) -> None:
@@ -28,8 +22,13 @@ async def until_same(observer: Replica, leader: Replica) -> None:
     assert observer.listener.values == leader.listener.values
 
 
-async def test_it_finds_the_leader_and_follows(lab: Lab) -> None:
-    leader = await leading(lab)
+@pytest_asyncio.fixture
+async def leader(lab: Lab) -> Replica:
+    """A lone voter that leads."""
+    return await lab.leading_voter()
+
+
+async def test_it_finds_the_leader_and_follows(leader: Replica, lab: Lab) -> None:
     await leader.commit(b"before")
     observer = lab.observer(7, leader.server)
     await observer.start()
@@ -42,8 +41,7 @@ async def test_it_finds_the_leader_and_follows(lab: Lab) -> None:
     assert observer.listener.leaders[-1] == (1, 1)
 
 
-async def test_a_dead_bootstrap_server_does_not_hold_it_up(lab: Lab) -> None:
-    leader = await leading(lab)
+async def test_a_dead_bootstrap_server_does_not_hold_it_up(leader: Replica, lab: Lab) -> None:
     dead = await lab.server()
     await dead.close()
     observer = lab.observer(7, dead, leader.server)
@@ -55,20 +53,18 @@ async def test_it_waits_for_a_leader_that_comes_later(lab: Lab) -> None:
     leader = await lab.voter()
     observer = lab.observer(7, leader.server)
     await observer.start()
-    await leader.start()
-    await leader.until_leading()
+    await leader.lead()
     await until_same(observer, leader)
 
 
 async def test_it_goes_on_after_the_leaders_restart_and_after_its_own(lab: Lab) -> None:
-    leader = await leading(lab)
+    leader = await lab.leading_voter()
     observer = lab.observer(7, leader.server)
     await observer.start()
     await leader.commit(b"one")
     await until_same(observer, leader)
     await leader.stop()
-    await leader.start()
-    await leader.until_leading()
+    await leader.lead()
     await leader.commit(b"two")
     await until_same(observer, leader)
     assert observer.node.epoch == 2
@@ -79,8 +75,7 @@ async def test_it_goes_on_after_the_leaders_restart_and_after_its_own(lab: Lab) 
     assert observer.listener.values == [b"one", b"two", b"three"]
 
 
-async def test_it_fetches_a_snapshot_where_the_log_is_gone(lab: Lab) -> None:
-    leader = await leading(lab)
+async def test_it_fetches_a_snapshot_where_the_log_is_gone(leader: Replica, lab: Lab) -> None:
     values = [b"%05d" % i * 150 for i in range(3000)]
     last = await leader.commit(*values)
     chunks = [values[start : start + 1024] for start in range(0, len(values), 1024)]
@@ -99,13 +94,11 @@ async def test_it_fetches_a_snapshot_where_the_log_is_gone(lab: Lab) -> None:
     assert observer.listener.values == [*values, b"behind it"]
 
 
-async def test_a_tail_that_the_leader_lost_is_truncated(lab: Lab) -> None:
-    leader = await leading(lab)
+async def test_a_tail_that_the_leader_lost_is_truncated(leader: Replica, lab: Lab) -> None:
     await leader.commit(b"kept")
     await leader.stop()
     shutil.copytree(leader.directory, lab.folder / "before")
-    await leader.start()
-    await leader.until_leading()
+    await leader.lead()
     observer = lab.observer(7, leader.server)
     await observer.start()
     await leader.commit(b"lost")
@@ -115,19 +108,16 @@ async def test_a_tail_that_the_leader_lost_is_truncated(lab: Lab) -> None:
     # The leader loses its disk's last writes: epoch 2 with all that was in it.
     shutil.rmtree(leader.directory)
     shutil.copytree(lab.folder / "before", leader.directory)
-    await leader.start()
-    await leader.until_leading()
+    await leader.lead()
     await leader.stop()
-    await leader.start()
-    await leader.until_leading()
+    await leader.lead()
     await leader.commit(b"new")
     await observer.start()
     await until_same(observer, leader)
     assert observer.listener.values == [b"kept", b"new"]
 
 
-async def test_many_observers_see_the_same(lab: Lab) -> None:
-    leader = await leading(lab)
+async def test_many_observers_see_the_same(leader: Replica, lab: Lab) -> None:
     observers = [lab.observer(10 + i, leader.server) for i in range(5)]
     for observer in observers:
         await observer.start()
@@ -138,8 +128,7 @@ async def test_many_observers_see_the_same(lab: Lab) -> None:
         await until_same(observer, leader)
 
 
-async def test_a_damaged_snapshot_is_refused_and_asked_for_again(lab: Lab) -> None:
-    leader = await leading(lab)
+async def test_a_damaged_snapshot_is_refused_and_asked_for_again(leader: Replica, lab: Lab) -> None:
     last = await leader.commit(b"a", b"b")
     assert await leader.node.create_snapshot(
         end_offset=last + 1, epoch=1, last_contained_log_timestamp_ms=1, values=[[b"a", b"b"]]

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 import pytest
-from tests.node.raft.cluster import Lab, Replica
+from tests.node.raft.cluster import Lab, Replica, first_to_lead
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.node.raft import RaftStoppedError
@@ -15,31 +15,18 @@ from kvorum.raft import NotLeaderError
 pytestmark = pytest.mark.asyncio
 
 
-async def start_quorum(lab: Lab, count: int = 3) -> list[Replica]:
-    replicas = await lab.voters(count)
+async def start_quorum(lab: Lab) -> list[Replica]:
+    replicas = await lab.voters(3)
     for replica in replicas:
         await replica.start()
     return replicas
-
-
-async def leader_of(replicas: list[Replica]) -> Replica:
-    """Return whichever replica leads first."""
-    waits = {asyncio.create_task(replica.until_leading()): replica for replica in replicas}
-    done, pending = await asyncio.wait(
-        waits, return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE_S
-    )
-    for task in pending:
-        task.cancel()
-    await asyncio.gather(*pending, return_exceptions=True)
-    assert done, [replica.listener for replica in replicas]
-    return waits[done.pop()]
 
 
 async def commit_somewhere(replicas: list[Replica], value: bytes) -> Replica:
     """Commit a value with whoever leads, trying again while leaders change."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
-            leader = await leader_of(replicas)
+            leader = await first_to_lead(replicas)
             with contextlib.suppress(NotLeaderError, RaftStoppedError, TimeoutError):
                 await leader.commit(value)
                 return leader
@@ -56,7 +43,7 @@ async def until_it_has(replica: Replica, values: list[bytes]) -> None:
 
 async def test_three_voters_elect_one_and_replicate(lab: Lab) -> None:
     replicas = await start_quorum(lab)
-    leader = await leader_of(replicas)
+    leader = await first_to_lead(replicas)
     for round_number in range(10):
         await leader.commit(b"%d" % round_number)
     await until_all_have(replicas, [b"%d" % i for i in range(10)])

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 from tests.node.raft.cluster import Lab
-from tests.node.raft.played_controllers import controller_over
+from tests.node.raft.played_controllers import controller_over, leading
 
 from kvorum.controller.periodic_tasks import no_op
 from kvorum.controller.quorum_reassignment.quorum_targets import alter_target_voters
@@ -19,11 +19,7 @@ pytestmark = pytest.mark.asyncio
 async def test_a_write_to_a_stopped_replica_finds_no_controller(
     lab: Lab, caplog: pytest.LogCaptureFixture
 ) -> None:
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
-    controller = controller_over(replica.node)
-    controller.lead(replica.node.epoch)
+    replica, controller = await leading(lab)
     await replica.stop()
     with caplog.at_level(logging.ERROR), pytest.raises(NotControllerError):
         await controller.run_task(lambda _image, _context: no_op())
@@ -32,9 +28,7 @@ async def test_a_write_to_a_stopped_replica_finds_no_controller(
 
 
 async def test_a_leadership_over_a_stopped_replica_is_none(lab: Lab) -> None:
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
+    replica = await lab.leading_voter()
     controller = controller_over(replica.node)
     await replica.stop()
     controller.lead(1)
@@ -43,11 +37,7 @@ async def test_a_leadership_over_a_stopped_replica_is_none(lab: Lab) -> None:
 
 async def test_target_voters_are_not_judged_by_a_replica_that_leads_no_longer(lab: Lab) -> None:
     """The replica knows that before its controller does; it would refuse every target."""
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
-    controller = controller_over(replica.node)
-    controller.lead(replica.node.epoch)
+    replica, controller = await leading(lab)
     replica.node.resign(replica.node.epoch)
     with pytest.raises(NotControllerError):
         await controller.run_task(

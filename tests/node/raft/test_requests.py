@@ -29,9 +29,7 @@ OWN_DIRECTORY = b"\x01" * 16
 @pytest_asyncio.fixture
 async def leader(lab: Lab) -> Replica:
     """A lone voter, id 1, that leads epoch 1 with records 0 (its epoch's start), 1 and 2."""
-    replica = await lab.voter()
-    await replica.start()
-    await replica.until_leading()
+    replica = await lab.leading_voter()
     await replica.commit(b"a", b"b")
     return replica
 

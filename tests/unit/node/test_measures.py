@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 
 import pytest
+from tests.support.clocks import StandingClock
 from tests.unit.node.committed_batches import batch
 
 from kvorum.metadata.image import MetadataImage
@@ -147,19 +148,6 @@ class PlayedReplica:
     voters: VoterSet
 
 
-@dataclass
-class Clock:
-    """A clock that is set."""
-
-    now_ms: float = 0
-
-    def monotonic_ms(self) -> float:
-        return self.now_ms
-
-    def wall_ms(self) -> int:
-        return int(self.now_ms)
-
-
 def broker(broker_id: int) -> RegisterBrokerRecord:
     return RegisterBrokerRecord(
         broker_id=broker_id, broker_epoch=broker_id, incarnation_id=bytes([broker_id]) * 16
@@ -180,7 +168,7 @@ def test_what_was_in_the_log_before_is_summed_up_and_no_news(
 ) -> None:
     caplog.set_level(logging.INFO)
     raft = PlayedReplica(None, VoterSet.of(VOTERS))
-    loader = MetadataLoader(Clock())
+    loader = MetadataLoader(StandingClock())
     MetadataEvents(loader, raft)
     loader.commit([batch(0, FeatureLevelRecord(name="metadata.version", feature_level=30))])
     loader.commit([batch(1, broker(1))])
@@ -206,7 +194,7 @@ def test_what_was_in_the_log_before_is_summed_up_and_no_news(
 def test_voters_that_come_and_go_are_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     raft = PlayedReplica(0, VoterSet.of(VOTERS[:2]))
-    loader = MetadataLoader(Clock())
+    loader = MetadataLoader(StandingClock())
     MetadataEvents(loader, raft)
     loader.commit([batch(0, broker(1))])
     caplog.clear()
@@ -223,7 +211,7 @@ def change_of_nothing() -> Message:
 
 
 def test_the_loader_counts_batches_and_their_records() -> None:
-    clock = Clock()
+    clock = StandingClock()
     loader = MetadataLoader(clock)
     loader.commit([batch(0, broker(1)), batch(1, broker(2))])
     assert loader.measures.batch_sizes.distribution().count == 2

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
+from tests.support.clocks import StandingClock
 
-from kvorum.node.clock import Clock
 from kvorum.node.serving.request import RequestProgress
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, RequestTimes, count_errors
 from kvorum.wire.api_keys import ApiKey
@@ -19,20 +19,8 @@ from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.heartbeat import HeartbeatResponse
 
 
-class SetClock(Clock):
-    """A clock that goes on when it is told to."""
-
-    now_ms = 1000.0
-
-    def monotonic_ms(self) -> float:
-        return self.now_ms
-
-    def wall_ms(self) -> int:
-        return int(self.now_ms)
-
-
 def test_work_is_told_from_what_it_waits_for() -> None:
-    clock = SetClock()
+    clock = StandingClock()
     progress = RequestProgress(clock)
     clock.now_ms += 1
 
@@ -68,7 +56,7 @@ def test_work_that_is_cancelled_hears_of_it() -> None:
             raise
 
     async def run() -> None:
-        progress = RequestProgress(SetClock())
+        progress = RequestProgress(StandingClock())
 
         async def measured() -> None:
             await progress.measured(work())
@@ -89,7 +77,7 @@ def test_an_error_of_the_work_comes_out() -> None:
         raise KeyError
 
     async def run() -> None:
-        await RequestProgress(SetClock()).measured(work())
+        await RequestProgress(StandingClock()).measured(work())
 
     with pytest.raises(KeyError):
         asyncio.run(run())
@@ -112,7 +100,7 @@ def test_nothing_keeps_an_error_that_was_waited_for() -> None:
 
     async def run() -> weakref.ref[Kept]:
         with ThreadPoolExecutor(1) as thread:
-            return await RequestProgress(SetClock()).measured(work(thread))
+            return await RequestProgress(StandingClock()).measured(work(thread))
 
     gc.collect()
     gc.disable()

@@ -99,8 +99,7 @@ async def recovered(
     lab = Lab(folder)
     node = story.world.nodes[plan.chosen.key.id]
     replica = await lone_replica(lab, story, node, folder / node.host)
-    await replica.start()
-    await replica.until_leading()
+    await replica.lead()
     assert replica.node.epoch == plan.epoch + 1
     return plan.forecast, replica, lab
 
