@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -61,6 +62,11 @@ class OlderBrokers:
     release_version: str
 
 
+def kind_of_controllers() -> Kind:
+    """Return whose controllers are below brokers that have no say in it."""
+    return "kafka" if os.environ.get("KVORUM_REAL_CONTROLLERS") else "kvorum"
+
+
 class BrokerCluster:
     """Controllers and some brokers, of which those in `ours` are kvorum's.
 
@@ -76,7 +82,7 @@ class BrokerCluster:
         java: Java,
         tools: ToolRunner,
         ours: Collection[int] = (),
-        controllers: int = 3,
+        controllers: int = 1,
         settings: Mapping[str, str] = MappingProxyType({}),
         older: OlderBrokers | None = None,
         has_troubled_disks: bool = False,
@@ -109,10 +115,11 @@ class BrokerCluster:
 
     @contextmanager
     def running(self) -> Generator[BrokerCluster]:
-        """Format and start everybody; in the end nobody runs any more."""
+        """Format and start all nodes, and wait until no broker is fenced; end all of them."""
         with self.quorum:
             try:
                 self._start()
+                self.wait_for_brokers(*self.brokers)
                 yield self
             finally:
                 for broker in self.brokers.values():
@@ -206,3 +213,7 @@ class BrokerCluster:
 
     def _logs(self) -> str:
         return "\n".join(broker.process.last_words() for broker in self.brokers.values())
+
+
+RunBrokers = Callable[..., AbstractContextManager[BrokerCluster]]
+"""Runs brokers; the fixture `run_brokers` is one."""

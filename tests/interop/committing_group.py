@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Final, Self
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
@@ -50,12 +49,7 @@ class CommittingGroup:
             self._threads.start(self._run)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_over.set()
         self._threads.join()
 

@@ -1,14 +1,16 @@
 """Nodes side by side, and the warnings that tests with third-party clients do not mind."""
 
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
+from tests.interop.broker_cluster import BrokerCluster, RunBrokers
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
-from tests.support.node import BothNodes, Node
+from tests.support.node import BothNodes, Kind, Node
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +31,19 @@ def both_nodes(
             yield real, ours
 
     return running
+
+
+@pytest.fixture(scope="module")
+def run_brokers(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> RunBrokers:
+    """Return a function whose context is running brokers; it takes BrokerCluster's options."""
+
+    def run(kind: Kind = "kvorum", **options: Any) -> AbstractContextManager[BrokerCluster]:
+        folder = tmp_path_factory.mktemp("brokers")
+        return BrokerCluster(kind, folder, java=java, tools=kafka_tools, **options).running()
+
+    return run
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

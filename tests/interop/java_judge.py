@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import subprocess
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Self
 
 from tests.support.kafka.java import Java
@@ -24,12 +23,7 @@ class JavaJudge:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.communicate()
 

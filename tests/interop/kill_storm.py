@@ -91,13 +91,11 @@ def stormy_cluster(
         java=java,
         tools=tools,
         ours=ours,
-        controllers=1,
         settings=THREE_REPLICAS,
         older=older,
         has_troubled_disks=has_troubled_disks,
     )
     with made.running() as cluster:
-        cluster.wait_for_brokers(*EVERYBODY)
         cluster.tool(
             *("kafka-topics", "--create", "--topic", TOPIC, "--partitions", str(PARTITIONS)),
             *("--replication-factor", "3", "--config", "segment.bytes=1048576"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import Final, Self
 
 from tests.support.raw_client import RawClient
@@ -38,12 +37,7 @@ class QuotaWriter:
         self._threads.start(self._write_all)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_ending.set()
         self._threads.join()
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from confluent_kafka import Producer
@@ -39,12 +38,7 @@ class Writer:
         self._threads.start(self._send)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ends.set()
         self._threads.join()
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Final
 
 import pytest
-from tests.interop.broker_cluster import BrokerCluster
+from tests.interop.broker_cluster import BrokerCluster, RunBrokers
 from tests.interop.data_plane_answers import (
     RESPONSES,
     comparable,
@@ -21,8 +21,6 @@ from tests.interop.data_plane_answers import (
 )
 from tests.interop.data_plane_script import TOPICS, Script, Step
 from tests.interop.replicated_records import log_bytes
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, list_offset, produce
 from tests.support.topics import create_topic
@@ -166,24 +164,12 @@ class Side:
 
 
 @pytest.fixture(scope="module")
-def sides(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[Side]]:
+def sides(run_brokers: RunBrokers) -> Iterator[list[Side]]:
     """Real brokers and ours, in this order, each on a controller of ours."""
     with ExitStack() as stack:
         made: list[Side] = []
         for ours in ((), BROKERS):
-            cluster = BrokerCluster(
-                "kvorum",
-                tmp_path_factory.mktemp("brokers"),
-                brokers=len(BROKERS),
-                java=java,
-                tools=kafka_tools,
-                ours=ours,
-                controllers=1,
-            )
-            stack.enter_context(cluster.running())
-            cluster.wait_for_brokers(*BROKERS)
+            cluster = stack.enter_context(run_brokers(brokers=len(BROKERS), ours=ours))
             clients = {
                 node_id: stack.enter_context(RawClient(cluster.brokers[node_id].address))
                 for node_id in BROKERS

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
+from tests.interop.broker_cluster import OlderBrokers, RunBrokers
 from tests.support.dump_log import decoder_of, dump, log_files
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import OLDEST_NODE, REFERENCE_RELEASE
@@ -32,29 +32,14 @@ RELEASES: Final = (REFERENCE_RELEASE, OLDEST_NODE)
 
 @pytest.fixture(params=RELEASES)
 def written(
-    request: pytest.FixtureRequest,
-    java: Java,
-    kafka_jars: JarsOf,
-    kafka_tools: ToolRunner,
-    tmp_path: Path,
+    request: pytest.FixtureRequest, java: Java, kafka_jars: JarsOf, run_brokers: RunBrokers
 ) -> Path:
     """The folder of a real broker that carried records of all kinds, and was stopped."""
     older = None
     if request.param == OLDEST_NODE:
         older = OlderBrokers(Java(java.executable, kafka_jars(OLDEST_NODE)), "3.9")
-    made = BrokerCluster(
-        "kvorum",
-        tmp_path,
-        brokers=1,
-        java=java,
-        tools=kafka_tools,
-        controllers=1,
-        settings=ALONE,
-        older=older,
-    )
-    with made.running() as cluster:
+    with run_brokers(brokers=1, settings=ALONE, older=older) as cluster:
         (broker,) = cluster.brokers.values()
-        cluster.wait_for_brokers(broker.node_id)
         cluster.tool("kafka-topics", "--create", "--topic", TOPIC, "--partitions", "2")
         cluster.wait_for_partitions(TOPIC, leaders={broker.node_id}, isr={broker.node_id})
         for codec in CODECS:

@@ -6,14 +6,11 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import product
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from tests.interop.broker_cluster import BrokerCluster
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.interop.broker_cluster import BrokerCluster, RunBrokers
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce
 from tests.support.waiting import wait_for
@@ -48,21 +45,8 @@ class Answer(NamedTuple):
 
 
 @contextmanager
-def running(
-    folder: Path, ours: frozenset[int], *, java: Java, tools: ToolRunner
-) -> Generator[BrokerCluster]:
-    made = BrokerCluster(
-        "kvorum",
-        folder,
-        brokers=3,
-        java=java,
-        tools=tools,
-        ours=ours,
-        controllers=1,
-        settings=SETTINGS,
-    )
-    with made.running() as cluster:
-        cluster.wait_for_brokers(LEADER, FOLLOWER, STRANGER)
+def running(run_brokers: RunBrokers, ours: frozenset[int]) -> Generator[BrokerCluster]:
+    with run_brokers(brokers=3, ours=ours, settings=SETTINGS) as cluster:
         assignment = ("--replica-assignment", f"{LEADER}:{FOLLOWER}")
         cluster.tool("kafka-topics", "--create", "--topic", TOPIC, *assignment)
         cluster.wait_for_partitions(TOPIC, leaders={LEADER}, isr={LEADER, FOLLOWER})
@@ -130,9 +114,9 @@ def ask(client: RawClient, version: int, rack: str, offset: int) -> Answer:
 
 @pytest.mark.slow
 def test_brokers_answer_as_real_ones_and_a_consumer_reads_from_the_follower(
-    java: Java, kafka_tools: ToolRunner, tmp_path: Path
+    run_brokers: RunBrokers,
 ) -> None:
-    with running(tmp_path / "real", frozenset(), java=java, tools=kafka_tools) as real:
+    with running(run_brokers, frozenset()) as real:
         expected = answers(real)
     sent_away = {key for key, answer in expected.items() if answer.preferred_read_replica >= 0}
     assert sent_away == {
@@ -141,7 +125,7 @@ def test_brokers_answer_as_real_ones_and_a_consumer_reads_from_the_follower(
         for offset in (0, RECORDS)
     }
     everybody = frozenset({LEADER, FOLLOWER, STRANGER})
-    with running(tmp_path / "ours", everybody, java=java, tools=kafka_tools) as ours:
+    with running(run_brokers, everybody) as ours:
         assert answers(ours) == expected
         assert fetches_of_consumer(ours, f"rack-{FOLLOWER}") == {FOLLOWER}
         assert fetches_of_consumer(ours, f"rack-{STRANGER}") == {LEADER}

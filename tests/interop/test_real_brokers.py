@@ -7,7 +7,6 @@ KVORUM_REAL_CONTROLLERS=1 in the environment tells the same about three real con
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Producer
-from tests.interop.broker_cluster import BrokerCluster, faults
+from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults, kind_of_controllers
 from tests.interop.metadata_shell import (
     history,
     load,
@@ -25,9 +24,6 @@ from tests.interop.metadata_shell import (
 )
 from tests.interop.traffic import Traffic, read_all
 from tests.support.golden_data import snapshots
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.node import Kind
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.image import MetadataImage
@@ -53,15 +49,9 @@ FAULT_OF_OURS = re.compile(r"^\[[^\]]*\] (?:ERROR|CRITICAL) |^Traceback|^kvorum 
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[BrokerCluster]:
+def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
     """The cluster, with both brokers unfenced."""
-    folder = tmp_path_factory.mktemp("real-brokers")
-    kind: Kind = "kafka" if os.environ.get("KVORUM_REAL_CONTROLLERS") else "kvorum"
-    made = BrokerCluster(kind, folder, brokers=2, java=java, tools=kafka_tools)
-    with made.running():
-        made.wait_for_brokers(FIRST, SECOND)
+    with run_brokers(kind_of_controllers(), brokers=2, controllers=3) as made:
         yield made
 
 

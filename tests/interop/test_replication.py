@@ -8,17 +8,13 @@ environment puts a real controller in the place of ours.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.interop.broker_cluster import BrokerCluster
+from tests.interop.broker_cluster import BrokerCluster, RunBrokers, kind_of_controllers
 from tests.interop.replicated_records import Writer, check
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.node import Kind
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, list_offset, produce
 from tests.support.topics import topic_id
@@ -35,21 +31,8 @@ LATEST, EARLIEST = -1, -2
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[BrokerCluster]:
-    kind: Kind = "kafka" if os.environ.get("KVORUM_REAL_CONTROLLERS") else "kvorum"
-    made = BrokerCluster(
-        kind,
-        tmp_path_factory.mktemp("mixed-brokers"),
-        brokers=3,
-        java=java,
-        tools=kafka_tools,
-        ours={OURS},
-        controllers=1,
-    )
-    with made.running():
-        made.wait_for_brokers(*EVERYBODY)
+def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
+    with run_brokers(kind_of_controllers(), brokers=3, ours={OURS}) as made:
         yield made
 
 

@@ -6,30 +6,16 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from tests.interop.broker_cluster import BrokerCluster
+from tests.interop.broker_cluster import BrokerCluster, RunBrokers
 from tests.interop.replicated_records import Writer, check
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
 from tests.support.waiting import wait_for
 
 EVERYBODY = {11, 12, 13}
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[BrokerCluster]:
-    made = BrokerCluster(
-        "kvorum",
-        tmp_path_factory.mktemp("our-brokers"),
-        brokers=3,
-        java=java,
-        tools=kafka_tools,
-        ours=EVERYBODY,
-        controllers=1,
-    )
-    with made.running():
-        made.wait_for_brokers(*EVERYBODY)
+def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
+    with run_brokers(brokers=3, ours=EVERYBODY) as made:
         yield made
 
 

@@ -9,7 +9,6 @@ place of ours.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,10 +17,8 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from tests.interop.broker_cluster import BrokerCluster, faults
+from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults, kind_of_controllers
 from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.node import Kind
 from tests.support.waiting import PATIENCE_S, wait_for
 
 REAL, OURS = 11, 12
@@ -30,21 +27,8 @@ COUNT: Final = 40
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[BrokerCluster]:
-    kind: Kind = "kafka" if os.environ.get("KVORUM_REAL_CONTROLLERS") else "kvorum"
-    made = BrokerCluster(
-        kind,
-        tmp_path_factory.mktemp("transactions"),
-        brokers=2,
-        java=java,
-        tools=kafka_tools,
-        ours={OURS},
-        controllers=1,
-    )
-    with made.running():
-        made.wait_for_brokers(REAL, OURS)
+def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
+    with run_brokers(kind_of_controllers(), brokers=2, ours={OURS}) as made:
         make_topic(made, "__transaction_state", f"{REAL},{REAL}", "cleanup.policy=compact")
         make_topic(made, OFFSETS, ",".join([f"{OURS}:{REAL}"] * 3), "cleanup.policy=compact")
         yield made

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from types import TracebackType
 from typing import Final, Self
 
 from tests.support.raw_client import RawClient
@@ -43,12 +42,7 @@ class Bystander:
         wait_for(self._is_answered, "the bystander is answered")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._is_over.set()
         self._threads.join()
         if kind is None:

@@ -2,7 +2,6 @@
 
 import socket
 import struct
-from types import TracebackType
 from typing import Self, TypeVar
 
 from tests.support.waiting import PATIENCE_S
@@ -34,12 +33,7 @@ class RawClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.socket.close()
 
     def send_bytes(self, data: bytes) -> None:

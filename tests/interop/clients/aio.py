@@ -3,7 +3,6 @@
 import asyncio
 import importlib
 from collections.abc import Awaitable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from tests.support.clients.driver import (
@@ -37,12 +36,7 @@ class AioKafkaDriver:
         self._client = self._run(start())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._run(self._client.close())
         self._loop.close()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any, Final, Self, cast
 
 from tests.support.clients.driver import (
@@ -30,12 +29,7 @@ class ConfluentDriver:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # librdkafka ends its threads when the client is forgotten.
         self._client = None
 

@@ -5,7 +5,6 @@ import struct
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from tests.support.threads import Threads
@@ -72,12 +71,7 @@ class FakePeer:
         self._acceptor.start(self._accept, self._listening)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._listening is not None
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()

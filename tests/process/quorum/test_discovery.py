@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import pytest
@@ -46,12 +45,7 @@ class Balancer:
         self._threads.start(self._accept)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # A thread that waits for connections is woken by the shutdown, not by closing.
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import pytest
@@ -66,12 +65,7 @@ class Readers:
             self._threads.start(self._run, reader)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         self._is_over.set()
         self._threads.join()
         if error is None:

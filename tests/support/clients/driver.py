@@ -6,7 +6,6 @@ Two of the three clients ship no type hints, so their modules are imported by na
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Protocol, Self
 
 from tests.support.waiting import PATIENCE_S
@@ -57,12 +56,7 @@ class AdminDriver(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
     def create_topics(
         self, wishes: Sequence[TopicWish], *, validate_only: bool = False

@@ -2,7 +2,6 @@
 
 import importlib
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from tests.support.clients.driver import (
@@ -26,12 +25,7 @@ class KafkaPythonDriver:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._client.close()
 
     def create_topics(

@@ -5,7 +5,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Final, Self
 
 from tests.support.kafka.fetch_jars import SHELL_RELEASE
@@ -70,12 +70,7 @@ class ToolRunner:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def run(self, tool: str, *arguments: str, stdin: str = "") -> ToolResult:

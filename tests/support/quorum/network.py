@@ -11,7 +11,6 @@ import socket
 import struct
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from tests.support.ports import free_ports
@@ -61,12 +60,7 @@ class Network:
         self._threads.start(self._loop.run_forever)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._run(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._threads.join()

@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Final, Self
 
 from tests.support.node import Node
@@ -70,14 +70,9 @@ class ProxiedQuorum(Quorum):
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        super().__exit__(kind, error, trace)
-        self.network.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self.network.__exit__(*error)
 
     @property
     def majority(self) -> int:

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Sequence
 from random import Random
-from types import TracebackType
 from typing import Self
 
 from tests.support.raw_client import RawClient
@@ -47,12 +46,7 @@ class Writers:
             self._threads.start(self._run, number, Random(seed))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         self._is_over.set()
         self._threads.join()
         if error is None:
