@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,101 +33,48 @@ CLUSTER_IDS = {
     "static-3.9.1": "M2UJOuVP016n91j2bDYYYA",
     "ladder-4.3.1": "bqaHdm6s-5zwXpFf_OtiRA",
 }
-RESPONSES: dict[int, type[Message]] = {
-    1: FetchResponse,
-    52: VoteResponse,
-    53: BeginQuorumEpochResponse,
-    54: EndQuorumEpochResponse,
-    59: FetchSnapshotResponse,
+FETCH, VOTE, BEGIN, END, SNAPSHOT = 1, 52, 53, 54, 59
+MESSAGES: dict[int, tuple[type[Message], type[Message]]] = {
+    FETCH: (FetchRequest, FetchResponse),
+    VOTE: (VoteRequest, VoteResponse),
+    BEGIN: (BeginQuorumEpochRequest, BeginQuorumEpochResponse),
+    END: (EndQuorumEpochRequest, EndQuorumEpochResponse),
+    SNAPSHOT: (FetchSnapshotRequest, FetchSnapshotResponse),
 }
-REQUESTS: dict[int, type[Message]] = {
-    1: FetchRequest,
-    52: VoteRequest,
-    53: BeginQuorumEpochRequest,
-    54: EndQuorumEpochRequest,
-    59: FetchSnapshotRequest,
+TRANSLATIONS: dict[int, Any] = {
+    FETCH: fetch,
+    VOTE: vote,
+    BEGIN: begin_quorum_epoch,
+    END: end_quorum_epoch,
+    SNAPSHOT: fetch_snapshot,
 }
-Through = Callable[[Any, int, str], Message]
 
 
-def fetch_request(message: FetchRequest, version: int, cluster_id: str) -> Message:
-    read = fetch.read_request(message, cluster_id=cluster_id)
-    assert not isinstance(read, FetchResponse)
-    return fetch.write_request(read, cluster_id=cluster_id, version=version)
+def request_again(key: int, message: Message, version: int, cluster_id: str) -> Message:
+    """Read a request as the core does, and write what was read."""
+    translation = TRANSLATIONS[key]
+    read = translation.read_request(message, cluster_id=cluster_id)
+    assert not isinstance(read, Message)
+    options = {"version": version} if key in {FETCH, END} else {}
+    written: Message = translation.write_request(read, cluster_id=cluster_id, **options)
+    return written
 
 
-def vote_request(message: VoteRequest, version: int, cluster_id: str) -> Message:
-    read = vote.read_request(message, cluster_id=cluster_id)
-    assert not isinstance(read, VoteResponse)
-    return vote.write_request(read, cluster_id=cluster_id)
-
-
-def begin_request(message: BeginQuorumEpochRequest, version: int, cluster_id: str) -> Message:
-    read = begin_quorum_epoch.read_request(message, cluster_id=cluster_id)
-    assert not isinstance(read, BeginQuorumEpochResponse)
-    return begin_quorum_epoch.write_request(read, cluster_id=cluster_id)
-
-
-def end_request(message: EndQuorumEpochRequest, version: int, cluster_id: str) -> Message:
-    read = end_quorum_epoch.read_request(message, cluster_id=cluster_id)
-    assert not isinstance(read, EndQuorumEpochResponse)
-    return end_quorum_epoch.write_request(read, cluster_id=cluster_id, version=version)
-
-
-def snapshot_request(message: FetchSnapshotRequest, version: int, cluster_id: str) -> Message:
-    read = fetch_snapshot.read_request(message, cluster_id=cluster_id)
-    assert not isinstance(read, FetchSnapshotResponse)
-    return fetch_snapshot.write_request(read, cluster_id=cluster_id)
-
-
-def fetch_response(message: FetchResponse, version: int, cluster_id: str) -> Message:
-    read = fetch.read_response(message, listener_name=LISTENER, batches=())
+def response_again(key: int, message: Any, version: int) -> Message:
+    """Read a response as the core does, and write what was read, with the records of this one."""
+    translation = TRANSLATIONS[key]
+    options: dict[str, Any] = {"batches": ()} if key == FETCH else {}
+    read = translation.read_response(message, listener_name=LISTENER, **options)
     assert not isinstance(read, RequestFailed)
-    partition = fetch.partition_of(message)
-    assert partition is not None
-    records = memoryview(partition.records or b"")
-    return fetch.write_answer(read, version=version, listener_name=LISTENER, records=records)
-
-
-def vote_response(message: VoteResponse, version: int, cluster_id: str) -> Message:
-    read = vote.read_response(message, listener_name=LISTENER)
-    assert not isinstance(read, RequestFailed)
-    return vote.write_answer(read, version=version, listener_name=LISTENER)
-
-
-def begin_response(message: BeginQuorumEpochResponse, version: int, cluster_id: str) -> Message:
-    read = begin_quorum_epoch.read_response(message, listener_name=LISTENER)
-    assert not isinstance(read, RequestFailed)
-    return begin_quorum_epoch.write_answer(read, version=version, listener_name=LISTENER)
-
-
-def end_response(message: EndQuorumEpochResponse, version: int, cluster_id: str) -> Message:
-    read = end_quorum_epoch.read_response(message, listener_name=LISTENER)
-    assert not isinstance(read, RequestFailed)
-    return end_quorum_epoch.write_answer(read, version=version, listener_name=LISTENER)
-
-
-def snapshot_response(message: FetchSnapshotResponse, version: int, cluster_id: str) -> Message:
-    read = fetch_snapshot.read_response(message, listener_name=LISTENER)
-    assert not isinstance(read, RequestFailed)
-    partition = fetch_snapshot.partition_of(message)
-    assert partition is not None
-    part = bytes(partition.unaligned_records or b"")
-    return fetch_snapshot.write_answer(read, version=version, listener_name=LISTENER, part=part)
-
-
-THROUGH: dict[tuple[int, str], Through] = {
-    (1, "request"): fetch_request,
-    (52, "request"): vote_request,
-    (53, "request"): begin_request,
-    (54, "request"): end_request,
-    (59, "request"): snapshot_request,
-    (1, "response"): fetch_response,
-    (52, "response"): vote_response,
-    (53, "response"): begin_response,
-    (54, "response"): end_response,
-    (59, "response"): snapshot_response,
-}
+    options = {}
+    if key == FETCH:
+        options["records"] = memoryview(translation.partition_of(message).records or b"")
+    elif key == SNAPSHOT:
+        options["part"] = bytes(translation.partition_of(message).unaligned_records or b"")
+    written: Message = translation.write_answer(
+        read, version=version, listener_name=LISTENER, **options
+    )
+    return written
 
 
 def message_of(exchange: dict[str, Any]) -> Message:
@@ -136,19 +82,23 @@ def message_of(exchange: dict[str, Any]) -> Message:
     version = exchange["api_version"]
     if exchange["direction"] == "request":
         _, body = decode_request_frame(frame)
-        return REQUESTS[key].decode(bytes(body), version)
-    return decode_response_frame(frame, response_class=RESPONSES[key], version=version)[1]
+        return MESSAGES[key][0].decode(bytes(body), version)
+    return decode_response_frame(frame, response_class=MESSAGES[key][1], version=version)[1]
 
 
 @pytest.mark.parametrize("name", sorted(CLUSTER_IDS))
 def test_what_a_quorum_said_comes_through_unchanged(golden: Path, name: str) -> None:
-    seen: set[tuple[int, str]] = set()
+    seen: set[tuple[int, bool]] = set()
     for exchange in read_json_lines(golden / "raft-trace" / f"{name}.jsonl.gz"):
-        kind = (exchange["api_key"], exchange["direction"])
-        if kind not in THROUGH:
+        key, is_request = exchange["api_key"], exchange["direction"] == "request"
+        if key not in MESSAGES:
             continue
         message, version = message_of(exchange), exchange["api_version"]
-        again = THROUGH[kind](message, version, CLUSTER_IDS[name])
+        again = (
+            request_again(key, message, version, CLUSTER_IDS[name])
+            if is_request
+            else response_again(key, message, version)
+        )
         assert again.encode(version) == message.encode(version), exchange["json"]
-        seen.add(kind)
+        seen.add((key, is_request))
     assert len(seen) >= (2 if name == "ladder-4.3.1" else 10)
