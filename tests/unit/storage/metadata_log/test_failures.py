@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.support.batch_maker import make_batch, make_batches, make_snapshot
 from tests.support.faulty_files import Fault, FaultyFiles
+from tests.unit.storage.local_logs import content
 
 from kvorum.storage.errors import DiskError, DiskFullError, PoisonedError
-from kvorum.storage.log.batch_header import split_batches
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.storage.small_files.quorum_state import QuorumState, QuorumStateFile
@@ -22,16 +22,6 @@ CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100)
 
 def open_log(files: FaultyFiles) -> MetadataLog:
     return MetadataLog.open(HERE, files=files, config=CONFIG, now_ms=0)
-
-
-def content(log: MetadataLog) -> list[bytes]:
-    found: list[bytes] = []
-    offset = log.local_log.log_start_offset
-    while offset < log.local_log.log_end_offset:
-        for header, batch in split_batches(log.local_log.read(offset, 10_000)):
-            found.append(bytes(batch))
-            offset = header.next_offset
-    return found
 
 
 @pytest.mark.parametrize("written", [0, 1, 60, 80])
@@ -46,11 +36,11 @@ def test_a_full_disk_leaves_the_log_as_it_was(written: int) -> None:
     assert caught.value.errno == errno.ENOSPC
     assert "Free some space" in str(caught.value)
     assert caught.value.file == HERE / f"{0:020d}.log"
-    assert content(log) == batches
+    assert content(log.local_log) == batches
     assert len(files.names[HERE / f"{0:020d}.log"].content) == sum(map(len, batches))
     log.local_log.append(make_batch(3, epoch=2))
     log.local_log.close()
-    assert content(open_log(files)) == [*batches, make_batch(3, epoch=2)]
+    assert content(open_log(files).local_log) == [*batches, make_batch(3, epoch=2)]
 
 
 def test_a_write_that_cannot_be_taken_back_poisons_the_log() -> None:
@@ -71,7 +61,7 @@ def test_a_write_that_cannot_be_taken_back_poisons_the_log() -> None:
             use()
     log.close()
     again = open_log(files.after_process_crash())
-    assert content(again) == [make_batch(0)]
+    assert content(again.local_log) == [make_batch(0)]
     assert again.recovery.torn_tail is not None
 
 
@@ -117,7 +107,7 @@ def test_after_any_failure_the_log_says_so_and_opens_again(operation: str, numbe
     is_due = files.faults[0].number <= 0
     assert is_due == (error is not None and "injected failure" in str(error))
     files.faults = []
-    survived = content(open_log(files.after_process_crash()))
+    survived = content(open_log(files.after_process_crash()).local_log)
     assert survived[:5] == first
     assert survived == (first + make_batches(5, 10, epoch=2))[: len(survived)]
     if error is None:

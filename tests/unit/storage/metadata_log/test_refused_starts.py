@@ -116,32 +116,61 @@ def add_rotten_snapshot_ahead(files: FaultyFiles) -> None:
 
 
 LATEST_PATH = HERE / snapshot_name(LATEST)
-REFUSALS: dict[str, Callable[[FaultyFiles], None]] = {
-    "a flushed batch is damaged": flip(segment(18), 70),
-    "a batch of an older segment is damaged": flip(segment(12), 70),
-    "a flushed batch is cut": cut(segment(18), 100),
-    "a flushed segment is empty": cut(segment(18), 0),
-    "a segment is missing": lose(f"{12:020d}.log", f"{20:020d}.log"),
-    "all segments are missing": lose(*(f"{base:020d}.log" for base in (12, 18, 20))),
-    "batches are out of order": swap_batches,
-    "an epoch goes back": add_older_epoch,
-    "the flushed offset is damaged": flip(FLUSHED, 5),
-    "the epochs are damaged": put(EPOCHS, b"0\n2\n1 0\n"),
-    "the epochs do not increase": put(EPOCHS, b"0\n2\n1 5\n1 6\n"),
-    "the epochs are of an unknown version": put(EPOCHS, b"1\n0\n"),
-    "the epochs differ from flushed batches": put(EPOCHS, b"0\n2\n1 12\n2 15\n"),
-    "the directory is another topic's": put(
-        HERE / PARTITION_METADATA, encode_partition_metadata(b"x" * 16)
+Refusal = tuple[Callable[[FaultyFiles], None], str]
+"""What is done to the directory, and what the error says of it."""
+NO_SNAPSHOT = "starts at offset 12, and there is no snapshot at that offset or above"
+REFUSALS: dict[str, Refusal] = {
+    "a flushed batch is damaged": (flip(segment(18), 70), "everything below offset 20 was durable"),
+    "a batch of an older segment is damaged": (flip(segment(12), 70), "later segments exist"),
+    "a flushed batch is cut": (cut(segment(18), 100), "everything below offset 20 was durable"),
+    "a flushed segment is empty": (cut(segment(18), 0), "no offsets 18 to 19"),
+    "a segment between others is missing": (lose(f"{18:020d}.log"), "no offsets 18 to 19"),
+    "the first segment is missing": (
+        lose(f"{12:020d}.log", f"{20:020d}.log"),
+        "starts at offset 18, and there is no snapshot at that offset or above",
     ),
-    "partition.metadata is damaged": put(HERE / PARTITION_METADATA, b"topic_id"),
-    "partition.metadata is of an unknown version": put(
-        HERE / PARTITION_METADATA, b"version: 1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+    "all segments are missing": (
+        lose(*(f"{base:020d}.log" for base in (12, 18, 20))),
+        "from offset 16 on, the leader epochs of the batches differ",
     ),
-    "only a deleted snapshot covers the start": lose(LATEST_PATH.name),
-    "no snapshot covers the start": lose(LATEST_PATH.name, snapshot_name(OLDER) + ".deleted"),
-    "the latest snapshot is damaged": flip(LATEST_PATH, 100),
-    "the latest snapshot is cut": cut(LATEST_PATH, 20),
-    "a snapshot ahead of the log is damaged": add_rotten_snapshot_ahead,
+    "batches are out of order": (swap_batches, "begins at offset 19 instead of 18"),
+    "an epoch goes back": (add_older_epoch, "epoch 0 follows one of epoch 1"),
+    "the flushed offset is damaged": (flip(FLUSHED, 5), "not a flushed offset"),
+    "an epoch is missing": (put(EPOCHS, b"0\n2\n1 0\n"), "2 entries announced, 1 found"),
+    "an epoch has no offset": (put(EPOCHS, b"0\n1\n1\n"), "malformed line '1'"),
+    "the epochs do not increase": (
+        put(EPOCHS, b"0\n2\n1 5\n1 6\n"),
+        "epoch 1 does not come after 1",
+    ),
+    "the version of the epochs is no number": (put(EPOCHS, b"x\n0\n"), "malformed line 'x'"),
+    "the epochs are of an unknown version": (put(EPOCHS, b"1\n0\n"), "unrecognised version 1"),
+    "the epochs differ from flushed batches": (
+        put(EPOCHS, b"0\n2\n1 12\n2 15\n"),
+        "from offset 15 on, the leader epochs of the batches differ",
+    ),
+    "the directory is another topic's": (
+        put(HERE / PARTITION_METADATA, encode_partition_metadata(b"x" * 16)),
+        "the directory belongs to another topic",
+    ),
+    "partition.metadata is damaged": (
+        put(HERE / PARTITION_METADATA, b"topic_id"),
+        "not a partition metadata file",
+    ),
+    "partition.metadata is of an unknown version": (
+        put(HERE / PARTITION_METADATA, b"version: 1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"),
+        "unrecognised version 1",
+    ),
+    "only a deleted snapshot covers the start": (lose(LATEST_PATH.name), NO_SNAPSHOT),
+    "no snapshot covers the start": (
+        lose(LATEST_PATH.name, snapshot_name(OLDER) + ".deleted"),
+        "Restore the snapshot, or empty the directory",
+    ),
+    "the latest snapshot is damaged": (flip(LATEST_PATH, 100), "the checksum of the batch"),
+    "the latest snapshot is cut": (cut(LATEST_PATH, 20), "it ends within a batch header"),
+    "a snapshot ahead of the log is damaged": (
+        add_rotten_snapshot_ahead,
+        "it ends within a batch",
+    ),
 }
 
 
@@ -157,9 +186,10 @@ def test_the_directory_opens_and_much_is_removed_and_mended() -> None:
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_a_refused_start_changes_nothing(refusal: str) -> None:
     files = untidy()
-    REFUSALS[refusal](files)
+    damage, message = REFUSALS[refusal]
+    damage(files)
     before = content(files)
-    with pytest.raises(StorageError):
+    with pytest.raises(StorageError, match=message):
         open_log(files)
     assert content(files) == before
     changes = {"write", "truncate", "rename", "remove", "create"}
@@ -179,10 +209,3 @@ def test_the_advice_for_a_missing_snapshot_can_be_followed() -> None:
     assert log.local_log.log_end_offset == 20
     found = [bytes(batch) for _, batch in split_batches(log.local_log.read(12, 10_000))]
     assert found == BATCHES[12:18]
-
-
-def test_without_a_marked_one_the_advice_is_to_restore_the_snapshot() -> None:
-    files = untidy()
-    lose(LATEST_PATH.name, snapshot_name(OLDER) + ".deleted")(files)
-    with pytest.raises(MissingSnapshotError, match="Restore the snapshot, or empty the directory"):
-        open_log(files)
