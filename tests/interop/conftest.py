@@ -1,6 +1,7 @@
 """Nodes side by side, and the warnings that tests with third-party clients do not mind."""
 
-from collections.abc import Generator, Mapping
+import socket
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from tests.interop.broker_cluster import BrokerCluster, RunBrokers
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import BothNodes, Kind, Node
+from tests.support.quorum.quorum import MakeQuorum, Quorum, quorum_of
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +46,26 @@ def run_brokers(
         return BrokerCluster(kind, folder, java=java, tools=kafka_tools, **options).running()
 
     return run
+
+
+@pytest.fixture(scope="module")
+def make_quorum(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> MakeQuorum:
+    """Return a function that makes a quorum in a folder of its own, with quorum_of's options."""
+
+    def make(kind: Kind, *options: Any) -> Quorum:
+        folder = tmp_path_factory.mktemp("quorum")
+        return quorum_of(kind, folder, *options, java=java, tools=kafka_tools)
+
+    return make
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of somebody who takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

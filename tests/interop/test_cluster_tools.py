@@ -5,9 +5,7 @@ No cluster is there: what is told comes from the command line, its files and its
 
 from __future__ import annotations
 
-import socket
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -220,13 +218,6 @@ def test_versions_and_dependencies_need_no_cluster(
 def test_help_on_features_is_no_mistake(arguments: Arguments, kafka_tools: ToolRunner) -> None:
     mine = run_ours(arguments, "kafka-features")
     assert mine.exit_code == run_real(arguments, kafka_tools, "kafka-features").exit_code == 0
-
-
-@pytest.fixture
-def silent() -> Iterator[str]:
-    """The address of somebody who takes connections and never says a word."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield f"127.0.0.1:{listening.getsockname()[1]}"
 
 
 @pytest.mark.parametrize(

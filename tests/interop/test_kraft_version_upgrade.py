@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 
 import pytest
 from tests.interop.quorum_story import Story
 from tests.interop.quorum_tools import run_ours, run_real
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.tools import ToolRunner
 from tests.support.node import NO_VOTERS, Key, Kind
-from tests.support.quorum.quorum import NO_DIRECTORY, Quorum, quorum_of
+from tests.support.quorum.quorum import NO_DIRECTORY, MakeQuorum, Quorum
 
 pytestmark = pytest.mark.slow
 KINDS: tuple[Kind, ...] = ("kvorum", "kafka")
@@ -25,11 +24,7 @@ FINALIZED = (
 
 def tell(quorum: Quorum, tools: ToolRunner) -> list[str]:
     """Return what Kafka's tools say before, while and after a quorum is upgraded."""
-
-    def real(arguments: Sequence[str]) -> ToolResult:
-        return run_real(arguments, tools)
-
-    story = Story(quorum, real, run_ours)
+    story = Story(quorum, partial(run_real, tools=tools), run_ours)
     by_id: set[Key] = {(node_id, NO_DIRECTORY) for node_id in VOTERS}
     story.describe(by_id, set())
     story.features("describe", tools=tools)
@@ -76,12 +71,11 @@ def write_settings(quorum: Quorum) -> None:
 
 
 def test_a_quorum_of_ours_is_upgraded_as_a_real_one(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+    make_quorum: MakeQuorum, kafka_tools: ToolRunner
 ) -> None:
     told: dict[Kind, list[str]] = {}
     for kind in KINDS:
-        folder = tmp_path_factory.mktemp(f"static-quorum-of-{kind}")
-        with quorum_of(kind, folder, 4, java=java, tools=kafka_tools) as quorum:
+        with make_quorum(kind, 4) as quorum:
             write_settings(quorum)
             for node_id in VOTERS:
                 quorum.format(node_id)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 
 import pytest
 from tests.interop.quorum_story import Story, Tool
 from tests.interop.quorum_tools import run_ours, run_real
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.tools import ToolRunner
 from tests.support.node import COMBINED, NO_VOTERS, STANDALONE, Kind
 from tests.support.ports import listens
-from tests.support.quorum.quorum import Quorum, quorum_of
+from tests.support.quorum.quorum import MakeQuorum, Quorum
 
 pytestmark = pytest.mark.slow
 KINDS: tuple[Kind, ...] = ("kvorum", "kafka")
@@ -104,17 +104,13 @@ def tell(quorum: Quorum, tool: Tool, other_tool: Tool) -> list[str]:
 
 @pytest.fixture(scope="module")
 def stories(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+    make_quorum: MakeQuorum, kafka_tools: ToolRunner
 ) -> Mapping[tuple[Kind, str], list[str]]:
     """Every story, by the kind of quorum and the tool that told it."""
-
-    def real(arguments: Sequence[str]) -> ToolResult:
-        return run_real(arguments, kafka_tools)
-
+    real = partial(run_real, tools=kafka_tools)
     told: dict[tuple[Kind, str], list[str]] = {}
     for kind in KINDS:
-        folder = tmp_path_factory.mktemp(f"quorum-of-{kind}")
-        with quorum_of(kind, folder, 5, java=java, tools=kafka_tools) as quorum:
+        with make_quorum(kind, 5) as quorum:
             quorum.form([1, 2, 3])
             quorum.start()
             told[kind, "kafka-metadata-quorum"] = tell(quorum, real, run_ours)
@@ -166,15 +162,12 @@ def tell_of_growing_from_one(quorum: Quorum, tool: Tool, other_tool: Tool) -> li
 
 
 def test_a_quorum_grows_from_one_as_a_real_one(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+    make_quorum: MakeQuorum, kafka_tools: ToolRunner
 ) -> None:
-    def real(arguments: Sequence[str]) -> ToolResult:
-        return run_real(arguments, kafka_tools)
-
+    real = partial(run_real, tools=kafka_tools)
     told: dict[Kind, list[str]] = {}
     for kind in KINDS:
-        folder = tmp_path_factory.mktemp(f"growing-quorum-of-{kind}")
-        with quorum_of(kind, folder, 3, java=java, tools=kafka_tools) as quorum:
+        with make_quorum(kind, 3) as quorum:
             quorum.format(1, *STANDALONE)
             quorum.format(2, *NO_VOTERS)
             quorum.format(3, *NO_VOTERS)
@@ -200,15 +193,12 @@ def tell_through_a_broker(quorum: Quorum, real: Tool, broker: str) -> list[str]:
 
 
 def test_a_broker_passes_on_what_is_to_change(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+    make_quorum: MakeQuorum, kafka_tools: ToolRunner
 ) -> None:
-    def real(arguments: Sequence[str]) -> ToolResult:
-        return run_real(arguments, kafka_tools)
-
+    real = partial(run_real, tools=kafka_tools)
     told: dict[Kind, list[str]] = {}
     for kind in KINDS:
-        folder = tmp_path_factory.mktemp(f"broker-of-{kind}")
-        with quorum_of(kind, folder, 2, java=java, tools=kafka_tools) as quorum:
+        with make_quorum(kind, 2) as quorum:
             quorum.configure({"process.roles": COMBINED}, 1)
             quorum.format(1, *STANDALONE)
             quorum.format(2, *NO_VOTERS)

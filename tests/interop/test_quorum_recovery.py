@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import NO_VOTERS, Kind
 from tests.support.node_process import run_kvorum
-from tests.support.quorum.quorum import Described, Quorum, quorum_of
+from tests.support.quorum.quorum import Described, MakeQuorum, Quorum
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -25,9 +23,9 @@ GIVES_UP_SOON = "request.timeout.ms=10000\ndefault.api.timeout.ms=20000\n"
 @pytest.mark.parametrize("kind", ["kafka", "kvorum"])
 @pytest.mark.parametrize("is_static", [False, True], ids=["dynamic", "static"])
 def test_one_of_three_goes_on_and_the_quorum_grows_again(
-    kind: Kind, java: Java, kafka_tools: ToolRunner, tmp_path: Path, *, is_static: bool
+    kind: Kind, make_quorum: MakeQuorum, kafka_tools: ToolRunner, *, is_static: bool
 ) -> None:
-    with lost_quorum(kind, java, kafka_tools, tmp_path, is_static=is_static) as (quorum, end):
+    with lost_quorum(make_quorum, kind, is_static=is_static) as (quorum, end):
         epoch = recover(quorum)
         if is_static:
             quorum.configure(quorum.static_voters(1), 1)
@@ -49,10 +47,10 @@ def test_one_of_three_goes_on_and_the_quorum_grows_again(
 
 @contextmanager
 def lost_quorum(
-    kind: Kind, java: Java, tools: ToolRunner, folder: Path, *, is_static: bool
+    make_quorum: MakeQuorum, kind: Kind, *, is_static: bool
 ) -> Generator[tuple[Quorum, int]]:
     """Run three voters, and kill all; yield them, and an offset that was committed by then."""
-    with quorum_of(kind, folder, 5, java=java, tools=tools) as quorum:
+    with make_quorum(kind, 5) as quorum:
         if is_static:
             quorum.configure(quorum.static_voters(*VOTERS), *VOTERS)
             for node_id in VOTERS:

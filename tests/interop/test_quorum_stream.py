@@ -20,9 +20,7 @@ from tests.interop.stream_rows import (
     writing,
 )
 from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.node import Kind
-from tests.support.quorum.quorum import Quorum, quorum_of
+from tests.support.quorum.quorum import MakeQuorum, Quorum
 from tests.support.spark.streaming_reads import start_patiently
 from tests.support.waiting import wait_for
 
@@ -110,12 +108,9 @@ def has_progress(query: StreamingQuery) -> bool:
 
 
 @pytest.fixture(params=["kvorum", "kafka"])
-def quorum(
-    request: pytest.FixtureRequest, tmp_path: Path, java: Java, kafka_tools: ToolRunner
-) -> Iterator[Quorum]:
+def quorum(request: pytest.FixtureRequest, make_quorum: MakeQuorum) -> Iterator[Quorum]:
     """Three running controllers, of ours or of Kafka's."""
-    kind: Kind = request.param
-    with quorum_of(kind, tmp_path / kind, 3, java=java, tools=kafka_tools) as found:
+    with make_quorum(request.param, 3) as found:
         found.form([1, 2, 3])
         found.start()
         found.settled(found.keys(1, 2, 3))

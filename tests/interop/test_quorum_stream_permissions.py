@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
 from tests.interop.stream_rows import stream_over
 from tests.support.acls import add_entries, entry
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.node import CLUSTER_ID, Kind
+from tests.support.node import CLUSTER_ID
 from tests.support.ports import listens
-from tests.support.quorum.quorum import Quorum, quorum_of
+from tests.support.quorum.quorum import MakeQuorum, Quorum
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -36,11 +33,8 @@ SASL = {
 
 
 @pytest.fixture(params=["kvorum", "kafka"])
-def quorum(
-    request: pytest.FixtureRequest, tmp_path: Path, java: Java, kafka_tools: ToolRunner
-) -> Iterator[Quorum]:
-    kind: Kind = request.param
-    with quorum_of(kind, tmp_path, 1, SETTINGS, java=java, tools=kafka_tools) as found:
+def quorum(request: pytest.FixtureRequest, make_quorum: MakeQuorum) -> Iterator[Quorum]:
+    with make_quorum(request.param, 1, SETTINGS) as found:
         found.form([1])
         found.start()
         found.settled(found.keys(1))
@@ -92,10 +86,8 @@ def test_what_is_not_allowed_is_named(quorum: Quorum) -> None:
     stream.stop()
 
 
-def test_a_listener_that_wants_sasl_is_told(
-    tmp_path: Path, java: Java, kafka_tools: ToolRunner
-) -> None:
-    with quorum_of("kafka", tmp_path, 1, SASL, java=java, tools=kafka_tools) as quorum:
+def test_a_listener_that_wants_sasl_is_told(make_quorum: MakeQuorum) -> None:
+    with make_quorum("kafka", 1, SASL) as quorum:
         quorum.form([1])
         quorum.start()
         quorum.wait_for(lambda: listens(quorum.addresses), "the controller listens")

@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 from tests.interop.stream_rows import stream_over
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
 from tests.support.node import STANDALONE
 from tests.support.ports import listens
-from tests.support.quorum.quorum import quorum_of
+from tests.support.quorum.quorum import MakeQuorum
 
 from kvorum.spark.errors import QuorumError
 
@@ -61,10 +59,10 @@ def tls_of_stream(identity: Path) -> dict[str, str]:
 
 @contextmanager
 def secured(
-    folder: Path, java: Java, tools: ToolRunner, settings: Mapping[str, str], *format_options: str
+    make_quorum: MakeQuorum, settings: Mapping[str, str], *format_options: str
 ) -> Generator[dict[str, str]]:
     """Run a controller; yield the options of a stream that say where it is."""
-    with quorum_of("kafka", folder, 1, settings, java=java, tools=tools) as quorum:
+    with make_quorum("kafka", 1, settings) as quorum:
         quorum.format(1, *STANDALONE, *format_options)
         quorum.start()
         quorum.wait_for(lambda: listens(quorum.addresses), "the controller listens")
@@ -87,15 +85,13 @@ def failure(options: Mapping[str, str]) -> str:
     return str(raised.value)
 
 
-def test_tls_with_the_certificates_of_both_sides(
-    tmp_path: Path, java: Java, kafka_tools: ToolRunner, identity: Path
-) -> None:
+def test_tls_with_the_certificates_of_both_sides(make_quorum: MakeQuorum, identity: Path) -> None:
     settings = {
         "listener.security.protocol.map": "CONTROLLER:SSL",
         "ssl.client.auth": "required",
         **tls_of_controller(identity),
     }
-    with secured(tmp_path, java, kafka_tools, settings) as where:
+    with secured(make_quorum, settings) as where:
         assert "not PLAINTEXT" in failure(where)
         where["kafka.security.protocol"] = "SSL"
         assert "certificate verify failed" in failure(where)
@@ -114,7 +110,7 @@ def test_tls_with_the_certificates_of_both_sides(
         assert "keystore.location" in failure({**options, "kafka.ssl.key.password": "other"})
 
 
-def test_a_password_by_plain(tmp_path: Path, java: Java, kafka_tools: ToolRunner) -> None:
+def test_a_password_by_plain(make_quorum: MakeQuorum) -> None:
     jaas = f'{PLAIN_USER[:-1]} user_reader="{QUOTED}";'.replace("\\", "\\\\")
     settings = {
         "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
@@ -122,7 +118,7 @@ def test_a_password_by_plain(tmp_path: Path, java: Java, kafka_tools: ToolRunner
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.controller.plain.sasl.jaas.config": jaas,
     }
-    with secured(tmp_path, java, kafka_tools, settings) as where:
+    with secured(make_quorum, settings) as where:
         options = {
             **where,
             "kafka.security.protocol": "SASL_PLAINTEXT",
@@ -140,7 +136,7 @@ def test_a_password_by_plain(tmp_path: Path, java: Java, kafka_tools: ToolRunner
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_a_password_by_scram_over_tls(
-    tmp_path: Path, java: Java, kafka_tools: ToolRunner, identity: Path, mechanism: str
+    make_quorum: MakeQuorum, identity: Path, mechanism: str
 ) -> None:
     login = SCRAM_USER.replace(QUOTED, SCRAM_PASSWORD)
     settings = {
@@ -151,7 +147,7 @@ def test_a_password_by_scram_over_tls(
         **tls_of_controller(identity),
     }
     credential = f"{mechanism}=[name=reader,password={SCRAM_PASSWORD}]"
-    with secured(tmp_path, java, kafka_tools, settings, "--add-scram", credential) as where:
+    with secured(make_quorum, settings, "--add-scram", credential) as where:
         options = {
             **where,
             **tls_of_stream(identity),

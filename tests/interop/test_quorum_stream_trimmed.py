@@ -12,9 +12,7 @@ import pytest
 from tests.interop.quota_writer import QuotaWriter
 from tests.interop.stream_rows import records_of, stream_over, users_in
 from tests.interop.trimmed_metadata_log import SETTINGS, move_start
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.quorum.quorum import quorum_of
+from tests.support.quorum.quorum import MakeQuorum
 from tests.support.spark.small_logs import LOG_FOLDER
 from tests.support.spark.streaming_reads import MicroBatches
 from tests.support.waiting import wait_for
@@ -163,11 +161,9 @@ async def test_no_record_is_passed_over_in_silence_on_ours() -> None:
 
 
 @pytest.mark.slow
-def test_no_record_is_passed_over_in_silence_on_kafkas(
-    tmp_path: Path, java: Java, kafka_tools: ToolRunner
-) -> None:
+def test_no_record_is_passed_over_in_silence_on_kafkas(make_quorum: MakeQuorum) -> None:
     """Kafka cleans a log once a minute, and no setting changes that."""
-    with quorum_of("kafka", tmp_path, 1, SETTINGS, java=java, tools=kafka_tools) as quorum:
+    with make_quorum("kafka", 1, SETTINGS) as quorum:
         quorum.form([1])
         quorum.start()
         quorum.settled(quorum.keys(1))

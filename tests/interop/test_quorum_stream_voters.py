@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from tests.interop.quorum_tools import run_ours, run_real
 from tests.interop.stream_rows import check, read_on, rows_of, stream_over, writing
-from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.node import Kind
-from tests.support.quorum.quorum import Quorum, quorum_of, registered_controllers
+from tests.support.quorum.quorum import MakeQuorum, Quorum, registered_controllers
 
 from kvorum.spark.errors import QuorumError
 
@@ -22,14 +19,10 @@ LATER: dict[str, tuple[int, ...]] = {"kvorum": (2, 3, 4), "kafka": (2,)}
 
 
 @pytest.fixture(params=["kvorum", "kafka"])
-def quorum(
-    request: pytest.FixtureRequest, tmp_path: Path, java: Java, kafka_tools: ToolRunner
-) -> Iterator[Quorum]:
+def quorum(request: pytest.FixtureRequest, make_quorum: MakeQuorum) -> Iterator[Quorum]:
     """The first voter, and the later ones as observers; all of them run."""
-    kind: Kind = request.param
-    later = LATER[kind]
-    count = len(later) + 1
-    with quorum_of(kind, tmp_path, count, java=java, tools=kafka_tools) as found:
+    later = LATER[request.param]
+    with make_quorum(request.param, len(later) + 1) as found:
         found.form([FIRST])
         found.start()
         found.settled(found.keys(FIRST), found.keys(*later))

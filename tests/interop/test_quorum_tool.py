@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import socket
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -245,13 +243,6 @@ def test_a_controllers_file_is_read_alike(
     mine = run_ours(arguments)
     assert comparable(mine) == comparable(run_real(arguments, kafka_tools))
     assert mine.exit_code == addition.is_refused
-
-
-@pytest.fixture
-def silent() -> Iterator[str]:
-    """The address of somebody who takes connections and never says a word."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield f"127.0.0.1:{listening.getsockname()[1]}"
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,13 @@ The response of DescribeQuorum has a tagged field then that Kafka's schema does 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.interop.quorum_tools import run_ours, run_real, without_progress
-from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
 from tests.support.node import COMBINED
 from tests.support.ports import listens
-from tests.support.quorum.quorum import Described, quorum_of, registered_controllers
+from tests.support.quorum.quorum import Described, MakeQuorum, registered_controllers
 from tests.support.quorum.reassigning import alter
 
 from kvorum.wire.error_codes import ErrorCode
@@ -27,11 +25,10 @@ REPLICATION = ("describe", "--replication")
 
 @pytest.fixture(name="addresses", scope="module")
 def a_blocked_reassignment(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+    make_quorum: MakeQuorum,
 ) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     """Options for the broker and the controller of a quorum whose target is stopped."""
-    folder: Path = tmp_path_factory.mktemp("blocked")
-    with quorum_of("kvorum", folder, 2, java=java, tools=kafka_tools) as quorum:
+    with make_quorum("kvorum", 2) as quorum:
         quorum.configure({"process.roles": COMBINED}, 1)
         broker = quorum.members[1].broker
         quorum.form([1])

@@ -5,16 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
 from tests.support.node import COMBINED
 from tests.support.ports import listens
-from tests.support.quorum.quorum import Quorum, quorum_of
+from tests.support.quorum.quorum import MakeQuorum, Quorum
 from tests.support.threads import Threads
 from tests.support.topics import create
 from tests.support.waiting import PATIENCE_S, wait_for
@@ -30,9 +27,9 @@ QUEUED_MAX: Final = 20_000
 
 
 @pytest.fixture
-def quorum(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> Iterator[Quorum]:
+def quorum(make_quorum: MakeQuorum) -> Iterator[Quorum]:
     """Three controllers in processes of their own; the first is a broker as well."""
-    with quorum_of("kvorum", tmp_path, 3, java=java, tools=kafka_tools) as made:
+    with make_quorum("kvorum", 3) as made:
         yield made
 
 

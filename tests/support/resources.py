@@ -2,6 +2,7 @@
 
 import os
 import resource
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,18 @@ import pytest
 from tests.support.waiting import wait_for
 
 
+def _folder_of(pid: int) -> Path:
+    """Return where Linux tells of a process; elsewhere the test is skipped."""
+    if sys.platform != "linux":
+        pytest.skip("the resources of another process are read from Linux' /proc")
+    return Path("/proc") / str(pid)
+
+
 class Memory:
     """The memory of one process."""
 
     def __init__(self, pid: int) -> None:
-        self._folder = Path("/proc") / str(pid)
+        self._folder = _folder_of(pid)
         self._status = self._folder / "status"
 
     def resident_bytes(self) -> int:
@@ -68,7 +76,7 @@ def wait_until_quiet(pid: int, seconds: float = _LOOK_S) -> float:
 
 def processor_seconds(pid: int) -> float:
     """Return the processor time that a process has used so far."""
-    text = (Path("/proc") / str(pid) / "stat").read_text()
+    text = (_folder_of(pid) / "stat").read_text()
     fields = text.rpartition(")")[2].split()
     ticks = sum(map(int, fields[_USER_TIME_FIELD : _USER_TIME_FIELD + 2]))
     return ticks / os.sysconf("SC_CLK_TCK")

@@ -225,6 +225,10 @@ def quorum_of(
     return Quorum(controllers(folder, range(1, count + 1), settings, java=runs_on), tools)
 
 
+MakeQuorum = Callable[..., Quorum]
+"""Makes a quorum in a folder of its own: takes the kind, the count and the settings."""
+
+
 def describe(member: Node) -> Described | None:
     """Ask a controller how the quorum is doing; None where it does not lead or answer."""
     try:

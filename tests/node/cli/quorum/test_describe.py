@@ -10,15 +10,13 @@ from tests.support.fake_node import FakeNode, client_of
 from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.quorum_tool.describe import print_replication, print_status
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
-from kvorum.wire.own_messages.quorum_reassignment import (
-    QuorumReassignment,
-)
-from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignmentTarget as Target
+from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignment
 from kvorum.wire.quorum_reassignment_tag import add_reassignment
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
 pytestmark = pytest.mark.asyncio
 Replica = DescribeQuorumResponse.ReplicaState
+Target = QuorumReassignment.Target
 DIRECTORY = bytes(range(16))
 NAME = uuid_to_text(DIRECTORY)
 NOBODY = uuid_to_text(ZERO_UUID)

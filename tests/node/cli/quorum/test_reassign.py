@@ -152,18 +152,41 @@ class Leader(FakeNode):
         return told.pop(0) if len(told) > 1 else told[0]
 
 
+async def start(node: Leader, targets: str, *, asks_controllers: bool = False) -> None:
+    async with node, client_of(node.settings(asks_controllers=asks_controllers)) as client:
+        voters = parse_target_voters(targets)
+        await start_reassignment(client, voters, asks_controllers=asks_controllers)
+
+
+async def plan(node: Leader, targets: str, *, asks_controllers: bool = False) -> None:
+    async with node, client_of(node.settings(asks_controllers=asks_controllers)) as client:
+        await print_plan(client, parse_target_voters(targets), asks_controllers=asks_controllers)
+
+
+async def cancel(node: Leader) -> None:
+    async with node, client_of(node.settings()) as client:
+        await cancel_reassignment(client, asks_controllers=False)
+
+
+async def show(node: Leader) -> None:
+    async with node, client_of(node.settings()) as client:
+        await print_reassignment(client, asks_controllers=False)
+
+
+async def follow(node: Leader, targets: str | None) -> bool:
+    voters = None if targets is None else parse_target_voters(targets)
+    async with node, client_of(node.settings()) as client:
+        return await follow_reassignment(client, voters, asks_controllers=False, pause_seconds=0)
+
+
 @asynchronous
 @pytest.mark.parametrize("asks_controllers", [False, True])
 async def test_voters_by_ids_are_a_reassignment_of_the_partition(
     asks_controllers: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with (
-        Leader(quorum([replica(1)])) as node,
-        client_of(node.settings(asks_controllers=asks_controllers)) as client,
-    ):
-        targets = parse_target_voters("6,4,5")
-        await start_reassignment(client, targets, asks_controllers=asks_controllers)
-        request = node.asked[-1]
+    node = Leader(quorum([replica(1)]))
+    await start(node, "6,4,5", asks_controllers=asks_controllers)
+    request = node.asked[-1]
     assert isinstance(request, AlterPartitionReassignmentsRequest)
     (topic,) = request.topics
     assert (topic.name, topic.partitions[0].replicas) == (METADATA, [4, 5, 6])
@@ -172,10 +195,9 @@ async def test_voters_by_ids_are_a_reassignment_of_the_partition(
 
 @asynchronous
 async def test_voters_with_a_directory_are_a_configuration() -> None:
-    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
-        targets = parse_target_voters(f"4,{named(5)}")
-        await start_reassignment(client, targets, asks_controllers=False)
-        request = node.asked[-1]
+    node = Leader(quorum([replica(1)]))
+    await start(node, f"4,{named(5)}")
+    request = node.asked[-1]
     assert isinstance(request, IncrementalAlterConfigsRequest)
     assert not request.validate_only
     (resource,) = request.resources
@@ -188,21 +210,20 @@ async def test_voters_with_a_directory_are_a_configuration() -> None:
 @asynchronous
 async def test_a_refusal_is_one_line() -> None:
     text = "Node 9 is neither a voter nor a registered controller."
-    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
-        node.answer(
-            "AlterPartitionReassignments",
-            lambda _: altered(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text),
-        )
-        with pytest.raises(AdminError, match=rf"InvalidReplicaAssignmentException: {text}$"):
-            await start_reassignment(client, parse_target_voters("9"), asks_controllers=False)
+    node = Leader(quorum([replica(1)]))
+    node.answer(
+        "AlterPartitionReassignments",
+        lambda _: altered(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text),
+    )
+    with pytest.raises(AdminError, match=rf"InvalidReplicaAssignmentException: {text}$"):
+        await start(node, "9")
 
 
 @asynchronous
 async def test_cancelling_wants_no_replicas(capsys: pytest.CaptureFixture[str]) -> None:
-    voters = quorum([replica(1), replica(4)])
-    async with Leader(voters) as node, client_of(node.settings()) as client:
-        await cancel_reassignment(client, asks_controllers=False)
-        request = node.asked[1]
+    node = Leader(quorum([replica(1), replica(4)]))
+    await cancel(node)
+    request = node.asked[1]
     assert isinstance(request, AlterPartitionReassignmentsRequest)
     assert request.topics[0].partitions[0].replicas is None
     assert capsys.readouterr().out == (
@@ -215,9 +236,7 @@ async def test_the_status_names_what_is_to_come_and_to_go(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     told = going_to(4, 2, reason=3, text="target 5 is silent", unknown=(5,))
-    described = quorum([replica(1), replica(2)], [replica(4)], told)
-    async with Leader(described) as node, client_of(node.settings()) as client:
-        await print_reassignment(client, asks_controllers=False)
+    await show(Leader(quorum([replica(1), replica(2)], [replica(4)], told)))
     assert capsys.readouterr().out.splitlines() == [
         f"TargetVoters:           {named(4, 2)},5",
         f"CurrentVoters:          {named(1, 2)}",
@@ -229,8 +248,7 @@ async def test_the_status_names_what_is_to_come_and_to_go(
 
 @asynchronous
 async def test_the_status_without_a_reassignment(capsys: pytest.CaptureFixture[str]) -> None:
-    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
-        await print_reassignment(client, asks_controllers=False)
+    await show(Leader(quorum([replica(1)])))
     assert capsys.readouterr().out == "No reassignment of the quorum is under way.\n"
 
 
@@ -239,10 +257,10 @@ async def test_a_dry_run_prints_every_step_and_only_has_it_checked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     described = quorum([replica(1), replica(2), replica(3, is_silent=True)], [replica(4)])
-    async with Leader(described) as node, client_of(node.settings()) as client:
-        await print_plan(client, parse_target_voters("2,4"), asks_controllers=False)
-        asked = [request.NAME for request in node.asked]
-        checked = next(one for one in node.asked if isinstance(one, IncrementalAlterConfigsRequest))
+    node = Leader(described)
+    await plan(node, "2,4")
+    asked = [request.NAME for request in node.asked]
+    checked = next(one for one in node.asked if isinstance(one, IncrementalAlterConfigsRequest))
     assert checked.validate_only
     assert "AlterPartitionReassignmentsRequest" not in asked
     assert capsys.readouterr().out.splitlines() == [
@@ -257,21 +275,19 @@ async def test_a_dry_run_prints_every_step_and_only_has_it_checked(
 async def test_a_dry_run_refuses_what_would_stop_on_the_way(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    described = quorum([replica(1)], [replica(4), replica(5, is_silent=True)])
-    async with Leader(described) as node, client_of(node.settings()) as client:
-        problem = "The reassignment would stop after step 1: target 5:.* does not fetch"
-        with pytest.raises(AdminError, match=problem):
-            await print_plan(client, parse_target_voters("1,4,5"), asks_controllers=False)
+    node = Leader(quorum([replica(1)], [replica(4), replica(5, is_silent=True)]))
+    problem = "The reassignment would stop after step 1: target 5:.* does not fetch"
+    with pytest.raises(AdminError, match=problem):
+        await plan(node, "1,4,5")
     assert capsys.readouterr().out == f"1. add voter {named(4)}: 2 voters, 0 may fail\n"
 
 
 @asynchronous
 async def test_a_dry_run_refuses_to_lose_the_majority() -> None:
-    described = quorum([replica(1), replica(2), replica(3, is_silent=True)])
-    async with Leader(described) as node, client_of(node.settings()) as client:
-        problem = "The reassignment would not begin: without voter 1.* no majority"
-        with pytest.raises(AdminError, match=problem):
-            await print_plan(client, parse_target_voters("2,3"), asks_controllers=False)
+    node = Leader(quorum([replica(1), replica(2), replica(3, is_silent=True)]))
+    problem = "The reassignment would not begin: without voter 1.* no majority"
+    with pytest.raises(AdminError, match=problem):
+        await plan(node, "2,3")
 
 
 def fetch_timeout(text: str | None) -> Message:
@@ -300,35 +316,29 @@ REFUSED = recorded(NO_TARGETS, ErrorCode.INVALID_REQUEST)
 async def test_a_dry_run_takes_for_down_whom_the_leader_does(
     told: Message, asks_controllers: bool, counts_as_down: bool
 ) -> None:
-    described = quorum([replica(1), replica(2), replica(3, is_silent=True)])
-    node = Leader(described)
+    node = Leader(quorum([replica(1), replica(2), replica(3, is_silent=True)]))
     node.answer("DescribeConfigs", lambda _: told)
-    async with node, client_of(node.settings(asks_controllers=asks_controllers)) as client:
-        refused = (
-            pytest.raises(AdminError, match="no majority") if counts_as_down else nullcontext()
-        )
-        with refused:
-            await print_plan(client, parse_target_voters("2,3"), asks_controllers=asks_controllers)
-        asked = [one for one in node.asked if isinstance(one, DescribeConfigsRequest)]
+    with pytest.raises(AdminError, match="no majority") if counts_as_down else nullcontext():
+        await plan(node, "2,3", asks_controllers=asks_controllers)
+    asked = [one for one in node.asked if isinstance(one, DescribeConfigsRequest)]
     named = [(one.resource_type, one.resource_name) for part in asked for one in part.resources]
     assert named == ([(4, "1")] if asks_controllers else [])
 
 
 @asynchronous
 async def test_a_dry_run_of_static_voters_is_refused() -> None:
-    described = quorum([replica(1, directory_id=ZERO_UUID)], [replica(4)])
-    async with Leader(described) as node, client_of(node.settings()) as client:
-        with pytest.raises(AdminError, match="would not begin: the voters are static"):
-            await print_plan(client, parse_target_voters("4"), asks_controllers=False)
+    node = Leader(quorum([replica(1, directory_id=ZERO_UUID)], [replica(4)]))
+    with pytest.raises(AdminError, match="would not begin: the voters are static"):
+        await plan(node, "4")
 
 
 @asynchronous
 async def test_a_dry_run_is_refused_by_the_leaders_check() -> None:
     text = "Node 9 is neither a voter nor a registered controller."
-    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
-        node.answer("IncrementalAlterConfigs", lambda _: configured(ErrorCode.INVALID_CONFIG, text))
-        with pytest.raises(AdminError, match=text):
-            await print_plan(client, parse_target_voters("9"), asks_controllers=False)
+    node = Leader(quorum([replica(1)]))
+    node.answer("IncrementalAlterConfigs", lambda _: configured(ErrorCode.INVALID_CONFIG, text))
+    with pytest.raises(AdminError, match=text):
+        await plan(node, "9")
 
 
 @asynchronous
@@ -347,9 +357,7 @@ async def test_waiting_tells_each_change_and_ends_with_the_targets(
         quorum([replica(4)]),
         wanted=(True, True, False),
     )
-    async with node, client_of(node.settings()) as client:
-        targets = parse_target_voters("4")
-        assert await follow_reassignment(client, targets, asks_controllers=False, pause_seconds=0)
+    assert await follow(node, "4")
     assert capsys.readouterr().out.splitlines() == [
         f"Voters: {named(1)}",
         "Waits: target 4 is 9 records behind",
@@ -364,15 +372,13 @@ async def test_waiting_for_what_is_cancelled_fails() -> None:
     node = Leader(
         quorum([replica(1)], [replica(4)], going_to(1, 4)), quorum([replica(1)], [replica(4)])
     )
-    async with node, client_of(node.settings()) as client:
-        with pytest.raises(AdminError, match=r"has ended with voters 1:.* it was cancelled"):
-            await follow_reassignment(client, None, asks_controllers=False, pause_seconds=0)
+    with pytest.raises(AdminError, match=r"has ended with voters 1:.* it was cancelled"):
+        await follow(node, None)
 
 
 @asynchronous
 async def test_there_may_be_nothing_to_wait_for() -> None:
-    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
-        assert not await follow_reassignment(client, None, asks_controllers=False)
+    assert not await follow(Leader(quorum([replica(1)])), None)
 
 
 # -- under a leader that is none of kvorum's ----------------------------------------------------
@@ -394,11 +400,7 @@ async def test_the_status_shows_target_voters_that_the_leader_does_not_know(
     targets: Targets, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     voters = quorum([replica(1), replica(2)], [replica(4)])
-    async with (
-        Leader(voters, recorded_targets=[targets]) as node,
-        client_of(node.settings()) as client,
-    ):
-        await print_reassignment(client, asks_controllers=False)
+    await show(Leader(voters, recorded_targets=[targets]))
     assert capsys.readouterr().out.splitlines() == [
         LEADER_TEXT,
         f"TargetVoters:           {shown}",
@@ -413,8 +415,7 @@ async def test_target_voters_recorded_once_and_then_described_are_the_leaders(
     node = Leader(
         quorum([replica(1)]), quorum([replica(1)], [], going_to(1)), recorded_targets=[Targets()]
     )
-    async with node, client_of(node.settings()) as client:
-        await print_reassignment(client, asks_controllers=False)
+    await show(node)
     assert capsys.readouterr().out.startswith("TargetVoters:           1:")
 
 
@@ -422,10 +423,10 @@ async def test_target_voters_recorded_once_and_then_described_are_the_leaders(
 async def test_without_the_right_to_configurations_no_target_voters_show(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
-        refused = recorded(NO_TARGETS, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-        node.answer("DescribeConfigs", lambda _: refused)
-        await print_reassignment(client, asks_controllers=False)
+    node = Leader(quorum([replica(1)]))
+    refused = recorded(NO_TARGETS, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    node.answer("DescribeConfigs", lambda _: refused)
+    await show(node)
     assert capsys.readouterr().out == "No reassignment of the quorum is under way.\n"
 
 
@@ -438,9 +439,7 @@ async def test_waiting_goes_on_where_the_server_has_not_read_the_target_voters_y
         quorum([replica(4)]),
         recorded_targets=[NO_TARGETS, NO_TARGETS, Targets(), Targets(), NO_TARGETS],
     )
-    async with node, client_of(node.settings()) as client:
-        targets = parse_target_voters("4")
-        assert await follow_reassignment(client, targets, asks_controllers=False, pause_seconds=0)
+    assert await follow(node, "4")
     assert capsys.readouterr().out.splitlines()[-1] == "The quorum has the target voters."
 
 
@@ -455,9 +454,7 @@ async def test_waiting_lasts_as_long_as_target_voters_are_recorded(
         quorum([replica(4)]),
         recorded_targets=[Targets(), Targets(), Targets(), Targets(), NO_TARGETS],
     )
-    async with node, client_of(node.settings()) as client:
-        wanted = None if targets is None else parse_target_voters(targets)
-        assert await follow_reassignment(client, wanted, asks_controllers=False, pause_seconds=0)
+    assert await follow(node, targets)
     end = "The quorum has the target voters."
     if targets is None:
         end = f"The reassignment has ended with voters {named(4)}."
@@ -474,13 +471,13 @@ async def test_waiting_lasts_as_long_as_target_voters_are_recorded(
 async def test_a_leader_without_reassignments_is_given_a_configuration(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    async with Leader(quorum([replica(1)])) as node, client_of(node.settings()) as client:
-        node.answer(
-            "AlterPartitionReassignments", lambda _: altered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        )
-        await start_reassignment(client, parse_target_voters("4,5"), asks_controllers=False)
-        await cancel_reassignment(client, asks_controllers=False)
-        asked = [one for one in node.asked if isinstance(one, IncrementalAlterConfigsRequest)]
+    node = Leader(quorum([replica(1)]))
+    node.answer(
+        "AlterPartitionReassignments", lambda _: altered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    )
+    await start(node, "4,5")
+    await cancel(node)
+    asked = [one for one in node.asked if isinstance(one, IncrementalAlterConfigsRequest)]
     configs = [one.resources[0].configs[0] for one in asked]
     assert [(one.config_operation, one.value) for one in configs] == [(0, "4,5"), (1, None)]
     assert "are recorded as a configuration, and not checked" in capsys.readouterr().out
