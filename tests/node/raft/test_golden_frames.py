@@ -16,15 +16,9 @@ from kvorum.node.raft.translation import (
     vote,
 )
 from kvorum.raft.messages import RequestFailed
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.apis import request_class, response_class
 from kvorum.wire.headers import decode_request_frame, decode_response_frame
-from kvorum.wire.messages.begin_quorum_epoch import (
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-)
-from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
-from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
-from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 from kvorum.wire.primitives import Message
 
 LISTENER = "CONTROLLER"
@@ -33,20 +27,12 @@ CLUSTER_IDS = {
     "static-3.9.1": "M2UJOuVP016n91j2bDYYYA",
     "ladder-4.3.1": "bqaHdm6s-5zwXpFf_OtiRA",
 }
-FETCH, VOTE, BEGIN, END, SNAPSHOT = 1, 52, 53, 54, 59
-MESSAGES: dict[int, tuple[type[Message], type[Message]]] = {
-    FETCH: (FetchRequest, FetchResponse),
-    VOTE: (VoteRequest, VoteResponse),
-    BEGIN: (BeginQuorumEpochRequest, BeginQuorumEpochResponse),
-    END: (EndQuorumEpochRequest, EndQuorumEpochResponse),
-    SNAPSHOT: (FetchSnapshotRequest, FetchSnapshotResponse),
-}
 TRANSLATIONS: dict[int, Any] = {
-    FETCH: fetch,
-    VOTE: vote,
-    BEGIN: begin_quorum_epoch,
-    END: end_quorum_epoch,
-    SNAPSHOT: fetch_snapshot,
+    ApiKey.FETCH: fetch,
+    ApiKey.VOTE: vote,
+    ApiKey.BEGIN_QUORUM_EPOCH: begin_quorum_epoch,
+    ApiKey.END_QUORUM_EPOCH: end_quorum_epoch,
+    ApiKey.FETCH_SNAPSHOT: fetch_snapshot,
 }
 
 
@@ -55,7 +41,7 @@ def request_again(key: int, message: Message, version: int, cluster_id: str) -> 
     translation = TRANSLATIONS[key]
     read = translation.read_request(message, cluster_id=cluster_id)
     assert not isinstance(read, Message)
-    options = {"version": version} if key in {FETCH, END} else {}
+    options = {"version": version} if key in {ApiKey.FETCH, ApiKey.END_QUORUM_EPOCH} else {}
     written: Message = translation.write_request(read, cluster_id=cluster_id, **options)
     return written
 
@@ -63,13 +49,13 @@ def request_again(key: int, message: Message, version: int, cluster_id: str) -> 
 def response_again(key: int, message: Any, version: int) -> Message:
     """Read a response as the core does, and write what was read, with the records of this one."""
     translation = TRANSLATIONS[key]
-    options: dict[str, Any] = {"batches": ()} if key == FETCH else {}
+    options: dict[str, Any] = {"batches": ()} if key == ApiKey.FETCH else {}
     read = translation.read_response(message, listener_name=LISTENER, **options)
     assert not isinstance(read, RequestFailed)
     options = {}
-    if key == FETCH:
+    if key == ApiKey.FETCH:
         options["records"] = memoryview(translation.partition_of(message).records or b"")
-    elif key == SNAPSHOT:
+    elif key == ApiKey.FETCH_SNAPSHOT:
         options["part"] = bytes(translation.partition_of(message).unaligned_records or b"")
     written: Message = translation.write_answer(
         read, version=version, listener_name=LISTENER, **options
@@ -82,8 +68,8 @@ def message_of(exchange: dict[str, Any]) -> Message:
     version = exchange["api_version"]
     if exchange["direction"] == "request":
         _, body = decode_request_frame(frame)
-        return MESSAGES[key][0].decode(bytes(body), version)
-    return decode_response_frame(frame, response_class=MESSAGES[key][1], version=version)[1]
+        return request_class(key).decode(bytes(body), version)
+    return decode_response_frame(frame, response_class=response_class(key), version=version)[1]
 
 
 @pytest.mark.parametrize("name", sorted(CLUSTER_IDS))
@@ -91,7 +77,7 @@ def test_what_a_quorum_said_comes_through_unchanged(golden: Path, name: str) -> 
     seen: set[tuple[int, bool]] = set()
     for exchange in read_json_lines(golden / "raft-trace" / f"{name}.jsonl.gz"):
         key, is_request = exchange["api_key"], exchange["direction"] == "request"
-        if key not in MESSAGES:
+        if key not in TRANSLATIONS:
             continue
         message, version = message_of(exchange), exchange["api_version"]
         again = (

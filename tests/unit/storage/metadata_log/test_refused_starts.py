@@ -117,7 +117,7 @@ def add_rotten_snapshot_ahead(files: FaultyFiles) -> None:
 
 LATEST_PATH = HERE / snapshot_name(LATEST)
 Refusal = tuple[Callable[[FaultyFiles], None], str]
-"""What is done to the directory, and what the error says of it."""
+"""The damage to the directory, and a part of the error's message."""
 NO_SNAPSHOT = "starts at offset 12, and there is no snapshot at that offset or above"
 REFUSALS: dict[str, Refusal] = {
     "a flushed batch is damaged": (flip(segment(18), 70), "everything below offset 20 was durable"),
