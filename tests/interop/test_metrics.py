@@ -30,21 +30,12 @@ from kvorum.node.metrics.names import OWN_DOMAIN, Kind, Metric
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequestCreatableReplicaAssignment as Assignment,
-)
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequestCreatableTopic as CreatableTopic,
-)
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequestCreatableTopicConfig as Config,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.records import RecordData, build_batch
 
+Assignment = CreateTopicsRequest.CreatableReplicaAssignment
+CreatableTopic = CreateTopicsRequest.CreatableTopic
+Config = CreateTopicsRequest.CreatableTopicConfig
 pytestmark = pytest.mark.sample
 
 SETTLING_MS = 1_000

@@ -22,13 +22,9 @@ from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequestAlterableConfig as Alter,
-)
-from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequestAlterConfigsResource as Resource,
-)
 
+Alter = IncrementalAlterConfigsRequest.AlterableConfig
+Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
 VIEW = BrokerView(node_id=1, cluster_id="c", listener="PLAIN", random=Random(1))

@@ -18,11 +18,9 @@ from kvorum.metadata.target_voters import TARGET_VOTERS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from kvorum.wire.messages.describe_configs import (
-    DescribeConfigsRequestDescribeConfigsResource as Resource,
-)
 from kvorum.wire.messages.topic_record import TopicRecord
 
+Resource = DescribeConfigsRequest.DescribeConfigsResource
 TOPIC_LIKE = {1: ResourceType.TOPIC, 7: ResourceType.CLIENT_METRICS, 8: ResourceType.GROUP}
 # The captured requests name at most a few keys, or none and mean all.
 KEYS_ASKED_FOR_MAX = 5

@@ -17,14 +17,10 @@ from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequestAlterableConfig as Alter,
-)
-from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequestAlterConfigsResource as Resource,
-)
 from kvorum.wire.primitives import Message
 
+Alter = IncrementalAlterConfigsRequest.AlterableConfig
+Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 

@@ -18,14 +18,13 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequestCreatableReplicaAssignment as Assignment,
-)
-from kvorum.wire.messages.create_topics import CreateTopicsRequestCreatableTopic as Topic
-from kvorum.wire.messages.create_topics import CreateTopicsRequestCreatableTopicConfig as Config
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.uuid_text import ZERO_UUID
+
+Assignment = CreateTopicsRequest.CreatableReplicaAssignment
+Topic = CreateTopicsRequest.CreatableTopic
+Config = CreateTopicsRequest.CreatableTopicConfig
 
 
 def create(

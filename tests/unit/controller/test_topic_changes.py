@@ -13,21 +13,14 @@ from kvorum.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
 )
-from kvorum.wire.messages.create_partitions import (
-    CreatePartitionsRequestCreatePartitionsAssignment as Assignment,
-)
-from kvorum.wire.messages.create_partitions import (
-    CreatePartitionsRequestCreatePartitionsTopic as Topic,
-)
-from kvorum.wire.messages.delete_topics import (
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-)
-from kvorum.wire.messages.delete_topics import DeleteTopicsRequestDeleteTopicState as State
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
 from kvorum.wire.uuid_text import ZERO_UUID
 
+Assignment = CreatePartitionsRequest.CreatePartitionsAssignment
+Topic = CreatePartitionsRequest.CreatePartitionsTopic
+State = DeleteTopicsRequest.DeleteTopicState
 Answer = tuple[str | None, bytes, int, str | None]
 
 UNKNOWN_TOPIC = "This server does not host this topic-partition."
