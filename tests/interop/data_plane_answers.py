@@ -16,10 +16,7 @@ from kvorum.wire.messages.describe_producers import (
     DescribeProducersResponse,
 )
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-)
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,

@@ -7,14 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from kvorum.groups.classic_group.group import ClassicGroup
-from kvorum.groups.effects import (
-    Effects,
-    JoinAnswer,
-    JoinPromise,
-    SetTimer,
-    SyncPromise,
-    Timeout,
-)
+from kvorum.groups.effects import Effects, JoinAnswer, JoinPromise, SetTimer, SyncPromise, Timeout
 from kvorum.groups.offsets.store import DeletedTopic
 from kvorum.groups.records import decode_record
 from kvorum.groups.results import CoordinatorResult

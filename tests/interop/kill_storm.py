@@ -22,12 +22,7 @@ from typing import Final
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
 from tests.interop.committing_group import CommittingGroup
 from tests.interop.replicated_records import Flaws, Writer, flaws_of
-from tests.support.kafka.fetch_jars import (
-    JARS_ROOT,
-    OLDEST_NODE,
-    REFERENCE_RELEASE,
-    find_java,
-)
+from tests.support.kafka.fetch_jars import JARS_ROOT, OLDEST_NODE, REFERENCE_RELEASE, find_java
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Kind

@@ -23,9 +23,7 @@ from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kvorum.wire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
-from kvorum.wire.messages.remove_user_scram_credential_record import (
-    RemoveUserScramCredentialRecord,
-)
+from kvorum.wire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord

@@ -10,11 +10,7 @@ import pytest
 from immutables import Map
 from tests.support.kafka.java import Java
 
-from kvorum.broker.quota.client_quota_manager import (
-    UNLIMITED,
-    ClientQuotaManager,
-    QuotaClient,
-)
+from kvorum.broker.quota.client_quota_manager import UNLIMITED, ClientQuotaManager, QuotaClient
 from kvorum.broker.quota.quota_managers import (
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,

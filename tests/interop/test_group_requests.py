@@ -24,9 +24,7 @@ from tests.support.raw_client import RawClient
 
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
 from kvorum.wire.messages.describe_groups import DescribeGroupsResponse
-from kvorum.wire.messages.find_coordinator import (
-    FindCoordinatorResponse,
-)
+from kvorum.wire.messages.find_coordinator import FindCoordinatorResponse
 from kvorum.wire.messages.list_groups import ListGroupsResponse
 from kvorum.wire.messages.offset_fetch import OffsetFetchResponse
 

@@ -24,19 +24,8 @@ from kvorum.storage.topic_log.log_validator import (
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.records import (
-    BatchOptions,
-    Compression,
-    RecordBatch,
-    RecordData,
-    build_batch,
-)
-from kvorum.wire.records.batch import (
-    COMPRESSION_MASK,
-    CRC_START,
-    HEADER_BYTES,
-    LENGTH_FIELD_END,
-)
+from kvorum.wire.records import BatchOptions, Compression, RecordBatch, RecordData, build_batch
+from kvorum.wire.records.batch import COMPRESSION_MASK, CRC_START, HEADER_BYTES, LENGTH_FIELD_END
 from kvorum.wire.records.compression import compress, decompress
 
 NOW_MS: Final = 1_700_000_000_000

@@ -25,9 +25,7 @@ from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.record_types import RecordAndVersion, record_type_name
 from kvorum.wire.apis import METADATA_RECORDS, record_class
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
-from kvorum.wire.messages.remove_user_scram_credential_record import (
-    RemoveUserScramCredentialRecord,
-)
+from kvorum.wire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kvorum.wire.messages.unregister_controller_record import UnregisterControllerRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kvorum.wire.records import read_batches

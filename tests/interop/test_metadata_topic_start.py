@@ -17,11 +17,7 @@ from tests.support.clients.metadata_readers import (
     read_all,
     records_on_disk,
 )
-from tests.support.metadata_consumer import (
-    fetch,
-    fetch_request,
-    list_offsets,
-)
+from tests.support.metadata_consumer import fetch, fetch_request, list_offsets
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_for

@@ -15,13 +15,7 @@ from typing import NamedTuple
 import pytest
 from confluent_kafka import Producer
 from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults, kind_of_controllers
-from tests.interop.metadata_shell import (
-    history,
-    load,
-    records_of,
-    tree_text,
-    without_provenance,
-)
+from tests.interop.metadata_shell import history, load, records_of, tree_text, without_provenance
 from tests.interop.traffic import Traffic, read_all
 from tests.support.golden_data import snapshots
 from tests.support.waiting import wait_for

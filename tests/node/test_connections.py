@@ -15,10 +15,7 @@ from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S, wait_for, wait_for_async
 
 from kvorum.node.errors import NodeStartError
-from kvorum.node.open_file_limit import (
-    connection_count_max,
-    raise_descriptor_limit,
-)
+from kvorum.node.open_file_limit import connection_count_max, raise_descriptor_limit
 from kvorum.node.serving.connection import (
     ConnectionRules,
     OpenConnections,
@@ -26,11 +23,7 @@ from kvorum.node.serving.connection import (
     ResponseFrame,
     ServerConnection,
 )
-from kvorum.node.serving.connection_quotas import (
-    ConnectionQuotas,
-    Limits,
-    usable_limits,
-)
+from kvorum.node.serving.connection_quotas import ConnectionQuotas, Limits, usable_limits
 from kvorum.testing import Cluster
 from kvorum.wire.headers import encode_request_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

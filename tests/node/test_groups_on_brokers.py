@@ -12,10 +12,7 @@ from tests.support.waiting import wait_for
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from kvorum.wire.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
+from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,

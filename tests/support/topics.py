@@ -14,11 +14,7 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from kvorum.wire.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-)
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 CREATE_TIMEOUT_MS = 10_000
 

@@ -21,10 +21,7 @@ from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsResponse
-from kvorum.wire.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
+from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 
 pytestmark = pytest.mark.asyncio

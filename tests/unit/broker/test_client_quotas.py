@@ -19,13 +19,7 @@ from kvorum.broker.quota.quota_managers import (
     QuotaManagers,
 )
 from kvorum.broker.quota.sampled_stat import MetricConfig
-from kvorum.metadata.client_quotas_image import (
-    CLIENT_ID,
-    IP,
-    USER,
-    ClientQuotasImage,
-    QuotaEntity,
-)
+from kvorum.metadata.client_quotas_image import CLIENT_ID, IP, USER, ClientQuotasImage, QuotaEntity
 
 CONFIG = MetricConfig(sample_count=11, window_ms=1000.0)
 ALICE = QuotaClient("alice", "app")

@@ -6,11 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from tests.support.controller_under_test import (
-    ControllerUnderTest,
-    directory_of,
-    started_cluster,
-)
+from tests.support.controller_under_test import ControllerUnderTest, directory_of, started_cluster
 
 from kvorum.controller.periodic_tasks import maybe_fence_stale_broker, no_op
 from kvorum.controller.result import at_once
@@ -26,10 +22,7 @@ from kvorum.wire.messages.broker_registration_change_record import BrokerRegistr
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
-from kvorum.wire.messages.unregister_broker import (
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-)
+from kvorum.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
 
 

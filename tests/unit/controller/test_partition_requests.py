@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
-from tests.support.controller_under_test import (
-    ControllerUnderTest,
-    directory_of,
-    started_cluster,
-)
+from tests.support.controller_under_test import ControllerUnderTest, directory_of, started_cluster
 
 from kvorum.controller.periodic_tasks import (
     maybe_balance_partition_leaders,

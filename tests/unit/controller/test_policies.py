@@ -8,11 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.support.controller_under_test import SETTINGS, ControllerUnderTest
 
-from kvorum.controller.policies import (
-    AlterConfigRequest,
-    CreateTopicRequest,
-    PolicyViolationError,
-)
+from kvorum.controller.policies import AlterConfigRequest, CreateTopicRequest, PolicyViolationError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import AlterConfigsRequest
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse

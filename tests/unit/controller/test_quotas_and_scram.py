@@ -21,9 +21,7 @@ from kvorum.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
 )
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
-from kvorum.wire.messages.remove_user_scram_credential_record import (
-    RemoveUserScramCredentialRecord,
-)
+from kvorum.wire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kvorum.wire.primitives import Message
 

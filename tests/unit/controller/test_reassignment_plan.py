@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.next_step import BlockReason
-from kvorum.controller.quorum_reassignment.plan import (
-    Plan,
-    assumed_circumstances,
-    planned_steps,
-)
+from kvorum.controller.quorum_reassignment.plan import Plan, assumed_circumstances, planned_steps
 from kvorum.metadata.voter_key import VoterKey
 
 FETCH_TIMEOUT_MS = 2000

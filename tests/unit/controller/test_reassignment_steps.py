@@ -17,11 +17,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
     next_step,
 )
 from kvorum.controller.quorum_reassignment.plan import assumed_circumstances
-from kvorum.controller.quorum_reassignment.requests import (
-    refusal_of,
-    refusal_to_clear,
-    request_of,
-)
+from kvorum.controller.quorum_reassignment.requests import refusal_of, refusal_to_clear, request_of
 from kvorum.metadata.cluster_image import ControllerRegistration, Endpoint
 from kvorum.metadata.target_voters import parse_target_voters
 from kvorum.metadata.voter_key import VoterKey

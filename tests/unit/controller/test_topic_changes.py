@@ -9,10 +9,7 @@ from tests.support.controller_under_test import ControllerUnderTest, started_clu
 
 from kvorum.controller.apis.create_partitions import model_partition
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-)
+from kvorum.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord

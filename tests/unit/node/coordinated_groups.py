@@ -27,14 +27,9 @@ from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.partitions import Partitions
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
-from kvorum.node.broker.group_coordinator.group_coordinator_service import (
-    GroupCoordinatorService,
-)
+from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
-from kvorum.node.broker.transaction_verification import (
-    TransactionalProducer,
-    VerifiedPartitions,
-)
+from kvorum.node.broker.transaction_verification import TransactionalProducer, VerifiedPartitions
 from kvorum.node.clock import SystemClock
 from kvorum.node.config import GroupSettings, OffsetsTopicSettings
 from kvorum.node.event_loop import AsyncioRuntime

@@ -19,12 +19,7 @@ from tests.support.faulty_files import FaultyFiles
 from tests.support.waiting import wait_for_async
 
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.serving.frame_writer import (
-    READ_BYTES,
-    SENDFILE_BYTES_MIN,
-    FramePart,
-    FrameWriter,
-)
+from kvorum.node.serving.frame_writer import READ_BYTES, SENDFILE_BYTES_MIN, FramePart, FrameWriter
 from kvorum.storage.files import FileSystem, OpenFile, RealFileSystem
 from kvorum.storage.log.file_records import FileRecords
 

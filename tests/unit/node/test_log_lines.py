@@ -8,11 +8,7 @@ from dataclasses import replace
 import pytest
 from immutables import Map
 
-from kvorum.metadata.cluster_image import (
-    BrokerRegistration,
-    ClusterImage,
-    ControllerRegistration,
-)
+from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage, ControllerRegistration
 from kvorum.metadata.features_image import FeaturesImage
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_delta import ImageDelta

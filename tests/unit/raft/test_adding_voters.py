@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.raft.driven_leader import (
-    CAN_ALL,
-    CONFIG,
-    DrivenLeader,
-    endpoints_of,
-    key_of,
-)
+from tests.unit.raft.driven_leader import CAN_ALL, CONFIG, DrivenLeader, endpoints_of, key_of
 
 from kvorum.raft import Endpoint, ReplicaKey
 from kvorum.raft import messages as msg

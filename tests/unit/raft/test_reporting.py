@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.raft.core_builder import LISTENER
-from tests.unit.raft.driven_leader import (
-    endpoints_of,
-    key_of,
-    static_voter_of,
-    voter_of,
-)
+from tests.unit.raft.driven_leader import endpoints_of, key_of, static_voter_of, voter_of
 from tests.unit.raft.reporting_follower import RECORDED, STATIC, ReportingFollower
 
-from kvorum.raft import (
-    Endpoint,
-    OffsetAndEpoch,
-    RaftConfig,
-    Voter,
-    VoterSet,
-)
+from kvorum.raft import Endpoint, OffsetAndEpoch, RaftConfig, Voter, VoterSet
 from kvorum.raft import messages as msg
 from kvorum.raft.messages import Error
 

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.raft.core_builder import build_core
-from tests.unit.raft.driven_leader import (
-    CONFIG,
-    endpoints_of,
-    key_of,
-    static_voter_of,
-    voter_of,
-)
+from tests.unit.raft.driven_leader import CONFIG, endpoints_of, key_of, static_voter_of, voter_of
 
 from kvorum.raft import (
     BOOTSTRAP_SNAPSHOT_ID,

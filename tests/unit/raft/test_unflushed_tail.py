@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from tests.unit.raft.core_builder import LISTENER, build_core
 
-from kvorum.raft import (
-    Destination,
-    Endpoint,
-    LogView,
-    RaftCore,
-    ReplicaKey,
-    Voter,
-    VoterSet,
-)
+from kvorum.raft import Destination, Endpoint, LogView, RaftCore, ReplicaKey, Voter, VoterSet
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 from kvorum.raft.basics import ElectionRecord

@@ -6,12 +6,7 @@ import pytest
 from immutables import Map
 from tests.support.pretended_quorum import PretendedQuorum, broken, directory_id
 
-from kvorum.controller.quorum_reassignment.next_step import (
-    AddVoter,
-    HandOver,
-    Reached,
-    RemoveVoter,
-)
+from kvorum.controller.quorum_reassignment.next_step import AddVoter, HandOver, Reached, RemoveVoter
 from kvorum.metadata.cluster_image import ControllerRegistration
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE
 from kvorum.metadata.record_frame import encode_record

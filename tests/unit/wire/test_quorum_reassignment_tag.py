@@ -4,11 +4,7 @@ import pytest
 
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignment
-from kvorum.wire.quorum_reassignment_tag import (
-    REASSIGNMENT_TAG,
-    add_reassignment,
-    reassignment_in,
-)
+from kvorum.wire.quorum_reassignment_tag import REASSIGNMENT_TAG, add_reassignment, reassignment_in
 
 TOLD = QuorumReassignment(
     targets=[

@@ -6,13 +6,7 @@ import pytest
 
 from kvorum.inspection.metadata_log.folding import Provenance
 from kvorum.inspection.shell.image_tree import Software, shell_tree
-from kvorum.inspection.shell.node import (
-    DanglingNameError,
-    Directory,
-    Node,
-    find_lines,
-    tree_lines,
-)
+from kvorum.inspection.shell.node import DanglingNameError, Directory, Node, find_lines, tree_lines
 from kvorum.inspection.shell.node_text import time_text
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord

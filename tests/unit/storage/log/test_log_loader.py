@@ -28,11 +28,7 @@ from tests.unit.storage.local_logs import (
     segment,
 )
 
-from kvorum.storage.errors import (
-    CorruptLogError,
-    OffsetOutOfRangeError,
-    StorageError,
-)
+from kvorum.storage.errors import CorruptLogError, OffsetOutOfRangeError, StorageError
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.wire.records.legacy import read_entries
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kvorum.storage.log.append_origin import AppendOrigin
-from kvorum.storage.log.producer_state import (
-    CompletedTransaction,
-    ProducerError,
-    ProducerState,
-)
+from kvorum.storage.log.producer_state import CompletedTransaction, ProducerError, ProducerState
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (

@@ -8,11 +8,7 @@ import pytest
 from tests.support.batch_maker import make_batch, make_batches, make_snapshot
 from tests.support.faulty_files import FaultyFiles, MemoryFile
 
-from kvorum.storage.errors import (
-    CorruptSnapshotError,
-    InvalidSnapshotIdError,
-    MissingSnapshotError,
-)
+from kvorum.storage.errors import CorruptSnapshotError, InvalidSnapshotIdError, MissingSnapshotError
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
