@@ -22,9 +22,7 @@ def both_nodes(
     """Return a function whose context is a real node and one of ours, running side by side."""
 
     @contextmanager
-    def running(
-        settings: Mapping[str, str] = MappingProxyType({}),
-    ) -> Generator[tuple[Node, Node]]:
+    def running(settings: Mapping[str, str] = MappingProxyType({})) -> Generator[tuple[Node, Node]]:
         folder = tmp_path_factory.mktemp("both")
         with (
             Node(folder / "real", settings, java=java).format(tools=kafka_tools) as real,

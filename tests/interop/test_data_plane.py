@@ -47,9 +47,7 @@ def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
         yield real, ours
 
 
-def test_header_fields_at_their_limits_are_answered_as_by_kafka(
-    nodes: tuple[Node, Node],
-) -> None:
+def test_header_fields_at_their_limits_are_answered_as_by_kafka(nodes: tuple[Node, Node]) -> None:
     differing: dict[str, tuple[object, object]] = {}
     codes: set[int] = set()
     with ExitStack() as stack:

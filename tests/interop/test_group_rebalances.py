@@ -272,9 +272,7 @@ def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
         yield real, ours
 
 
-def test_members_wait_for_each_other_as_on_a_real_broker(
-    nodes: tuple[Node, Node],
-) -> None:
+def test_members_wait_for_each_other_as_on_a_real_broker(nodes: tuple[Node, Node]) -> None:
     stories: list[Story] = []
     for node in nodes:
         with ExitStack() as stack:

@@ -134,9 +134,7 @@ WRONG_SETTINGS = (
 
 @pytest.mark.parametrize("arguments", [*WRONG_USAGE, *WRONG_VALUES], ids=" ".join)
 def test_what_is_wrong_is_told_alike(
-    arguments: tuple[str, ...],
-    tmp_path: Path,
-    kafka_tools: ToolRunner,
+    arguments: tuple[str, ...], tmp_path: Path, kafka_tools: ToolRunner
 ) -> None:
     filled = [word.replace("DIR", str(tmp_path)) if "DIR" in word else word for word in arguments]
     mine = run_ours(filled)
@@ -230,9 +228,7 @@ ADDITIONS = (
 
 @pytest.mark.parametrize("addition", ADDITIONS, ids=lambda addition: addition.name)
 def test_a_controllers_file_is_read_alike(
-    addition: Addition,
-    tmp_path: Path,
-    kafka_tools: ToolRunner,
+    addition: Addition, tmp_path: Path, kafka_tools: ToolRunner
 ) -> None:
     file = tmp_path / "controller.properties"
     file.write_text(addition.config.replace("DIR", str(tmp_path)))
@@ -258,10 +254,7 @@ def test_a_controllers_file_is_read_alike(
     ids=" ".join,
 )
 def test_nobody_answers(
-    command: tuple[str, ...],
-    silent: str,
-    tmp_path: Path,
-    kafka_tools: ToolRunner,
+    command: tuple[str, ...], silent: str, tmp_path: Path, kafka_tools: ToolRunner
 ) -> None:
     file = tmp_path / "client.properties"
     file.write_text(IMPATIENT)
@@ -296,11 +289,7 @@ REFUSALS = (
 
 
 def filled_for(node: Node, arguments: tuple[str, ...]) -> list[str]:
-    places = {
-        "broker": node.address,
-        "controller": node.controller,
-        "itself": str(node.properties),
-    }
+    places = {"broker": node.address, "controller": node.controller, "itself": str(node.properties)}
     return [word.format_map(places) for word in arguments]
 
 
@@ -313,9 +302,7 @@ def node(request: pytest.FixtureRequest) -> Node:
 
 @pytest.mark.parametrize("arguments", DESCRIPTIONS, ids=" ".join)
 def test_a_quorum_is_described_alike(
-    arguments: tuple[str, ...],
-    node: Node,
-    kafka_tools: ToolRunner,
+    arguments: tuple[str, ...], node: Node, kafka_tools: ToolRunner
 ) -> None:
     filled = filled_for(node, arguments)
     mine, real = run_ours(filled), run_real(filled, kafka_tools)
@@ -324,9 +311,7 @@ def test_a_quorum_is_described_alike(
     assert re.search(r"^LeaderId: +1$|^1 .*Leader", mine.stdout, re.MULTILINE)
 
 
-def test_a_controller_describes_its_own_fetch_timeout_and_no_other(
-    node: Node,
-) -> None:
+def test_a_controller_describes_its_own_fetch_timeout_and_no_other(node: Node) -> None:
     settings = admin_settings({CONTROLLERS: node.controller}, warn=logging.warning)
 
     async def found() -> list[int | None]:
@@ -338,9 +323,7 @@ def test_a_controller_describes_its_own_fetch_timeout_and_no_other(
 
 @pytest.mark.parametrize("arguments", REFUSALS, ids=" ".join)
 def test_refusals_are_told_alike(
-    arguments: tuple[str, ...],
-    node: Node,
-    kafka_tools: ToolRunner,
+    arguments: tuple[str, ...], node: Node, kafka_tools: ToolRunner
 ) -> None:
     filled = filled_for(node, arguments)
     mine = run_ours(filled)
@@ -351,10 +334,7 @@ def test_refusals_are_told_alike(
 
 @pytest.mark.parametrize("arguments", [*DESCRIPTIONS, *REFUSALS], ids=" ".join)
 def test_a_node_of_ours_is_told_of_as_a_real_one(
-    arguments: tuple[str, ...],
-    kvorum_node: Node,
-    real_kafka: Node,
-    kafka_tools: ToolRunner,
+    arguments: tuple[str, ...], kvorum_node: Node, real_kafka: Node, kafka_tools: ToolRunner
 ) -> None:
     """But for the ids and addresses of the two nodes, and how far their logs have come."""
     told: list[ToolResult] = []

@@ -34,9 +34,7 @@ def quorum(make_quorum: MakeQuorum) -> Iterator[Quorum]:
 
 
 @pytest.mark.slow
-def test_neither_large_nor_small_batches_cost_the_leader_its_epoch(
-    quorum: Quorum,
-) -> None:
+def test_neither_large_nor_small_batches_cost_the_leader_its_epoch(quorum: Quorum) -> None:
     servers = start_with_broker(quorum)
     before = leader_and_epoch(quorum)
     assert create(servers, TOPIC) == [ErrorCode.NONE]

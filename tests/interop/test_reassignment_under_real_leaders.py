@@ -75,9 +75,7 @@ def steps_of(controllers: Quorum) -> Counter[str]:
     )
 
 
-def test_a_real_leader_is_led_through_every_step_and_out_of_the_quorum(
-    controllers: Quorum,
-) -> None:
+def test_a_real_leader_is_led_through_every_step_and_out_of_the_quorum(controllers: Quorum) -> None:
     controllers.start(2)
     controllers.until("node 2 leads", lambda found: found.leader_id == 2)
     (metrics_port,) = free_ports(1)

@@ -177,9 +177,7 @@ def test_a_schema_that_differs_from_the_class_is_noticed(
         assert compiled_differences(wrong, messages["TopicRecord"]) != []
 
 
-def test_apis_listeners_and_header_versions_are_kafkas(
-    kafkas: KafkasFacts,
-) -> None:
+def test_apis_listeners_and_header_versions_are_kafkas(kafkas: KafkasFacts) -> None:
     with_versions = {key: facts for key, facts in kafkas.apis.items() if facts["headers"]}
     assert with_versions.keys() == API_SPECS.keys()
     for key, facts in with_versions.items():
@@ -255,9 +253,7 @@ def our_refusals(kind: type[Message]) -> dict[str, dict[str, str]]:
     return found
 
 
-def test_what_a_version_cannot_carry_is_refused_as_kafka_does(
-    kafkas: KafkasFacts,
-) -> None:
+def test_what_a_version_cannot_carry_is_refused_as_kafka_does(kafkas: KafkasFacts) -> None:
     messages = kafkas.messages
     refused = 0
     for name, facts in messages.items():

@@ -284,10 +284,7 @@ def plain_files(folder: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_both_tools_say_and_do_the_same(
-    case: Case,
-    tmp_path: Path,
-    kafka_tools: ToolRunner,
-    capsys: pytest.CaptureFixture[str],
+    case: Case, tmp_path: Path, kafka_tools: ToolRunner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ours, theirs = prepared(tmp_path / "ours", case), prepared(tmp_path / "theirs", case)
     for command in case.commands:

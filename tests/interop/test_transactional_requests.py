@@ -280,10 +280,7 @@ def test_the_same_requests_have_the_same_answers(both_nodes: BothNodes) -> None:
     with both_nodes(SETTINGS) as (theirs, ours):
         for node in (theirs, ours):
             prepare(node)
-        with (
-            RawClient(theirs.address) as judge,
-            RawClient(ours.address) as client,
-        ):
+        with RawClient(theirs.address) as judge, RawClient(ours.address) as client:
             codes: Counter[tuple[str, int]] = Counter()
             for number, (text, step) in enumerate(Script(Random(SEED)).steps()):
                 expected = step(judge)

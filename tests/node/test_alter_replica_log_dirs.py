@@ -76,17 +76,11 @@ def test_a_replica_moves_to_the_other_directory(
 
 
 def test_a_moved_replica_is_there_after_a_start(tmp_path: Path) -> None:
-    with (
-        two_directories(tmp_path) as cluster,
-        RawClient(cluster.bootstrap_servers) as broker,
-    ):
+    with two_directories(tmp_path) as cluster, RawClient(cluster.bootstrap_servers) as broker:
         there = the_other(hosted(cluster, broker, "moving"))
         assert alter(broker, "moving", tmp_path / there) == ErrorCode.NONE
         wait_until_moved(broker, "moving", there)
-    with (
-        two_directories(tmp_path) as cluster,
-        RawClient(cluster.bootstrap_servers) as broker,
-    ):
+    with two_directories(tmp_path) as cluster, RawClient(cluster.bootstrap_servers) as broker:
         assert replicas(broker, "moving") == [Replica(there, False, 0)]
         assert len(values(fetch(broker, "moving", 0))) == 5
 

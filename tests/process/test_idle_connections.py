@@ -36,10 +36,7 @@ def _timed_answer(address: str) -> float:
 
 
 def test_idle_connections(
-    report: Report,
-    node: Node,
-    running: NodeProcess,
-    connection_count: int,
+    report: Report, node: Node, running: NodeProcess, connection_count: int
 ) -> None:
     memory = Memory(running.pid)
     slowest = _timed_answer(node.broker)

@@ -47,11 +47,7 @@ def wait_until_described(node: Node) -> None:
 
 
 def produce_until(
-    node: Node,
-    topic: str,
-    acknowledged: list[bytes],
-    refusals: list[int],
-    is_over: threading.Event,
+    node: Node, topic: str, acknowledged: list[bytes], refusals: list[int], is_over: threading.Event
 ) -> None:
     """Produce with acks=all until the first refusal."""
     with RawClient(node.broker) as client:

@@ -132,11 +132,7 @@ def _begins(quorum: Quorum) -> Iterator[Fields]:
 
 
 def _ends(quorum: Quorum) -> Iterator[Fields]:
-    stale = {
-        "partition_index": 0,
-        "leader_id": 2,
-        "leader_epoch": quorum.epoch - 1,
-    }
+    stale = {"partition_index": 0, "leader_id": 2, "leader_epoch": quorum.epoch - 1}
     yield from _shapes(_of_topic(stale), quorum.cluster_id)
     changes: list[Fields] = [
         {"leader_epoch": -1},

@@ -113,12 +113,7 @@ class DynamicQuorum:
         await eventually(is_there)
         return found[0]
 
-    async def ask(
-        self,
-        replica: Replica,
-        message: Message,
-        kind: type[_Response],
-    ) -> _Response:
+    async def ask(self, replica: Replica, message: Message, kind: type[_Response]) -> _Response:
         """Ask a controller over TCP."""
         connection = await ClientConnection.open(
             host="127.0.0.1", port=replica.server.port, client_id="test", timeout_ms=5000

@@ -47,9 +47,7 @@ def epoch_start_of(batch: RecordBatch) -> AppendEpochStart | None:
     )
 
 
-def test_every_epoch_of_real_kafka_begins_with_the_batch_we_would_write(
-    golden_sets: Path,
-) -> None:
+def test_every_epoch_of_real_kafka_begins_with_the_batch_we_would_write(golden_sets: Path) -> None:
     count = 0
     for directory in metadata_directories(golden_sets):
         for segment in directory.glob("*.log"):

@@ -91,9 +91,7 @@ def test_a_vote_for_somebody_else_in_a_higher_epoch(setting: Setting) -> None:
 @pytest.mark.parametrize("endpoint", [NOWHERE, None], ids=["nowhere", "unknown"])
 @pytest.mark.parametrize("leader_id", [None, 77], ids=["a voter", "a stranger"])
 def test_a_leader_that_cannot_be_reached(
-    setting: Setting,
-    leader_id: int | None,
-    endpoint: BeginQuorumEpochRequest.LeaderEndpoint | None,
+    setting: Setting, leader_id: int | None, endpoint: BeginQuorumEpochRequest.LeaderEndpoint | None
 ) -> None:
     request = setting.begin()
     request.leader_endpoints = [] if endpoint is None else [endpoint]

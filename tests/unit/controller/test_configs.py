@@ -336,9 +336,7 @@ def test_the_old_request_knows_no_loggers(controller: ControllerUnderTest) -> No
     ]
 
 
-def test_the_old_request_may_not_drop_the_clusters_minimum(
-    controller: ControllerUnderTest,
-) -> None:
+def test_the_old_request_may_not_drop_the_clusters_minimum(controller: ControllerUnderTest) -> None:
     assert replace_all(controller, BROKER, "", log_cleaner_threads="2") == [
         (
             BROKER,

@@ -360,11 +360,7 @@ def candidates(leader: int, isr: tuple[int, ...], alive: set[int]) -> Candidates
     ],
 )
 def test_elections(
-    leader: int,
-    isr: tuple[int, ...],
-    alive: set[int],
-    election: Election,
-    expected: Elected,
+    leader: int, isr: tuple[int, ...], alive: set[int], election: Election, expected: Elected
 ) -> None:
     assert elect_leader(candidates(leader, isr, alive), election) == expected
 

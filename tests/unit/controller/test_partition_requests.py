@@ -210,10 +210,7 @@ class RefusedIsr:
     ids=lambda case: case.why,
 )
 def test_an_isr_that_is_refused(controller: ControllerUnderTest, case: RefusedIsr) -> None:
-    assert alter_isr(controller, case.broker_id, list(case.isr), **case.changes) == (
-        0,
-        case.code,
-    )
+    assert alter_isr(controller, case.broker_id, list(case.isr), **case.changes) == (0, case.code)
     assert controller.last_records == ()
 
 

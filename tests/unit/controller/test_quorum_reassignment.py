@@ -298,9 +298,7 @@ def test_a_directory_that_is_replaced_is_listed_as_coming_and_going(
     assert ongoing(controller) == ([1, 2, 3], [3], [3])
 
 
-def test_the_key_can_be_set_and_cleared_as_a_configuration(
-    controller: ControllerUnderTest,
-) -> None:
+def test_the_key_can_be_set_and_cleared_as_a_configuration(controller: ControllerUnderTest) -> None:
     assert set_key(controller, "4,5,6") == OK
     assert written(controller) == [record("4,5,6")]
     assert set_key(controller, None, operation=DELETE) == OK

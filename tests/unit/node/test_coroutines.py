@@ -106,9 +106,7 @@ def test_a_second_answer_to_a_wait_does_not_answer_the_next_one(world: World) ->
     assert world.said == ["first", "second"]
 
 
-def test_a_lock_lets_tasks_pass_in_their_order_and_not_those_that_are_closed(
-    world: World,
-) -> None:
+def test_a_lock_lets_tasks_pass_in_their_order_and_not_those_that_are_closed(world: World) -> None:
     lock = Lock(world.runtime)
 
     async def passes(name: str) -> None:

@@ -74,9 +74,7 @@ def test_a_recorded_voter_has_nothing_to_tell_while_the_record_is_right() -> Non
 
 
 def test_the_order_of_endpoints_is_nothing_to_tell() -> None:
-    voters = RECORDED.with_voter(
-        Voter(key_of(2), (HERE, THERE), 0, 1),
-    )
+    voters = RECORDED.with_voter(Voter(key_of(2), (HERE, THERE), 0, 1))
     assert ReportingFollower(voters, endpoints=(THERE, HERE)).wait(5 * PERIOD_MS) is None
     assert ReportingFollower(voters, endpoints=(HERE,)).wait(PERIOD_MS) is not None
 

@@ -264,9 +264,7 @@ def test_exactly_as_much_as_is_allowed_is_read(compression: Compression) -> None
 
 
 @pytest.mark.parametrize("compression", list(Compression))
-def test_a_packed_record_is_read_while_none_up_to_it_is_too_large(
-    compression: Compression,
-) -> None:
+def test_a_packed_record_is_read_while_none_up_to_it_is_too_large(compression: Compression) -> None:
     records = [RecordData(bytes(size), b"key", 5) for size in (10, 90, 10)]
     (batch,) = read_batches(build_batch(records, BatchOptions(compression=compression)))
     # Attributes, time, offset, two lengths with a key of three bytes, the number of headers.
