@@ -12,6 +12,8 @@ from kvorum.node.fault import ServerFault
 from kvorum.node.running_server import ServerClosing
 from kvorum.storage.errors import StorageError
 
+pytestmark = pytest.mark.asyncio
+
 
 class Log:
     """A replica that cannot be closed."""
@@ -26,7 +28,6 @@ class Log:
             raise self._error
 
 
-@pytest.mark.asyncio
 async def test_the_first_failure_counts() -> None:
     fault = ServerFault()
     waiting = asyncio.create_task(fault.wait())
@@ -39,7 +40,6 @@ async def test_the_first_failure_counts() -> None:
 
 
 @pytest.mark.parametrize("hands_over", [True, False])
-@pytest.mark.asyncio
 async def test_what_started_last_is_closed_first_and_sockets_after_all(hands_over: bool) -> None:
     closed: list[str] = []
     closing = ServerClosing(ServerFault())
@@ -58,7 +58,6 @@ async def test_what_started_last_is_closed_first_and_sockets_after_all(hands_ove
     assert log.hands_over == [hands_over]
 
 
-@pytest.mark.asyncio
 async def test_a_log_that_cannot_be_closed_keeps_nothing_else_open() -> None:
     closed: list[str] = []
     closing = ServerClosing(ServerFault())
@@ -69,7 +68,6 @@ async def test_a_log_that_cannot_be_closed_keeps_nothing_else_open() -> None:
     assert closed == ["socket"]
 
 
-@pytest.mark.asyncio
 async def test_after_a_failure_it_is_no_news_that_the_log_cannot_be_closed() -> None:
     fault = ServerFault()
     fault.note(OSError("the disk"))
@@ -78,7 +76,6 @@ async def test_after_a_failure_it_is_no_news_that_the_log_cannot_be_closed() -> 
     await closing.close()
 
 
-@pytest.mark.asyncio
 async def test_a_server_has_its_parts_only_while_it_runs(tmp_path: Path) -> None:
     server = prepare_node(tmp_path, broker_port=0).node
     with pytest.raises(RuntimeError, match="not started"):

@@ -7,6 +7,7 @@ import pytest
 from kvorum.cli import main
 
 REMOVE = ("remove-controller", "-i", "1", "-d", "JEXY6aqzQY-32P5TStzaFg")
+REASSIGN = ("quorum", "--bootstrap-server", "127.0.0.1:1", "reassign")
 
 
 def test_options_before_the_sub_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,4 +50,44 @@ def test_only_plain_text_is_spoken(
     assert main(["quorum", *arguments, "--status"]) == 1
     assert "security.protocol=SSL: kvorum's commands connect in plain text" in (
         capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ((), "one of --voters, --cancel, --status and --wait is required"),
+        (("--voters", "4,x"), "'x' is no target voter"),
+        (("--voters", "4,4"), "list node 4 twice"),
+        (("--voters", "4:short"), "is no directory id of node 4"),
+        (("--voters", "4", "--cancel"), "not allowed with argument --voters"),
+        (("--status", "--dry-run"), "--dry-run goes with --voters alone"),
+        (("--voters", "4", "--dry-run", "--wait"), "--dry-run goes with --voters alone"),
+        (("--cancel", "--wait"), "--wait goes with --voters, or alone"),
+        (("--bogus",), "unrecognized arguments: --bogus"),
+    ],
+)
+def test_wrong_usage_of_reassign_ends_with_two(
+    options: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*REASSIGN, *options]) == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_help_of_reassign_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*REASSIGN, "-h"]) == 0
+    told = capsys.readouterr().out
+    assert all(f"--{name}" in told for name in ("voters", "cancel", "status", "dry-run", "wait"))
+
+
+def test_an_interrupted_wait_says_that_the_reassignment_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def interrupt(*_: object, **__: object) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kvorum.cli.quorum.follow_reassignment", interrupt)
+    assert main([*REASSIGN, "--wait"]) == 1
+    assert capsys.readouterr().err == (
+        "Interrupted: the reassignment goes on without this command; --cancel stops it.\n"
     )

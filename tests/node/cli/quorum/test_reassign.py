@@ -10,7 +10,6 @@ from typing import TypeVar
 import pytest
 from tests.support.fake_node import FakeNode, client_of
 
-from kvorum.cli import main
 from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.quorum_tool.reassign import (
     cancel_reassignment,
@@ -37,11 +36,11 @@ from kvorum.wire.primitives import Message
 from kvorum.wire.quorum_reassignment_tag import add_reassignment
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
+pytestmark = pytest.mark.asyncio
 METADATA = "__cluster_metadata"
 FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
 NOW_MS = 1_000_000
 Found = TypeVar("Found")
-asynchronous = pytest.mark.asyncio
 
 
 def directory(node_id: int) -> bytes:
@@ -179,7 +178,6 @@ async def follow(node: Leader, targets: str | None) -> bool:
         return await follow_reassignment(client, voters, asks_controllers=False, pause_seconds=0)
 
 
-@asynchronous
 @pytest.mark.parametrize("asks_controllers", [False, True])
 async def test_voters_by_ids_are_a_reassignment_of_the_partition(
     asks_controllers: bool, capsys: pytest.CaptureFixture[str]
@@ -193,7 +191,6 @@ async def test_voters_by_ids_are_a_reassignment_of_the_partition(
     assert capsys.readouterr().out == "The quorum is being reassigned to voters 4,5,6.\n"
 
 
-@asynchronous
 async def test_voters_with_a_directory_are_a_configuration() -> None:
     node = Leader(quorum([replica(1)]))
     await start(node, f"4,{named(5)}")
@@ -207,7 +204,6 @@ async def test_voters_with_a_directory_are_a_configuration() -> None:
     assert config.value == f"4,{named(5)}"
 
 
-@asynchronous
 async def test_a_refusal_is_one_line() -> None:
     text = "Node 9 is neither a voter nor a registered controller."
     node = Leader(quorum([replica(1)]))
@@ -219,7 +215,6 @@ async def test_a_refusal_is_one_line() -> None:
         await start(node, "9")
 
 
-@asynchronous
 async def test_cancelling_wants_no_replicas(capsys: pytest.CaptureFixture[str]) -> None:
     node = Leader(quorum([replica(1), replica(4)]))
     await cancel(node)
@@ -231,7 +226,6 @@ async def test_cancelling_wants_no_replicas(capsys: pytest.CaptureFixture[str]) 
     )
 
 
-@asynchronous
 async def test_the_status_names_what_is_to_come_and_to_go(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -246,13 +240,11 @@ async def test_the_status_names_what_is_to_come_and_to_go(
     ]
 
 
-@asynchronous
 async def test_the_status_without_a_reassignment(capsys: pytest.CaptureFixture[str]) -> None:
     await show(Leader(quorum([replica(1)])))
     assert capsys.readouterr().out == "No reassignment of the quorum is under way.\n"
 
 
-@asynchronous
 async def test_a_dry_run_prints_every_step_and_only_has_it_checked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -271,7 +263,6 @@ async def test_a_dry_run_prints_every_step_and_only_has_it_checked(
     ]
 
 
-@asynchronous
 async def test_a_dry_run_refuses_what_would_stop_on_the_way(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -282,7 +273,6 @@ async def test_a_dry_run_refuses_what_would_stop_on_the_way(
     assert capsys.readouterr().out == f"1. add voter {named(4)}: 2 voters, 0 may fail\n"
 
 
-@asynchronous
 async def test_a_dry_run_refuses_to_lose_the_majority() -> None:
     node = Leader(quorum([replica(1), replica(2), replica(3, is_silent=True)]))
     problem = "The reassignment would not begin: without voter 1.* no majority"
@@ -300,7 +290,6 @@ def fetch_timeout(text: str | None) -> Message:
 REFUSED = recorded(NO_TARGETS, ErrorCode.INVALID_REQUEST)
 
 
-@asynchronous
 @pytest.mark.parametrize(
     ("told", "asks_controllers", "counts_as_down"),
     [
@@ -325,14 +314,12 @@ async def test_a_dry_run_takes_for_down_whom_the_leader_does(
     assert named == ([(4, "1")] if asks_controllers else [])
 
 
-@asynchronous
 async def test_a_dry_run_of_static_voters_is_refused() -> None:
     node = Leader(quorum([replica(1, directory_id=ZERO_UUID)], [replica(4)]))
     with pytest.raises(AdminError, match="would not begin: the voters are static"):
         await plan(node, "4")
 
 
-@asynchronous
 async def test_a_dry_run_is_refused_by_the_leaders_check() -> None:
     text = "Node 9 is neither a voter nor a registered controller."
     node = Leader(quorum([replica(1)]))
@@ -341,7 +328,6 @@ async def test_a_dry_run_is_refused_by_the_leaders_check() -> None:
         await plan(node, "9")
 
 
-@asynchronous
 async def test_waiting_tells_each_change_and_ends_with_the_targets(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -367,7 +353,6 @@ async def test_waiting_tells_each_change_and_ends_with_the_targets(
     ]
 
 
-@asynchronous
 async def test_waiting_for_what_is_cancelled_fails() -> None:
     node = Leader(
         quorum([replica(1)], [replica(4)], going_to(1, 4)), quorum([replica(1)], [replica(4)])
@@ -376,7 +361,6 @@ async def test_waiting_for_what_is_cancelled_fails() -> None:
         await follow(node, None)
 
 
-@asynchronous
 async def test_there_may_be_nothing_to_wait_for() -> None:
     assert not await follow(Leader(quorum([replica(1)])), None)
 
@@ -391,7 +375,6 @@ LEADER_TEXT = (
 )
 
 
-@asynchronous
 @pytest.mark.parametrize(
     ("targets", "shown"),
     [(Targets(), "hidden by the node that was asked"), (Targets(value="4,5"), "4,5")],
@@ -408,7 +391,6 @@ async def test_the_status_shows_target_voters_that_the_leader_does_not_know(
     ]
 
 
-@asynchronous
 async def test_target_voters_recorded_once_and_then_described_are_the_leaders(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -419,7 +401,6 @@ async def test_target_voters_recorded_once_and_then_described_are_the_leaders(
     assert capsys.readouterr().out.startswith("TargetVoters:           1:")
 
 
-@asynchronous
 async def test_without_the_right_to_configurations_no_target_voters_show(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -430,7 +411,6 @@ async def test_without_the_right_to_configurations_no_target_voters_show(
     assert capsys.readouterr().out == "No reassignment of the quorum is under way.\n"
 
 
-@asynchronous
 async def test_waiting_goes_on_where_the_server_has_not_read_the_target_voters_yet(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -443,7 +423,6 @@ async def test_waiting_goes_on_where_the_server_has_not_read_the_target_voters_y
     assert capsys.readouterr().out.splitlines()[-1] == "The quorum has the target voters."
 
 
-@asynchronous
 @pytest.mark.parametrize("targets", ["4", None])
 async def test_waiting_lasts_as_long_as_target_voters_are_recorded(
     targets: str | None, capsys: pytest.CaptureFixture[str]
@@ -467,7 +446,6 @@ async def test_waiting_lasts_as_long_as_target_voters_are_recorded(
     ]
 
 
-@asynchronous
 async def test_a_leader_without_reassignments_is_given_a_configuration(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -481,48 +459,3 @@ async def test_a_leader_without_reassignments_is_given_a_configuration(
     configs = [one.resources[0].configs[0] for one in asked]
     assert [(one.config_operation, one.value) for one in configs] == [(0, "4,5"), (1, None)]
     assert "are recorded as a configuration, and not checked" in capsys.readouterr().out
-
-
-# -- the command line --------------------------------------------------------------------------
-
-SERVER = ("quorum", "--bootstrap-server", "127.0.0.1:1", "reassign")
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ((), "one of --voters, --cancel, --status and --wait is required"),
-        (("--voters", "4,x"), "'x' is no target voter"),
-        (("--voters", "4,4"), "list node 4 twice"),
-        (("--voters", "4:short"), "is no directory id of node 4"),
-        (("--voters", "4", "--cancel"), "not allowed with argument --voters"),
-        (("--status", "--dry-run"), "--dry-run goes with --voters alone"),
-        (("--voters", "4", "--dry-run", "--wait"), "--dry-run goes with --voters alone"),
-        (("--cancel", "--wait"), "--wait goes with --voters, or alone"),
-        (("--bogus",), "unrecognized arguments: --bogus"),
-    ],
-)
-def test_wrong_usage_ends_with_two(
-    options: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*SERVER, *options]) == 2
-    assert problem in capsys.readouterr().err
-
-
-def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*SERVER, "-h"]) == 0
-    told = capsys.readouterr().out
-    assert all(f"--{name}" in told for name in ("voters", "cancel", "status", "dry-run", "wait"))
-
-
-def test_an_interrupted_wait_says_that_the_reassignment_goes_on(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    async def interrupt(*_: object, **__: object) -> bool:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("kvorum.cli.quorum.follow_reassignment", interrupt)
-    assert main([*SERVER, "--wait"]) == 1
-    assert capsys.readouterr().err == (
-        "Interrupted: the reassignment goes on without this command; --cancel stops it.\n"
-    )
