@@ -59,27 +59,20 @@ async def wait_for_async(
     look: Callable[[], _Found | Awaitable[_Found | None] | None],
     state: str,
     *,
-    not_yet: Errors = (),
     otherwise: Callable[[], object] | None = None,
-    patience_s: float = PATIENCE_S,
 ) -> _Found:
     """Do the same in an event loop, which goes on meanwhile; `look` may be a coroutine function."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + PATIENCE_S
     while True:
-        last: object
-        try:
-            asked = look()
-            if inspect.isawaitable(asked):
-                found = await cast("Awaitable[_Found | None]", asked)
-            else:
-                found = asked
-            last = found
-        except not_yet as error:
-            last, found = error, None
+        asked = look()
+        if inspect.isawaitable(asked):
+            found = await cast("Awaitable[_Found | None]", asked)
+        else:
+            found = asked
         if found is not None and found is not False:
             return found
         if time.monotonic() > deadline:
-            raise NeverCameAboutError(_complaint(state, last, otherwise, patience_s))
+            raise NeverCameAboutError(_complaint(state, found, otherwise, PATIENCE_S))
         await asyncio.sleep(POLL_INTERVAL_S)
 
 
