@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from tests.support.acls import add_entries, entry
@@ -58,15 +58,15 @@ ALICE = Principal(name="alice")
 BOB = Principal(name="bob")
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 CLIENT_HOST = bytes([10, 1, 2, 3])
-ANY_ACLS = DescribeAclsRequest(
-    resource_type_filter=AclResourceType.ANY,
-    pattern_type_filter=PatternType.ANY,
-    resource_name_filter=None,
-    principal_filter=None,
-    host_filter=None,
-    operation=AclOperation.ANY,
-    permission_type=PermissionType.ANY,
-)
+ANY_ENTRY: dict[str, Any] = {
+    "resource_type_filter": AclResourceType.ANY,
+    "pattern_type_filter": PatternType.ANY,
+    "resource_name_filter": None,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": AclOperation.ANY,
+    "permission_type": PermissionType.ANY,
+}
 
 
 @pytest.fixture(scope="module")
@@ -85,23 +85,8 @@ def restricted() -> Iterator[Cluster]:
 def client(restricted: Cluster) -> Iterator[RawClient]:
     """A connection to the controller of that node, without any entries."""
     with RawClient(restricted.controller_servers) as connection:
-        connection.ask(
-            DeleteAclsRequest(
-                filters=[
-                    DeleteAclsRequest.DeleteAclsFilter(
-                        resource_type_filter=AclResourceType.ANY,
-                        resource_name_filter=None,
-                        pattern_type_filter=PatternType.ANY,
-                        principal_filter=None,
-                        host_filter=None,
-                        operation=AclOperation.ANY,
-                        permission_type=PermissionType.ANY,
-                    )
-                ]
-            ),
-            DeleteAclsResponse,
-            3,
-        )
+        everything = DeleteAclsRequest.DeleteAclsFilter(**ANY_ENTRY)
+        connection.ask(DeleteAclsRequest(filters=[everything]), DeleteAclsResponse, 3)
         yield connection
 
 
@@ -152,7 +137,7 @@ def new_topics(*names: str) -> CreateTopicsRequest:
 def test_entries_are_created_once_and_described(client: RawClient) -> None:
     add_entries(client, on_topic(AclOperation.READ, "a"), on_topic(AclOperation.READ, "a"))
     add_entries(client, on_topic(AclOperation.READ, "a"), on_topic(AclOperation.WRITE, "a"))
-    response = client.ask(ANY_ACLS, DescribeAclsResponse, 3)
+    response = client.ask(DescribeAclsRequest(**ANY_ENTRY), DescribeAclsResponse, 3)
     assert response.error_code == 0
     (resource,) = response.resources
     assert (resource.resource_type, resource.resource_name, resource.pattern_type) == (2, "a", 3)
@@ -271,13 +256,8 @@ def test_configurations_of_each_resource_are_authorized_by_themselves(client: Ra
 
 
 def test_tokens_live_through_envelopes(client: RawClient) -> None:
-    created = as_user(
-        client,
-        ALICE,
-        CreateDelegationTokenRequest(max_lifetime_ms=-1),
-        CreateDelegationTokenResponse,
-        3,
-    )
+    request = CreateDelegationTokenRequest(max_lifetime_ms=-1)
+    created = as_user(client, ALICE, request, CreateDelegationTokenResponse, 3)
     assert (created.error_code, created.principal_name) == (0, "alice")
     assert created.token_requester_principal_name == "alice"
     assert created.max_timestamp_ms - created.issue_timestamp_ms == 604_800_000
@@ -340,13 +320,8 @@ def test_expired_tokens_are_removed_by_the_clock() -> None:
         "delegation.token.expiry.check.interval.ms": "10",
     }
     with Cluster(overrides=overrides) as cluster, RawClient(cluster.controller_servers) as client:
-        created = as_user(
-            client,
-            ALICE,
-            CreateDelegationTokenRequest(max_lifetime_ms=1),
-            CreateDelegationTokenResponse,
-            3,
-        )
+        request = CreateDelegationTokenRequest(max_lifetime_ms=1)
+        created = as_user(client, ALICE, request, CreateDelegationTokenResponse, 3)
         assert created.error_code == 0
         renewal = RenewDelegationTokenRequest(hmac=created.hmac)
 
