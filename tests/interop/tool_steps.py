@@ -32,74 +32,61 @@ class Step:
         return not CHANGES.isdisjoint(self.arguments)
 
 
+def topics(*arguments: str) -> Step:
+    return Step("kafka-topics", (*BROKER, *arguments))
+
+
+def configs(*arguments: str) -> Step:
+    return Step("kafka-configs", (*BROKER, *arguments))
+
+
 STEPS: dict[str, Step] = {
-    "create": Step(
-        "kafka-topics",
-        (*BROKER, "--create", *TOPIC, "--partitions", "2", "--config", "retention.ms=3600000"),
+    "create": topics("--create", *TOPIC, "--partitions", "2", "--config", "retention.ms=3600000"),
+    "create again": topics("--create", *TOPIC),
+    "create if not there": topics("--create", *TOPIC, "--if-not-exists"),
+    "create with too many replicas": topics(
+        "--create", "--topic", "tools-wide", "--replication-factor", "3"
     ),
-    "create again": Step("kafka-topics", (*BROKER, "--create", *TOPIC)),
-    "create if not there": Step("kafka-topics", (*BROKER, "--create", *TOPIC, "--if-not-exists")),
-    "create with too many replicas": Step(
-        "kafka-topics", (*BROKER, "--create", "--topic", "tools-wide", "--replication-factor", "3")
+    "create with a bad value": topics(
+        "--create", "--topic", "tools-bad", "--config", "retention.ms=soon"
     ),
-    "create with a bad value": Step(
-        "kafka-topics",
-        (*BROKER, "--create", "--topic", "tools-bad", "--config", "retention.ms=soon"),
+    "create by assignment": topics(
+        "--create", "--topic", "tools-assigned", "--replica-assignment", "1,1"
     ),
-    "create by assignment": Step(
-        "kafka-topics",
-        (*BROKER, "--create", "--topic", "tools-assigned", "--replica-assignment", "1,1"),
+    "describe": topics("--describe", *TOPIC),
+    "describe an unknown topic": topics("--describe", "--topic", "tools-unknown"),
+    "describe topics with overrides": topics(
+        "--describe", "--topics-with-overrides", "--topic", "tools-.*"
     ),
-    "describe": Step("kafka-topics", (*BROKER, "--describe", *TOPIC)),
-    "describe an unknown topic": Step(
-        "kafka-topics", (*BROKER, "--describe", "--topic", "tools-unknown")
+    "describe unavailable partitions": topics(
+        "--describe", "--unavailable-partitions", "--topic", "tools-.*"
     ),
-    "describe topics with overrides": Step(
-        "kafka-topics", (*BROKER, "--describe", "--topics-with-overrides", "--topic", "tools-.*")
+    "list": topics("--list", "--topic", "tools-.*"),
+    "alter partitions": topics("--alter", *TOPIC, "--partitions", "4"),
+    "alter to fewer partitions": topics("--alter", *TOPIC, "--partitions", "1"),
+    "describe after alter": topics("--describe", *TOPIC),
+    "set a topic's key": configs(
+        "--alter", *TOPIC_ENTITY, "--add-config", "cleanup.policy=[compact,delete]"
     ),
-    "describe unavailable partitions": Step(
-        "kafka-topics", (*BROKER, "--describe", "--unavailable-partitions", "--topic", "tools-.*")
+    "set a bad value": configs("--alter", *TOPIC_ENTITY, "--add-config", "segment.bytes=1"),
+    "set an unknown key": configs("--alter", *TOPIC_ENTITY, "--add-config", "no.such=1"),
+    "describe a topic's keys": configs("--describe", *TOPIC_ENTITY),
+    "describe all of a topic's keys": configs("--describe", "--all", *TOPIC_ENTITY),
+    "delete a topic's key": configs("--alter", *TOPIC_ENTITY, "--delete-config", "retention.ms"),
+    "describe keys after that": configs("--describe", *TOPIC_ENTITY),
+    "describe a broker's keys": configs("--describe", *BROKER_ENTITY),
+    "set a broker's key": configs(
+        "--alter", *BROKER_ENTITY, "--add-config", "message.max.bytes=2097152"
     ),
-    "list": Step("kafka-topics", (*BROKER, "--list", "--topic", "tools-.*")),
-    "alter partitions": Step("kafka-topics", (*BROKER, "--alter", *TOPIC, "--partitions", "4")),
-    "alter to fewer partitions": Step(
-        "kafka-topics", (*BROKER, "--alter", *TOPIC, "--partitions", "1")
+    "describe a broker's key": configs("--describe", *BROKER_ENTITY),
+    "describe the brokers' default": configs(
+        "--describe", "--entity-type", "brokers", "--entity-default"
     ),
-    "describe after alter": Step("kafka-topics", (*BROKER, "--describe", *TOPIC)),
-    "set a topic's key": Step(
-        "kafka-configs",
-        (*BROKER, "--alter", *TOPIC_ENTITY, "--add-config", "cleanup.policy=[compact,delete]"),
+    "delete a broker's key": configs(
+        "--alter", *BROKER_ENTITY, "--delete-config", "message.max.bytes"
     ),
-    "set a bad value": Step(
-        "kafka-configs", (*BROKER, "--alter", *TOPIC_ENTITY, "--add-config", "segment.bytes=1")
-    ),
-    "set an unknown key": Step(
-        "kafka-configs", (*BROKER, "--alter", *TOPIC_ENTITY, "--add-config", "no.such=1")
-    ),
-    "describe a topic's keys": Step("kafka-configs", (*BROKER, "--describe", *TOPIC_ENTITY)),
-    "describe all of a topic's keys": Step(
-        "kafka-configs", (*BROKER, "--describe", "--all", *TOPIC_ENTITY)
-    ),
-    "delete a topic's key": Step(
-        "kafka-configs", (*BROKER, "--alter", *TOPIC_ENTITY, "--delete-config", "retention.ms")
-    ),
-    "describe keys after that": Step("kafka-configs", (*BROKER, "--describe", *TOPIC_ENTITY)),
-    "describe a broker's keys": Step("kafka-configs", (*BROKER, "--describe", *BROKER_ENTITY)),
-    "set a broker's key": Step(
-        "kafka-configs",
-        (*BROKER, "--alter", *BROKER_ENTITY, "--add-config", "message.max.bytes=2097152"),
-    ),
-    "describe a broker's key": Step("kafka-configs", (*BROKER, "--describe", *BROKER_ENTITY)),
-    "describe the brokers' default": Step(
-        "kafka-configs", (*BROKER, "--describe", "--entity-type", "brokers", "--entity-default")
-    ),
-    "delete a broker's key": Step(
-        "kafka-configs",
-        (*BROKER, "--alter", *BROKER_ENTITY, "--delete-config", "message.max.bytes"),
-    ),
-    "describe an unknown topic's keys": Step(
-        "kafka-configs",
-        (*BROKER, "--describe", "--entity-type", "topics", "--entity-name", "tools-unknown"),
+    "describe an unknown topic's keys": configs(
+        "--describe", "--entity-type", "topics", "--entity-name", "tools-unknown"
     ),
     "features": Step("kafka-features", (*BROKER, "describe")),
     "features by controller": Step("kafka-features", (*CONTROLLER, "describe")),
@@ -122,25 +109,16 @@ STEPS: dict[str, Step] = {
         "kafka-metadata-quorum", (*CONTROLLER, "describe", "--replication", "--human-readable")
     ),
     "reassignments": Step("kafka-reassign-partitions", (*BROKER, "--list")),
-    "create a topic with a name like another": Step(
-        "kafka-topics", (*BROKER, "--create", "--topic", "tools_made")
+    "create a topic with a name like another": topics("--create", "--topic", "tools_made"),
+    "create a topic without partitions": topics(
+        "--create", "--topic", "tools-none", "--partitions", "0"
     ),
-    "create a topic without partitions": Step(
-        "kafka-topics", (*BROKER, "--create", "--topic", "tools-none", "--partitions", "0")
+    "create the quorum's own topic": topics("--create", "--topic", "__cluster_metadata"),
+    "delete the quorum's own topic": topics("--delete", "--topic", "__cluster_metadata"),
+    "alter to an unknown broker": topics(
+        "--alter", *TOPIC, "--partitions", "5", "--replica-assignment", "1,1,1,1,9"
     ),
-    "create the quorum's own topic": Step(
-        "kafka-topics", (*BROKER, "--create", "--topic", "__cluster_metadata")
-    ),
-    "delete the quorum's own topic": Step(
-        "kafka-topics", (*BROKER, "--delete", "--topic", "__cluster_metadata")
-    ),
-    "alter to an unknown broker": Step(
-        "kafka-topics",
-        (*BROKER, "--alter", *TOPIC, "--partitions", "5", "--replica-assignment", "1,1,1,1,9"),
-    ),
-    "describe under-replicated partitions": Step(
-        "kafka-topics", (*BROKER, "--describe", "--under-replicated-partitions")
-    ),
+    "describe under-replicated partitions": topics("--describe", "--under-replicated-partitions"),
     "set a topic's key by controller": Step(
         "kafka-configs",
         (*CONTROLLER, "--alter", *TOPIC_ENTITY, "--add-config", "max.message.bytes=2048"),
@@ -148,57 +126,44 @@ STEPS: dict[str, Step] = {
     "describe a broker's keys by controller": Step(
         "kafka-configs", (*CONTROLLER, "--describe", *BROKER_ENTITY)
     ),
-    "set a broker's key to a bad value": Step(
-        "kafka-configs", (*BROKER, "--alter", *BROKER_ENTITY, "--add-config", "message.max.bytes=x")
+    "set a broker's key to a bad value": configs(
+        "--alter", *BROKER_ENTITY, "--add-config", "message.max.bytes=x"
     ),
-    "set a broker's unknown key": Step(
-        "kafka-configs", (*BROKER, "--alter", *BROKER_ENTITY, "--add-config", "no.such.key=x")
+    "set a broker's unknown key": configs(
+        "--alter", *BROKER_ENTITY, "--add-config", "no.such.key=x"
     ),
-    "set a broker's fixed key": Step(
-        "kafka-configs", (*BROKER, "--alter", *BROKER_ENTITY, "--add-config", "log.dirs=/x")
+    "set a broker's fixed key": configs("--alter", *BROKER_ENTITY, "--add-config", "log.dirs=/x"),
+    "describe an unknown broker's keys": configs(
+        "--describe", "--entity-type", "brokers", "--entity-name", "9"
     ),
-    "describe an unknown broker's keys": Step(
-        "kafka-configs", (*BROKER, "--describe", "--entity-type", "brokers", "--entity-name", "9")
+    "set a key of all brokers": configs(
+        "--alter", *ALL_BROKERS, "--add-config", "log.retention.ms=100000"
     ),
-    "set a key of all brokers": Step(
-        "kafka-configs",
-        (*BROKER, "--alter", *ALL_BROKERS, "--add-config", "log.retention.ms=100000"),
+    "describe a key of all brokers": configs("--describe", *ALL_BROKERS),
+    "describe a topic below that": configs("--describe", "--all", *TOPIC_ENTITY),
+    "describe all of a broker's keys": configs("--describe", "--all", *BROKER_ENTITY),
+    "delete a key of all brokers": configs(
+        "--alter", *ALL_BROKERS, "--delete-config", "log.retention.ms"
     ),
-    "describe a key of all brokers": Step("kafka-configs", (*BROKER, "--describe", *ALL_BROKERS)),
-    "describe a topic below that": Step(
-        "kafka-configs", (*BROKER, "--describe", "--all", *TOPIC_ENTITY)
+    "set a user's credential": configs(
+        "--alter", *USER_ENTITY, "--add-config", "SCRAM-SHA-256=[password=secret]"
     ),
-    "describe all of a broker's keys": Step(
-        "kafka-configs", (*BROKER, "--describe", "--all", *BROKER_ENTITY)
+    "describe users": configs("--describe", "--entity-type", "users"),
+    "set a client's quota": configs(
+        "--alter", *CLIENT_ENTITY, "--add-config", "producer_byte_rate=1024"
     ),
-    "delete a key of all brokers": Step(
-        "kafka-configs", (*BROKER, "--alter", *ALL_BROKERS, "--delete-config", "log.retention.ms")
+    "set a client's unknown quota": configs(
+        "--alter", *CLIENT_ENTITY, "--add-config", "no_such_rate=1024"
     ),
-    "set a user's credential": Step(
-        "kafka-configs",
-        (*BROKER, "--alter", *USER_ENTITY, "--add-config", "SCRAM-SHA-256=[password=secret]"),
+    "describe a client's quota": configs("--describe", *CLIENT_ENTITY),
+    "set a metrics subscription": configs(
+        "--alter", *METRICS_ENTITY, "--add-config", "interval.ms=1000"
     ),
-    "describe users": Step("kafka-configs", (*BROKER, "--describe", "--entity-type", "users")),
-    "set a client's quota": Step(
-        "kafka-configs",
-        (*BROKER, "--alter", *CLIENT_ENTITY, "--add-config", "producer_byte_rate=1024"),
+    "describe metrics subscriptions": configs("--describe", "--entity-type", "client-metrics"),
+    "set a group's key": configs(
+        "--alter", *GROUP_ENTITY, "--add-config", "consumer.session.timeout.ms=50000"
     ),
-    "set a client's unknown quota": Step(
-        "kafka-configs", (*BROKER, "--alter", *CLIENT_ENTITY, "--add-config", "no_such_rate=1024")
-    ),
-    "describe a client's quota": Step("kafka-configs", (*BROKER, "--describe", *CLIENT_ENTITY)),
-    "set a metrics subscription": Step(
-        "kafka-configs",
-        (*BROKER, "--alter", *METRICS_ENTITY, "--add-config", "interval.ms=1000"),
-    ),
-    "describe metrics subscriptions": Step(
-        "kafka-configs", (*BROKER, "--describe", "--entity-type", "client-metrics")
-    ),
-    "set a group's key": Step(
-        "kafka-configs",
-        (*BROKER, "--alter", *GROUP_ENTITY, "--add-config", "consumer.session.timeout.ms=50000"),
-    ),
-    "describe a group's keys": Step("kafka-configs", (*BROKER, "--describe", *GROUP_ENTITY)),
+    "describe a group's keys": configs("--describe", *GROUP_ENTITY),
     "upgrade an unknown feature": Step("kafka-features", (*BROKER, "upgrade", "--feature", "x=1")),
     "upgrade to the level that is": Step(
         "kafka-features", (*BROKER, "upgrade", "--feature", "share.version=1")
@@ -218,8 +183,7 @@ STEPS: dict[str, Step] = {
         "kafka-leader-election", (*BROKER, *PREFERRED, "--topic", "tools-unknown", *PARTITION)
     ),
     "elect all leaders": Step(
-        "kafka-leader-election",
-        (*BROKER, "--election-type", "unclean", "--all-topic-partitions"),
+        "kafka-leader-election", (*BROKER, "--election-type", "unclean", "--all-topic-partitions")
     ),
     "list access rules": Step("kafka-acls", (*BROKER, "--list")),
     "add an access rule": Step(
@@ -227,6 +191,6 @@ STEPS: dict[str, Step] = {
         (*BROKER, "--add", "--allow-principal", "User:x", "--operation", "Read", *TOPIC),
     ),
     "list transactions": Step("kafka-transactions", (*BROKER, "list")),
-    "delete": Step("kafka-topics", (*BROKER, "--delete", *TOPIC)),
-    "delete again": Step("kafka-topics", (*BROKER, "--delete", *TOPIC)),
+    "delete": topics("--delete", *TOPIC),
+    "delete again": topics("--delete", *TOPIC),
 }
