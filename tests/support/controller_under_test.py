@@ -73,6 +73,11 @@ class ControllerUnderTest:
     def __post_init__(self) -> None:
         self.sessions = BrokerHeartbeatManager(self.settings.session_timeout_ms)
 
+    @property
+    def written(self) -> list[Message]:
+        """The messages of the last records."""
+        return [message for message, _ in self.last_records]
+
     def context(
         self, api_version: int = 0, *, is_forwarded: bool = False
     ) -> ControllerRequestContext:
@@ -261,28 +266,17 @@ def propose_isr(controller: ControllerUnderTest, *isr: int) -> None:
     """Let the leader of the topic's partition change its ISR."""
     partition = partition_of(controller)
     brokers = controller.image.cluster.brokers
-    controller.ask(
-        AlterPartitionRequest(
-            broker_id=partition.leader,
-            broker_epoch=brokers[partition.leader].epoch,
-            topics=[
-                AlterPartitionRequest.TopicData(
-                    topic_id=controller.image.topics.ids["orders"],
-                    partitions=[
-                        AlterPartitionRequest.PartitionData(
-                            partition_index=0,
-                            leader_epoch=partition.leader_epoch,
-                            partition_epoch=partition.partition_epoch,
-                            new_isr_with_epochs=[
-                                AlterPartitionRequest.BrokerState(id_, brokers[id_].epoch)
-                                for id_ in isr
-                            ],
-                        )
-                    ],
-                )
-            ],
-        )
+    data = AlterPartitionRequest.PartitionData(
+        partition_index=0,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        new_isr_with_epochs=[
+            AlterPartitionRequest.BrokerState(id_, brokers[id_].epoch) for id_ in isr
+        ],
     )
+    topic = AlterPartitionRequest.TopicData(controller.image.topics.ids["orders"], [data])
+    epoch = brokers[partition.leader].epoch
+    controller.ask(AlterPartitionRequest(partition.leader, epoch, [topic]))
 
 
 def fence(controller: ControllerUnderTest, broker_id: int) -> None:
@@ -296,15 +290,6 @@ def elect(controller: ControllerUnderTest, election_type: int) -> None:
 
 def reassign(controller: ControllerUnderTest, replicas: list[int] | None) -> None:
     """Begin a reassignment, or cancel it."""
-    controller.ask(
-        AlterPartitionReassignmentsRequest(
-            topics=[
-                AlterPartitionReassignmentsRequest.ReassignableTopic(
-                    name="orders",
-                    partitions=[
-                        AlterPartitionReassignmentsRequest.ReassignablePartition(0, replicas)
-                    ],
-                )
-            ]
-        )
-    )
+    target = AlterPartitionReassignmentsRequest.ReassignablePartition(0, replicas)
+    topic = AlterPartitionReassignmentsRequest.ReassignableTopic("orders", [target])
+    controller.ask(AlterPartitionReassignmentsRequest(topics=[topic]))

@@ -83,9 +83,7 @@ def test_a_transaction_left_open_is_aborted() -> None:
     controller.activate()
     controller.commit(((BeginTransactionRecord(name="later"), 0),))
     controller.activate()
-    assert [message for message, _ in controller.last_records] == [
-        AbortTransactionRecord(reason="Controller failover")
-    ]
+    assert controller.written == [AbortTransactionRecord(reason="Controller failover")]
 
 
 def test_a_transaction_at_a_level_without_them_is_fatal() -> None:

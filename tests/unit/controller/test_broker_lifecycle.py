@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from tests.support.controller_under_test import ControllerUnderTest, directory_of, started_cluster
+from tests.support.controller_under_test import directory_of, started_cluster
 
 from kvorum.controller.periodic_tasks import maybe_fence_stale_broker, no_op
 from kvorum.controller.result import at_once
@@ -24,6 +24,7 @@ from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kvorum.wire.primitives import Message
 
 
 def change(broker_id: int, epoch: int, **fields: int | list[bytes]) -> object:
@@ -31,10 +32,6 @@ def change(broker_id: int, epoch: int, **fields: int | list[bytes]) -> object:
     for name, value in fields.items():
         setattr(record, name, value)
     return record
-
-
-def messages(controller: ControllerUnderTest) -> list[object]:
-    return [message for message, _ in controller.last_records]
 
 
 @dataclass(frozen=True)
@@ -164,7 +161,7 @@ def test_an_unclean_restart_takes_the_broker_out_of_isr_and_elr() -> None:
     controller.create_topic("t", replicas=2)
     controller.now_ms = 10_000
     controller.register(1, incarnation=1)
-    kinds = [type(message) for message in messages(controller)]
+    kinds = [type(message) for message in controller.written]
     assert kinds == [PartitionChangeRecord, RegisterBrokerRecord]
     assert controller.partition("t").isr == (2,)
     assert controller.partition("t").elr == ()
@@ -178,10 +175,10 @@ def test_a_broker_is_unfenced_once_it_has_read_its_registration() -> None:
     assert (early.is_caught_up, early.is_fenced) == (False, True)
     waiting = controller.heartbeat(1, metadata_offset=epoch, want_fence=True)
     assert (waiting.is_caught_up, waiting.is_fenced) == (True, True)
-    assert messages(controller) == []
+    assert controller.written == []
     ready = controller.heartbeat(1, metadata_offset=epoch)
     assert (ready.is_caught_up, ready.is_fenced, ready.should_shut_down) == (True, False, False)
-    assert messages(controller) == [change(1, epoch, fenced=-1)]
+    assert controller.written == [change(1, epoch, fenced=-1)]
     assert controller.last_records[0][1] == 0
 
 
@@ -201,7 +198,7 @@ def test_an_unfenced_broker_leads_what_nobody_leads() -> None:
     assert controller.partition("t").leader == -1
     epoch = controller.image.cluster.brokers[1].epoch
     controller.heartbeat(1)
-    assert messages(controller)[0] == change(1, epoch, fenced=-1)
+    assert controller.written[0] == change(1, epoch, fenced=-1)
     assert controller.partition("t").leader == 1
     assert controller.partition("t").isr == (1,)
 
@@ -212,7 +209,7 @@ def test_fencing_moves_leaders_before_it_marks_the_broker() -> None:
     epoch = controller.image.cluster.brokers[1].epoch
     response = controller.heartbeat(1, want_fence=True)
     assert response.is_fenced
-    *changes, last = messages(controller)
+    *changes, last = controller.written
     assert last == change(1, epoch, fenced=1)
     assert len(changes) == 4
     topic = controller.image.topics.by_name("t")
@@ -231,7 +228,7 @@ def test_a_silent_broker_is_fenced_and_the_second_time_nothing_is_left() -> None
     controller.run(result)
     epoch = controller.image.cluster.brokers[1].epoch
     assert result.response
-    assert messages(controller) == [change(1, epoch, fenced=1)]
+    assert controller.written == [change(1, epoch, fenced=1)]
     assert not at_once(maybe_fence_stale_broker(controller.image, controller.context())).response
     assert not controller.image.cluster.brokers[2].is_fenced
 
@@ -254,7 +251,7 @@ def test_a_broker_without_leaderships_stops_at_once() -> None:
     response = controller.heartbeat(1, want_shut_down=True)
     assert (response.should_shut_down, response.is_fenced) == (True, True)
     epoch = controller.image.cluster.brokers[1].epoch
-    assert messages(controller) == [change(1, epoch, fenced=1)]
+    assert controller.written == [change(1, epoch, fenced=1)]
 
 
 def test_controlled_shutdown_waits_for_the_others_to_read_the_changes() -> None:
@@ -263,7 +260,7 @@ def test_controlled_shutdown_waits_for_the_others_to_read_the_changes() -> None:
     controller.heartbeat(2)
     first = controller.heartbeat(1, want_shut_down=True)
     assert (first.should_shut_down, first.is_fenced) == (False, False)
-    assert messages(controller)[0] == change(
+    assert controller.written[0] == change(
         1, controller.image.cluster.brokers[1].epoch, in_controlled_shutdown=1
     )
     assert controller.last_records[0][1] == 1
@@ -271,7 +268,7 @@ def test_controlled_shutdown_waits_for_the_others_to_read_the_changes() -> None:
     assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
     controller.heartbeat(2, metadata_offset=last_change - 1)
     assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
-    assert messages(controller) == []
+    assert controller.written == []
     controller.heartbeat(2, metadata_offset=last_change)
     done = controller.heartbeat(1, want_shut_down=True)
     assert (done.should_shut_down, done.is_fenced) == (True, True)
@@ -282,9 +279,9 @@ def test_cordoned_directories_are_written_when_they_are_news() -> None:
     controller = started_cluster(brokers=1)
     broker = controller.image.cluster.brokers[1]
 
-    def heartbeat(cordoned: list[bytes] | None) -> list[object]:
+    def heartbeat(cordoned: list[bytes] | None) -> list[Message]:
         controller.heartbeat(1, cordoned_log_dirs=cordoned)
-        return messages(controller)
+        return controller.written
 
     assert heartbeat(None) == []
     assert heartbeat([]) == [change(1, broker.epoch, cordoned_log_dirs=[])]
@@ -306,7 +303,7 @@ def test_offline_directories_take_their_replicas_out_of_the_isr() -> None:
         offline_log_dirs=[directory_of(1), directory_of(9)],
     )
     controller.ask(request)
-    changed, gone = messages(controller)
+    changed, gone = controller.written
     assert isinstance(changed, PartitionChangeRecord)
     assert changed.isr == [2]
     # No directory is left; an empty list is read as "no change", as Kafka reads it.
@@ -319,7 +316,7 @@ def test_unregistering_a_broker() -> None:
     epoch = controller.image.cluster.brokers[2].epoch
     response = controller.ask(UnregisterBrokerRequest(broker_id=2))
     assert response == UnregisterBrokerResponse()
-    assert messages(controller)[-1] == UnregisterBrokerRecord(broker_id=2, broker_epoch=epoch)
+    assert controller.written[-1] == UnregisterBrokerRecord(broker_id=2, broker_epoch=epoch)
     assert 2 not in controller.image.cluster.brokers
     assert controller.partition("t").isr == (1,)
 
@@ -367,7 +364,7 @@ def test_of_listeners_with_one_name_the_last_counts_in_the_place_of_the_first() 
         for name, port in (("A", 1), ("B", 2), ("A", 3))
     ]
     controller.ask(request)
-    record = messages(controller)[-1]
+    record = controller.written[-1]
     assert isinstance(record, RegisterBrokerRecord)
     assert [(each.name, each.port) for each in record.end_points] == [("A", 3), ("B", 2)]
 

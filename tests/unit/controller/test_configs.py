@@ -17,7 +17,6 @@ from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from kvorum.wire.primitives import Message
 
 Alter = IncrementalAlterConfigsRequest.AlterableConfig
 Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
@@ -63,10 +62,6 @@ def replace_all(
     ]
 
 
-def written(controller: ControllerUnderTest) -> list[Message]:
-    return [message for message, _ in controller.last_records]
-
-
 def record(resource_type: int, resource_name: str, name: str, value: str | None) -> ConfigRecord:
     return ConfigRecord(resource_type, resource_name, name, value)
 
@@ -81,13 +76,13 @@ def controller() -> ControllerUnderTest:
 def test_set_change_and_delete(controller: ControllerUnderTest) -> None:
     ok = [(TOPIC, "t", 0, None)]
     assert alter(controller, Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])) == ok
-    assert written(controller) == [record(TOPIC, "t", "retention.ms", "5")]
+    assert controller.written == [record(TOPIC, "t", "retention.ms", "5")]
     assert alter(controller, Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])) == ok
-    assert written(controller) == []
+    assert controller.written == []
     assert alter(controller, Resource(TOPIC, "t", [Alter("retention.ms", DELETE, None)])) == ok
-    assert written(controller) == [record(TOPIC, "t", "retention.ms", None)]
+    assert controller.written == [record(TOPIC, "t", "retention.ms", None)]
     assert alter(controller, Resource(TOPIC, "t", [Alter("retention.ms", DELETE, None)])) == ok
-    assert written(controller) == []
+    assert controller.written == []
     assert controller.image.configs.resources.get((TOPIC, "t")) is None
 
 
@@ -107,7 +102,7 @@ def test_brokers_get_every_change_as_a_call_to_reload(controller: ControllerUnde
     change = Resource(BROKER, "1", [Alter("log.cleaner.threads", SET, "2")])
     for _ in range(2):
         assert alter(controller, change) == [(BROKER, "1", 0, None)]
-        assert written(controller) == [record(BROKER, "1", "log.cleaner.threads", "2")]
+        assert controller.written == [record(BROKER, "1", "log.cleaner.threads", "2")]
 
 
 def test_one_refusal_does_not_keep_the_others_back(controller: ControllerUnderTest) -> None:
@@ -120,13 +115,13 @@ def test_one_refusal_does_not_keep_the_others_back(controller: ControllerUnderTe
         (TOPIC, "no", 3, "The topic 'no' does not exist."),
         (TOPIC, "t", 0, None),
     ]
-    assert written(controller) == [record(TOPIC, "t", "retention.ms", "5")]
+    assert controller.written == [record(TOPIC, "t", "retention.ms", "5")]
 
 
 def test_validate_only(controller: ControllerUnderTest) -> None:
     change = Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])
     assert alter(controller, change, validate_only=True) == [(TOPIC, "t", 0, None)]
-    assert written(controller) == []
+    assert controller.written == []
 
 
 def test_a_resource_named_twice_is_refused_once(controller: ControllerUnderTest) -> None:
@@ -231,7 +226,7 @@ def test_refusals_are_kafkas_and_write_nothing(
 ) -> None:
     (answer,) = alter(controller, case.resource)
     assert answer[2:] == (case.code, case.message)
-    assert written(controller) == []
+    assert controller.written == []
 
 
 def test_an_operation_that_does_not_exist_fails_the_whole_request(
@@ -244,7 +239,7 @@ def test_an_operation_that_does_not_exist_fails_the_whole_request(
     )
     problem = "There is no config operation 9."
     assert answers == [(TOPIC, "t", 42, problem), (BROKER, "1", 42, problem)]
-    assert written(controller) == []
+    assert controller.written == []
 
 
 def test_cordoned_directories(controller: ControllerUnderTest) -> None:
@@ -286,7 +281,7 @@ def test_a_new_minimum_in_sync_clears_the_elr(
     controller: ControllerUnderTest, resource_type: int, name: str, topic_name: str
 ) -> None:
     alter(controller, Resource(resource_type, name, [Alter("min.insync.replicas", SET, "2")]))
-    assert written(controller) == [
+    assert controller.written == [
         record(resource_type, name, "min.insync.replicas", "2"),
         ClearElrRecord(topic_name=topic_name),
     ]
@@ -308,14 +303,14 @@ def test_without_elr_brokers_may_have_their_own_minimum() -> None:
     controller = started_cluster(version=MetadataVersion.V4_0_IV3)
     change = Resource(BROKER, "1", [Alter("min.insync.replicas", SET, "2")])
     assert alter(controller, change) == [(BROKER, "1", 0, None)]
-    assert written(controller) == [record(BROKER, "1", "min.insync.replicas", "2")]
+    assert controller.written == [record(BROKER, "1", "min.insync.replicas", "2")]
 
 
 def test_the_old_request_replaces_everything(controller: ControllerUnderTest) -> None:
     ok = [(TOPIC, "t", 0, None)]
     assert replace_all(controller, TOPIC, "t", retention_ms="5", segment_bytes="2097152") == ok
     assert replace_all(controller, TOPIC, "t", retention_ms="5", cleanup_policy="compact") == ok
-    assert written(controller) == [
+    assert controller.written == [
         record(TOPIC, "t", "cleanup.policy", "compact"),
         record(TOPIC, "t", "segment.bytes", None),
     ]

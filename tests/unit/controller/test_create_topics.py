@@ -270,7 +270,7 @@ def test_what_is_written() -> None:
     )
     assert (result.error_code, result.error_message) == (ErrorCode.NONE, None)
     assert (result.num_partitions, result.replication_factor) == (2, 3)
-    messages = [message for message, _ in controller.last_records]
+    messages = controller.written
     assert [type(message) for message in messages] == [
         TopicRecord,
         ConfigRecord,

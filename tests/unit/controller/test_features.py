@@ -115,7 +115,7 @@ def test_downgrades_that_would_lose_something(upgrade_type: int, reason: str) ->
 def test_up_and_safely_down_again() -> None:
     controller = started_cluster(brokers=1, version=MetadataVersion.V4_2_IV0)
     assert update(controller, ("metadata.version", 29, UPGRADE)).error_code == 0
-    assert [m for m, _ in controller.last_records] == [FeatureLevelRecord("metadata.version", 29)]
+    assert controller.written == [FeatureLevelRecord("metadata.version", 29)]
     assert update(controller, ("metadata.version", 28, SAFE)).error_code == 0
     assert controller.image.metadata_version == 28
 
@@ -170,7 +170,7 @@ def test_turning_elr_on_pins_the_minimum_in_sync() -> None:
         )
     )
     update(controller, ("eligible.leader.replicas.version", 1, UPGRADE))
-    assert [m for m, _ in controller.last_records] == [
+    assert controller.written == [
         ConfigRecord(4, "", "min.insync.replicas", "1"),
         ConfigRecord(4, "1", "min.insync.replicas", None),
         FeatureLevelRecord("eligible.leader.replicas.version", 1),

@@ -27,7 +27,6 @@ from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import uuid_to_text
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -133,10 +132,6 @@ def replace_all(
     return answer.error_code, answer.error_message
 
 
-def written(controller: ControllerUnderTest) -> list[Message]:
-    return [message for message, _ in controller.last_records]
-
-
 def record(value: str | None, *, broker: str = "") -> ConfigRecord:
     return ConfigRecord(BROKER, broker, TARGET_VOTERS, value)
 
@@ -147,13 +142,13 @@ def target_voters(controller: ControllerUnderTest) -> str | None:
 
 def test_a_reassignment_is_a_configuration_of_the_cluster(controller: ControllerUnderTest) -> None:
     assert alter(controller, [6, 4, 5]) == OK
-    assert written(controller) == [record("4,5,6")]
+    assert controller.written == [record("4,5,6")]
 
 
 def test_another_target_replaces_the_one_before(controller: ControllerUnderTest) -> None:
     alter(controller, [4, 5, 6])
     assert alter(controller, [1, 2, 3]) == OK
-    assert written(controller) == [record("1,2,3")]
+    assert controller.written == [record("1,2,3")]
 
 
 @pytest.mark.parametrize("recorded", ["4,5,6", "6,5,4", " 4, 5 ,6"])
@@ -162,7 +157,7 @@ def test_the_same_target_is_acknowledged_and_not_written_again(
 ) -> None:
     assert set_key(controller, recorded) == OK
     assert alter(controller, [5, 4, 6]) == OK
-    assert written(controller) == []
+    assert controller.written == []
     assert target_voters(controller) == recorded
 
 
@@ -171,16 +166,16 @@ def test_targets_by_their_ids_replace_targets_with_directories(
 ) -> None:
     assert set_key(controller, f"4:{uuid_to_text(OLD_DISK)}") == OK
     assert alter(controller, [4]) == OK
-    assert written(controller) == [record("4")]
+    assert controller.written == [record("4")]
 
 
 def test_a_cancelled_reassignment_leaves_nothing(controller: ControllerUnderTest) -> None:
     alter(controller, [4, 5, 6])
     assert alter(controller, None) == OK
-    assert written(controller) == [record(None)]
+    assert controller.written == [record(None)]
     assert ongoing(controller) is None
     assert alter(controller, None)[0] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-    assert written(controller) == []
+    assert controller.written == []
 
 
 def test_a_target_that_cannot_be_read_can_be_cancelled_and_replaced(
@@ -217,7 +212,7 @@ def test_targets_that_make_no_quorum_are_refused(
     controller: ControllerUnderTest, replicas: list[int], message: str
 ) -> None:
     assert alter(controller, replicas) == (REFUSED, message)
-    assert written(controller) == []
+    assert controller.written == []
     value = ",".join(map(str, replicas))
     expected = "'-1' is no target voter: expected the id of a node, or id:directory."
     refusal = expected if -1 in replicas else message
@@ -300,9 +295,9 @@ def test_a_directory_that_is_replaced_is_listed_as_coming_and_going(
 
 def test_the_key_can_be_set_and_cleared_as_a_configuration(controller: ControllerUnderTest) -> None:
     assert set_key(controller, "4,5,6") == OK
-    assert written(controller) == [record("4,5,6")]
+    assert controller.written == [record("4,5,6")]
     assert set_key(controller, None, operation=DELETE) == OK
-    assert written(controller) == [record(None)]
+    assert controller.written == [record(None)]
     assert target_voters(controller) is None
     assert replace_all(controller, {TARGET_VOTERS: "5"}) == OK
     assert target_voters(controller) == "5"
@@ -325,10 +320,10 @@ def test_a_stray_key_of_a_single_broker_can_be_cleared(controller: ControllerUnd
     stray = record("4", broker="1")
     controller.commit(((stray, 0),))
     assert set_key(controller, None, broker="1", operation=DELETE) == OK
-    assert written(controller) == [record(None, broker="1")]
+    assert controller.written == [record(None, broker="1")]
     controller.commit(((stray, 0),))
     assert replace_all(controller, {"log.cleaner.threads": "2"}, broker="1") == OK
-    assert record(None, broker="1") in written(controller)
+    assert record(None, broker="1") in controller.written
 
 
 def test_replacing_the_configuration_of_the_cluster_cancels_what_it_does_not_name(
@@ -341,7 +336,7 @@ def test_replacing_the_configuration_of_the_cluster_cancels_what_it_does_not_nam
     """
     alter(controller, [4, 5, 6])
     assert replace_all(controller, {"log.cleaner.threads": "2"}) == OK
-    assert record(None) in written(controller)
+    assert record(None) in controller.written
     assert target_voters(controller) is None
     alter(controller, [4, 5, 6])
     assert replace_all(controller, {"log.cleaner.threads": "2", TARGET_VOTERS: "4,5,6"}) == OK

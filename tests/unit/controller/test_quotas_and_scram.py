@@ -23,7 +23,6 @@ from kvorum.wire.messages.alter_user_scram_credentials import (
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
-from kvorum.wire.primitives import Message
 
 
 def entry(
@@ -57,22 +56,18 @@ def record(key: str, value: float, *, remove: bool = False) -> ClientQuotaRecord
     return ClientQuotaRecord([ClientQuotaRecord.EntityData("user", "a")], key, value, remove)
 
 
-def written(controller: ControllerUnderTest) -> list[Message]:
-    return [message for message, _ in controller.last_records]
-
-
 def test_quotas_are_set_changed_and_removed() -> None:
     controller = started_cluster(brokers=0)
     user: dict[str, str | None] = {"user": "a"}
     assert alter(controller, entry(user, ("producer_byte_rate", 100.0))) == [(0, None)]
-    assert written(controller) == [record("producer_byte_rate", 100.0)]
+    assert controller.written == [record("producer_byte_rate", 100.0)]
     assert alter(controller, entry(user, ("producer_byte_rate", 100.0))) == [(0, None)]
-    assert written(controller) == []
+    assert controller.written == []
     changes = (("producer_byte_rate", None), ("request_percentage", 1.5), ("nothing", None))
     assert alter(controller, entry(user, *changes), validate_only=True) == [(0, None)]
-    assert written(controller) == []
+    assert controller.written == []
     assert alter(controller, entry(user, *changes)) == [(0, None)]
-    assert written(controller) == [
+    assert controller.written == [
         record("producer_byte_rate", 0.0, remove=True),
         record("request_percentage", 1.5),
     ]
@@ -215,11 +210,9 @@ def test_credentials_keep_keys_and_no_password(mechanism: int, digest: str) -> N
         server_key=hmac.new(b"salted", b"Server Key", digest).digest(),
         iterations=4096,
     )
-    assert written(controller) == [credential]
+    assert controller.written == [credential]
     assert alter_users(controller, deletion("u", mechanism)) == [("u", 0, None)]
-    assert [m for m, _ in controller.last_records] == [
-        RemoveUserScramCredentialRecord(name="u", mechanism=mechanism)
-    ]
+    assert controller.written == [RemoveUserScramCredentialRecord(name="u", mechanism=mechanism)]
 
 
 def test_credentials_that_are_refused() -> None:
