@@ -90,26 +90,19 @@ def answered(code: ErrorCode) -> Callable[[Message], Message]:
 
     def answer(request: Message) -> Message:
         assert isinstance(request, AddPartitionsToTxnRequest)
-        return AddPartitionsToTxnResponse(
-            results_by_transaction=[
-                AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
-                    one.transactional_id,
-                    [
-                        AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(
-                            topic.name,
-                            [
-                                AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
-                                    index, code
-                                )
-                                for index in topic.partitions
-                            ],
-                        )
-                        for topic in one.topics
-                    ],
+        response = AddPartitionsToTxnResponse()
+        for one in request.transactions:
+            result = response.AddPartitionsToTxnResult(one.transactional_id)
+            response.results_by_transaction.append(result)
+            for topic in one.topics:
+                codes = [
+                    response.AddPartitionsToTxnPartitionResult(index, code)
+                    for index in topic.partitions
+                ]
+                result.topic_results.append(
+                    response.AddPartitionsToTxnTopicResult(topic.name, codes)
                 )
-                for one in request.transactions
-            ]
-        )
+        return response
 
     return answer
 

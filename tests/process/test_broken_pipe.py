@@ -183,20 +183,8 @@ def stopped(process: subprocess.Popen[bytes]) -> Generator[subprocess.Popen[byte
 
 def test_seeds_that_nobody_waits_for_are_not_run(pipe: int) -> None:
     """A thousand seeds take many minutes; the first line that cannot be written ends them."""
-    many = [
-        "simulate",
-        "--only",
-        "quorum",
-        "--seed",
-        "1",
-        "--seeds",
-        "1000",
-        "--jobs",
-        "2",
-        "--duration",
-        "1",
-    ]
-    ended = run(pipe, many, is_buffered=False)
+    many = "simulate --only quorum --seed 1 --seeds 1000 --jobs 2 --duration 1"
+    ended = run(pipe, many.split(), is_buffered=False)
     assert ended == Ended(READER_GONE, "")
 
 

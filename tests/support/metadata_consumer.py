@@ -67,20 +67,11 @@ def list_offsets(
     partition: int = 0,
 ) -> list[ListOffsetsResponse.ListOffsetsPartitionResponse]:
     """Return what a broker knows about timestamps in the metadata topic."""
-    request = ListOffsetsRequest(
-        replica_id=-1,
-        topics=[
-            ListOffsetsRequest.ListOffsetsTopic(
-                name=CLUSTER_METADATA_TOPIC,
-                partitions=[
-                    ListOffsetsRequest.ListOffsetsPartition(
-                        partition_index=partition, timestamp=timestamp
-                    )
-                    for timestamp in timestamps
-                ],
-            )
-        ],
-    )
+    wishes = [
+        ListOffsetsRequest.ListOffsetsPartition(partition, timestamp=one) for one in timestamps
+    ]
+    wanted = ListOffsetsRequest.ListOffsetsTopic(CLUSTER_METADATA_TOPIC, wishes)
+    request = ListOffsetsRequest(replica_id=-1, topics=[wanted])
     (topic,) = client.ask(request, ListOffsetsResponse, version).topics
     assert topic.name == CLUSTER_METADATA_TOPIC
     return topic.partitions

@@ -237,19 +237,9 @@ async def test_who_resigns_leads_again_in_a_later_epoch(replica: Replica) -> Non
 
 async def test_a_fetch_that_nobody_waits_for_any_more_is_forgotten(lab: Lab) -> None:
     replica = await lab.leading_voter()
-    request = FetchRequest(
-        max_wait_ms=3_600_000,
-        topics=[
-            FetchRequest.FetchTopic(
-                topic_id=METADATA_TOPIC_ID,
-                partitions=[
-                    FetchRequest.FetchPartition(
-                        current_leader_epoch=1, fetch_offset=1, last_fetched_epoch=1
-                    )
-                ],
-            )
-        ],
-    )
+    wish = FetchRequest.FetchPartition(current_leader_epoch=1, fetch_offset=1, last_fetched_epoch=1)
+    topic = FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[wish])
+    request = FetchRequest(max_wait_ms=3_600_000, topics=[topic])
     waiting = asyncio.create_task(
         replica.node.handle_request(request, version=17, listener_name="CONTROLLER")
     )

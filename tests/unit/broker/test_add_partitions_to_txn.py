@@ -60,20 +60,13 @@ def both(code: ErrorCode) -> PartitionErrors:
 def result(
     name: str, *codes: tuple[TopicPartition, int]
 ) -> AddPartitionsToTxnResponse.AddPartitionsToTxnResult:
-    return AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
-        name,
-        [
-            AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(
-                where.topic,
-                [
-                    AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
-                        where.partition, code
-                    )
-                ],
-            )
-            for where, code in codes
-        ],
-    )
+    found = AddPartitionsToTxnResponse.AddPartitionsToTxnResult(name)
+    for where, code in codes:
+        of = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(where.partition, code)
+        found.topic_results.append(
+            AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(where.topic, [of])
+        )
+    return found
 
 
 def test_the_version_of_a_request_says_whether_it_adds_its_partitions() -> None:

@@ -259,32 +259,27 @@ def test_filters_that_nobody_understands_are_refused_by_themselves(
 
 
 def test_removing_too_many_entries_at_once_removes_none(controller: ControllerUnderTest) -> None:
-    records = tuple(
-        (
-            AccessControlEntryRecord(
-                id=number.to_bytes(16, "big"),
-                resource_type=AclResourceType.TOPIC,
-                resource_name=f"t{number}",
-                pattern_type=PatternType.LITERAL,
-                principal="User:alice",
-                host="*",
-                operation=AclOperation.READ,
-                permission_type=PermissionType.ALLOW,
-            ),
-            0,
+    records = (
+        AccessControlEntryRecord(
+            id=number.to_bytes(16, "big"),
+            resource_type=AclResourceType.TOPIC,
+            resource_name=f"t{number}",
+            pattern_type=PatternType.LITERAL,
+            principal="User:alice",
+            host="*",
+            operation=AclOperation.READ,
+            permission_type=PermissionType.ALLOW,
         )
         for number in range(10_001)
     )
-    controller.commit(records)
+    controller.commit(tuple((record, 0) for record in records))
     entry = AccessControlEntry(2, "t7", 3, "User:alice", "*", 3, 3)
     assert entry in controller.image.acls
     request = DeleteAclsRequest(filters=[any_filter()])
     result = handle(controller.image, request, restricted(controller))
     assert result.records == ()
     assert isinstance(result.response, DeleteAclsResponse)
-    assert [(r.error_code, r.error_message) for r in result.response.filter_results] == [
-        (
-            ErrorCode.INVALID_REQUEST,
-            "Cannot remove more than 10000 acls in a single delete operation.",
-        )
-    ]
+    (refused,) = result.response.filter_results
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    problem = "Cannot remove more than 10000 acls in a single delete operation."
+    assert refused.error_message == problem

@@ -50,12 +50,8 @@ def replace_all(
         AlterConfigsRequest.AlterableConfig(key.replace("_", "."), value)
         for key, value in values.items()
     ]
-    response = controller.answer(
-        AlterConfigsResponse,
-        AlterConfigsRequest(
-            resources=[AlterConfigsRequest.AlterConfigsResource(resource_type, name, configs)]
-        ),
-    )
+    resource = AlterConfigsRequest.AlterConfigsResource(resource_type, name, configs)
+    response = controller.answer(AlterConfigsResponse, AlterConfigsRequest(resources=[resource]))
     return [
         (r.resource_type, r.resource_name, r.error_code, r.error_message)
         for r in response.responses
@@ -111,10 +107,7 @@ def test_one_refusal_does_not_keep_the_others_back(controller: ControllerUnderTe
         Resource(TOPIC, "no", [Alter("retention.ms", SET, "5")]),
         Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")]),
     )
-    assert answers == [
-        (TOPIC, "no", 3, "The topic 'no' does not exist."),
-        (TOPIC, "t", 0, None),
-    ]
+    assert answers == [(TOPIC, "no", 3, "The topic 'no' does not exist."), (TOPIC, "t", 0, None)]
     assert controller.written == [record(TOPIC, "t", "retention.ms", "5")]
 
 
@@ -261,17 +254,11 @@ def test_cordoned_directories(controller: ControllerUnderTest) -> None:
 def test_cordoned_directories_need_their_level() -> None:
     controller = started_cluster(version=MetadataVersion.V4_2_IV1)
     change = Resource(BROKER, "1", [Alter("cordoned.log.dirs", SET, "/a")])
-    assert alter(controller, change) == [
-        (
-            BROKER,
-            "1",
-            ErrorCode.INVALID_CONFIG,
-            (
-                "The cordoned.log.dirs configuration value cannot be set because it requires "
-                "metadata.version >= 4.3-IV0"
-            ),
-        )
-    ]
+    problem = (
+        "The cordoned.log.dirs configuration value cannot be set because it requires "
+        "metadata.version >= 4.3-IV0"
+    )
+    assert alter(controller, change) == [(BROKER, "1", ErrorCode.INVALID_CONFIG, problem)]
 
 
 @pytest.mark.parametrize(
@@ -321,22 +308,14 @@ def test_the_old_request_replaces_everything(controller: ControllerUnderTest) ->
 
 
 def test_the_old_request_knows_no_loggers(controller: ControllerUnderTest) -> None:
+    problem = "Unexpected resource type BROKER_LOGGER."
     assert replace_all(controller, BROKER_LOGGER, "1", root="INFO") == [
-        (
-            BROKER_LOGGER,
-            "1",
-            ErrorCode.INVALID_REQUEST,
-            "Unexpected resource type BROKER_LOGGER.",
-        )
+        (BROKER_LOGGER, "1", ErrorCode.INVALID_REQUEST, problem)
     ]
 
 
 def test_the_old_request_may_not_drop_the_clusters_minimum(controller: ControllerUnderTest) -> None:
+    problem = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
     assert replace_all(controller, BROKER, "", log_cleaner_threads="2") == [
-        (
-            BROKER,
-            "",
-            ErrorCode.INVALID_CONFIG,
-            "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
-        )
+        (BROKER, "", ErrorCode.INVALID_CONFIG, problem)
     ]
