@@ -52,74 +52,69 @@ def assigned(*replicas: list[int], **changes: int) -> Topic:
     )
 
 
-def named(name: str) -> Topic:
-    return Topic(name=name, num_partitions=1, replication_factor=1)
+def named(name: str, partitions: int = 1, replicas: int = 1, **configs: str | None) -> Topic:
+    """Return a wish for a topic; the dots of keys are written as underscores."""
+    wanted = [Config(key.replace("_", "."), value) for key, value in configs.items()]
+    return Topic(name, partitions, replicas, configs=wanted)
+
+
+OTHER_CHARACTERS = (
+    "contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("", "the empty string is not allowed"),
+        (".", "'.' is not allowed"),
+        ("..", "'..' is not allowed"),
+        ("x" * 250, f"the length of '{'x' * 250}' is longer than the max allowed length 249"),
+        ("a b", f"'a b' {OTHER_CHARACTERS}"),
+        ("ärger", f"'ärger' {OTHER_CHARACTERS}"),
+    ],
+    ids=repr,
+)
+def test_names_that_are_refused(name: str, problem: str) -> None:
+    controller = started_cluster()
+    written = len(controller.records)
+    (result,) = create(controller, named(name))
+    assert result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert result.error_message == f"Topic name is invalid: {problem}"
+    assert len(controller.records) == written
 
 
 REFUSALS = [
-    Refusal(
-        named(""),
-        ErrorCode.INVALID_TOPIC_EXCEPTION,
-        "Topic name is invalid: the empty string is not allowed",
-    ),
-    Refusal(
-        named("."), ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '.' is not allowed"
-    ),
-    Refusal(
-        named(".."),
-        ErrorCode.INVALID_TOPIC_EXCEPTION,
-        "Topic name is invalid: '..' is not allowed",
-    ),
-    Refusal(
-        named("x" * 250),
-        ErrorCode.INVALID_TOPIC_EXCEPTION,
-        f"Topic name is invalid: the length of '{'x' * 250}' is longer than the max allowed "
-        "length 249",
-    ),
-    Refusal(
-        named("a b"),
-        ErrorCode.INVALID_TOPIC_EXCEPTION,
-        "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
-        "alphanumerics, '.', '_' and '-'",
-    ),
-    Refusal(
-        named("ärger"),
-        ErrorCode.INVALID_TOPIC_EXCEPTION,
-        "Topic name is invalid: 'ärger' contains one or more characters other than ASCII "
-        "alphanumerics, '.', '_' and '-'",
-    ),
     Refusal(
         named("old.topic"),
         ErrorCode.INVALID_TOPIC_EXCEPTION,
         "Topic 'old.topic' collides with existing topic: old_topic",
     ),
     Refusal(
-        named("old_topic"),
-        ErrorCode.TOPIC_ALREADY_EXISTS,
-        "Topic 'old_topic' already exists.",
+        named("old_topic"), ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'old_topic' already exists."
     ),
     Refusal(
-        Topic(name="t", num_partitions=1, replication_factor=0),
+        named("t", 1, 0),
         ErrorCode.INVALID_REPLICATION_FACTOR,
         "Replication factor must be larger than 0, or -1 to use the default value.",
     ),
     Refusal(
-        Topic(name="t", num_partitions=1, replication_factor=-2),
+        named("t", 1, -2),
         ErrorCode.INVALID_REPLICATION_FACTOR,
         "Replication factor must be larger than 0, or -1 to use the default value.",
     ),
     Refusal(
-        Topic(name="t", num_partitions=0, replication_factor=1),
+        named("t", 0, 1),
         ErrorCode.INVALID_PARTITIONS,
         "Number of partitions was set to an invalid non-positive value.",
     ),
     Refusal(
-        Topic(name="t", num_partitions=-2, replication_factor=1),
+        named("t", -2, 1),
         ErrorCode.INVALID_PARTITIONS,
         "Number of partitions was set to an invalid non-positive value.",
     ),
     Refusal(
-        Topic(name="t", num_partitions=1, replication_factor=4),
+        named("t", 1, 4),
         ErrorCode.INVALID_REPLICATION_FACTOR,
         "Unable to replicate the partition 4 time(s): The target replication factor of 4 cannot "
         "be reached because only 3 broker(s) are registered or some brokers have all their log "
@@ -136,12 +131,7 @@ REFUSALS = [
         "A manual partition assignment was specified, but numPartitions was not set to -1.",
     ),
     Refusal(
-        Topic(
-            name="t",
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=[Assignment(0, [1]), Assignment(0, [2])],
-        ),
+        Topic("t", -1, -1, [Assignment(0, [1]), Assignment(0, [2])]),
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         "Found multiple manual partition assignments for partition 0",
     ),
@@ -167,37 +157,22 @@ REFUSALS = [
         "consistent with previous partitions, which have 2 replica(s).",
     ),
     Refusal(
-        Topic(
-            name="t",
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=[Assignment(1, [1])],
-        ),
+        Topic("t", -1, -1, [Assignment(1, [1])]),
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         "partitions should be a consecutive 0-based integer sequence",
     ),
     Refusal(
-        Topic(
-            name="t",
-            num_partitions=1,
-            replication_factor=1,
-            configs=[Config("retention.ms", None), Config("a", None)],
-        ),
+        named("t", retention_ms=None, a=None),
         ErrorCode.INVALID_CONFIG,
         "Null value not supported for topic configs: retention.ms,a",
     ),
     Refusal(
-        Topic(name="t", num_partitions=1, replication_factor=1, configs=[Config("no.such", "1")]),
+        named("t", no_such="1"),
         ErrorCode.INVALID_CONFIG,
         "Unknown topic config name: no.such",
     ),
     Refusal(
-        Topic(
-            name="t",
-            num_partitions=1,
-            replication_factor=1,
-            configs=[Config("retention.ms", "soon")],
-        ),
+        named("t", retention_ms="soon"),
         ErrorCode.INVALID_CONFIG,
         "Invalid value soon for configuration retention.ms: Not a number of type LONG",
     ),
@@ -216,11 +191,8 @@ def test_refusals_are_kafkas_and_write_nothing(case: Refusal) -> None:
     written = len(controller.records)
     (result,) = create(controller, case.topic)
     assert (result.error_code, result.error_message) == (case.code, case.message)
-    assert (result.topic_id, result.num_partitions, result.replication_factor) == (
-        ZERO_UUID,
-        -1,
-        -1,
-    )
+    assert result.topic_id == ZERO_UUID
+    assert (result.num_partitions, result.replication_factor) == (-1, -1)
     assert len(controller.records) == written
 
 
@@ -259,15 +231,8 @@ def test_a_manual_assignment_to_a_broker_whose_directories_are_all_cordoned() ->
 
 def test_what_is_written() -> None:
     controller = started_cluster()
-    (result,) = create(
-        controller,
-        Topic(
-            name="t",
-            num_partitions=2,
-            replication_factor=3,
-            configs=[Config("min.insync.replicas", "2"), Config("retention.ms", "1000")],
-        ),
-    )
+    topic = named("t", 2, 3, min_insync_replicas="2", retention_ms="1000")
+    (result,) = create(controller, topic)
     assert (result.error_code, result.error_message) == (ErrorCode.NONE, None)
     assert (result.num_partitions, result.replication_factor) == (2, 3)
     messages = controller.written
@@ -294,11 +259,7 @@ def test_what_is_written() -> None:
 
 @pytest.mark.parametrize(
     ("version", "record_version"),
-    [
-        (MetadataVersion.V3_3_IV3, 0),
-        (MetadataVersion.V3_7_IV2, 1),
-        (MetadataVersion.V4_0_IV1, 2),
-    ],
+    [(MetadataVersion.V3_3_IV3, 0), (MetadataVersion.V3_7_IV2, 1), (MetadataVersion.V4_0_IV1, 2)],
 )
 def test_partition_records_have_the_version_of_the_level(
     version: MetadataVersion, record_version: int
@@ -313,7 +274,7 @@ def test_defaults_come_from_the_controllers_own_configuration() -> None:
     controller.settings = ControllerSettings(
         node_id=1, cluster_id=CLUSTER_ID, partitions_default=5, replication_factor_default=2
     )
-    (result,) = create(controller, Topic(name="t", num_partitions=-1, replication_factor=-1))
+    (result,) = create(controller, named("t", -1, -1))
     assert (result.num_partitions, result.replication_factor) == (5, 2)
 
 
@@ -328,12 +289,7 @@ def test_fenced_replicas_are_not_in_sync() -> None:
 def test_validate_only_answers_the_same_and_writes_nothing() -> None:
     controller = started_cluster()
     written = len(controller.records)
-    good, bad = create(
-        controller,
-        Topic(name="t", num_partitions=2, replication_factor=3),
-        named("old topic"),
-        validate_only=True,
-    )
+    good, bad = create(controller, named("t", 2, 3), named("old topic"), validate_only=True)
     assert (good.error_code, good.num_partitions) == (ErrorCode.NONE, 2)
     assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert len(controller.records) == written
@@ -341,15 +297,8 @@ def test_validate_only_answers_the_same_and_writes_nothing() -> None:
 
 def test_order_of_the_answers_and_duplicates() -> None:
     controller = started_cluster()
-    results = create(
-        controller,
-        named("__cluster_metadata"),
-        named("twice"),
-        named("b"),
-        named("twice"),
-        named("a"),
-        named("twice"),
-    )
+    names = ("__cluster_metadata", "twice", "b", "twice", "a", "twice")
+    results = create(controller, *map(named, names))
     assert [(result.name, result.error_code) for result in results] == [
         ("b", ErrorCode.NONE),
         ("a", ErrorCode.NONE),
@@ -362,11 +311,7 @@ def test_order_of_the_answers_and_duplicates() -> None:
 
 def test_too_many_partitions_refuse_the_whole_request() -> None:
     controller = started_cluster()
-    results = create(
-        controller,
-        named("small"),
-        Topic(name="large", num_partitions=10_000, replication_factor=1),
-    )
+    results = create(controller, named("small"), named("large", 10_000, 1))
     for result in results:
         assert result.error_code == ErrorCode.POLICY_VIOLATION
         assert result.error_message == "Excessively large number of partitions per request."
@@ -375,14 +320,14 @@ def test_too_many_partitions_refuse_the_whole_request() -> None:
 
 def test_too_many_records_refuse_the_whole_request() -> None:
     controller = started_cluster()
-    (result,) = create(controller, Topic(name="t", num_partitions=10_000, replication_factor=1))
+    (result,) = create(controller, named("t", 10_000, 1))
     assert result.error_code == ErrorCode.POLICY_VIOLATION
     assert result.error_message == "Unable to perform excessively large batch operation."
 
 
 def test_as_many_records_as_one_request_may_write() -> None:
     controller = started_cluster()
-    (result,) = create(controller, Topic(name="t", num_partitions=9_999, replication_factor=2))
+    (result,) = create(controller, named("t", 9_999, 2))
     assert result.error_code == ErrorCode.NONE
     assert len(controller.last_records) == 10_000
 
@@ -412,13 +357,7 @@ class Effective:
 def test_effective_configs_of_the_new_topic(case: Effective) -> None:
     controller = started_cluster()
     controller.settings = replace(controller.settings, static_configs=case.static)
-    topic = Topic(
-        name="t",
-        num_partitions=1,
-        replication_factor=1,
-        configs=[Config("retention.ms", "1000")],
-    )
-    (result,) = create(controller, topic)
+    (result,) = create(controller, named("t", retention_ms="1000"))
     assert result.configs is not None
     names = [config.name for config in result.configs]
     assert names == sorted(names)
@@ -431,7 +370,7 @@ def test_hours_that_are_no_number_are_none() -> None:
     """Controllers take any value of a broker, and Kafka's count such hours as 0."""
     controller = started_cluster()
     controller.settings = replace(controller.settings, static_configs={"log.roll.hours": "soon"})
-    (result,) = create(controller, Topic(name="t", num_partitions=1, replication_factor=1))
+    (result,) = create(controller, named("t", 1, 1))
     assert result.configs is not None
     values = {config.name: config.value for config in result.configs}
     assert values["segment.ms"] == "0"
