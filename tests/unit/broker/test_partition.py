@@ -27,17 +27,14 @@ def test_only_clients_that_know_of_followers_read_from_one(
     """KAFKA-9004: others would go on with a follower, and never come back to the leader."""
 
     def read() -> int:
-        return len(
-            world.all[2]
-            .partition.fetch_records(
-                0,
-                1000,
-                isolation=IsolationLevel.READ_UNCOMMITTED,
-                leader_epoch=world.leader_epoch,
-                is_leader_needed=is_leader_needed,
-            )
-            .records
+        found = world.all[2].partition.fetch_records(
+            0,
+            1000,
+            isolation=IsolationLevel.READ_UNCOMMITTED,
+            leader_epoch=world.leader_epoch,
+            is_leader_needed=is_leader_needed,
         )
+        return len(found.records)
 
     if is_leader_needed:
         with pytest.raises(LeaderRefusesError) as refused:

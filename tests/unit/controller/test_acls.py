@@ -124,10 +124,7 @@ def test_an_entry_is_created_once(controller: ControllerUnderTest) -> None:
             creation(host="10.0.0.0/33"),
             "Invalid CIDR notation '10.0.0.0/33': Value [33] not in range [0,32]",
         ),
-        (
-            creation(host="10.0.0/8"),
-            "Invalid CIDR notation '10.0.0/8': Could not parse [10.0.0/8]",
-        ),
+        (creation(host="10.0.0/8"), "Invalid CIDR notation '10.0.0/8': Could not parse [10.0.0/8]"),
         (
             creation(host="2001:db8::/129"),
             (
@@ -139,10 +136,7 @@ def test_an_entry_is_created_once(controller: ControllerUnderTest) -> None:
         (creation(pattern_type=NOBODY_KNOWS), "Invalid patternType UNKNOWN"),
         (creation(operation=NOBODY_KNOWS), "Invalid operation UNKNOWN"),
         (creation(permission_type=NOBODY_KNOWS), "Invalid permissionType UNKNOWN"),
-        (
-            creation(principal="alice"),
-            NO_COLON,
-        ),
+        (creation(principal="alice"), NO_COLON),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_itself(
@@ -160,12 +154,11 @@ def test_ranges_of_addresses_need_their_metadata_version() -> None:
     ranges = [creation(host="10.0.0.0/8"), creation(host="2001:db8::/32"), creation(host="a/b")]
     older = started_cluster(brokers=1, version=MetadataVersion.V4_3_IV0)
     refused = create(older, *ranges, creation()).results
+    problem = "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
     assert [(one.error_code, one.error_message) for one in refused] == [
-        (
-            ErrorCode.UNSUPPORTED_VERSION,
-            "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher.",
-        )
-    ] * 3 + [(ErrorCode.NONE, "")]
+        *[(ErrorCode.UNSUPPORTED_VERSION, problem)] * 3,
+        (ErrorCode.NONE, ""),
+    ]
     current = started_cluster(brokers=1, version=MetadataVersion.V4_4_IV1)
     codes = [one.error_code for one in create(current, *ranges).results]
     assert codes == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.INVALID_REQUEST]

@@ -148,15 +148,12 @@ def test_validate_only() -> None:
 @pytest.mark.parametrize("api_version", [0, 1, 2])
 def test_old_versions_list_what_they_changed(api_version: int) -> None:
     controller = started_cluster(brokers=1, version=MetadataVersion.V4_2_IV0)
-    response = update(
-        controller,
-        ("metadata.version", 29, UPGRADE),
-        api_version=max(api_version, 1),
-    )
+    raised = ("metadata.version", 29, UPGRADE)
+    response = update(controller, raised, api_version=max(api_version, 1))
     expected = [UpdateFeaturesResponse.UpdatableFeatureResult("metadata.version", 0, "NONE")]
     assert response.error_message is None
     if api_version == 2:
-        response = update(controller, ("metadata.version", 29, UPGRADE), api_version=2)
+        response = update(controller, raised, api_version=2)
         expected = []
     assert response.results == expected
 
@@ -322,10 +319,7 @@ def test_an_unregistered_controller_holds_up_no_change_of_features() -> None:
         (
             1,
             MetadataVersion.V4_4_IV2,
-            (
-                ErrorCode.INVALID_REQUEST,
-                "Controller cannot unregister itself while it is active.",
-            ),
+            (ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active."),
         ),
         (
             2,

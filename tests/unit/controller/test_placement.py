@@ -117,17 +117,11 @@ def test_what_cannot_be_placed(brokers: list[UsableBroker], replicas: int, messa
 def test_brokers_that_shut_down_or_are_cordoned_get_nothing_new() -> None:
     controller = started_cluster(brokers=4)
     brokers = controller.image.cluster.brokers
-    controller.commit(
-        (
-            (
-                BrokerRegistrationChangeRecord(
-                    2, brokers[2].epoch, cordoned_log_dirs=list(brokers[2].directories)
-                ),
-                3,
-            ),
-            (BrokerRegistrationChangeRecord(4, brokers[4].epoch, fenced=1), 0),
-        )
+    cordoned = BrokerRegistrationChangeRecord(
+        2, brokers[2].epoch, cordoned_log_dirs=list(brokers[2].directories)
     )
+    fenced = BrokerRegistrationChangeRecord(4, brokers[4].epoch, fenced=1)
+    controller.commit(((cordoned, 3), (fenced, 0)))
     controller.sessions.begin_controlled_shutdown(3, 100)
     assert usable_brokers(controller.image.cluster, controller.sessions) == [
         UsableBroker(1, None, is_fenced=False),

@@ -47,14 +47,8 @@ class ConfigRule:
 def cluster(
     topic_rule: TopicRule | None = None, config_rule: ConfigRule | None = None
 ) -> ControllerUnderTest:
-    controller = ControllerUnderTest(
-        replace(
-            SETTINGS,
-            partitions_default=3,
-            create_topic_policy=topic_rule,
-            alter_config_policy=config_rule,
-        )
-    )
+    settings = replace(SETTINGS, create_topic_policy=topic_rule, alter_config_policy=config_rule)
+    controller = ControllerUnderTest(replace(settings, partitions_default=3))
     controller.activate()
     controller.start_broker(1)
     return controller
@@ -68,32 +62,22 @@ def create(
 
 
 def topic(name: str = "t", **configs: str) -> CreateTopicsRequest.CreatableTopic:
-    return CreateTopicsRequest.CreatableTopic(
-        name=name,
-        num_partitions=-1,
-        replication_factor=-1,
-        configs=[
-            CreateTopicsRequest.CreatableTopicConfig(key.replace("_", "."), value)
-            for key, value in configs.items()
-        ],
-    )
+    wanted = [
+        CreateTopicsRequest.CreatableTopicConfig(key.replace("_", "."), value)
+        for key, value in configs.items()
+    ]
+    return CreateTopicsRequest.CreatableTopic(name, -1, -1, configs=wanted)
 
 
 def set_config(
     controller: ControllerUnderTest, name: str, operations: dict[str, tuple[int, str | None]]
 ) -> tuple[int, str | None]:
-    request = IncrementalAlterConfigsRequest(
-        resources=[
-            IncrementalAlterConfigsRequest.AlterConfigsResource(
-                resource_type=TOPIC,
-                resource_name=name,
-                configs=[
-                    IncrementalAlterConfigsRequest.AlterableConfig(key, operation, value)
-                    for key, (operation, value) in operations.items()
-                ],
-            )
-        ]
-    )
+    configs = [
+        IncrementalAlterConfigsRequest.AlterableConfig(key, operation, value)
+        for key, (operation, value) in operations.items()
+    ]
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(TOPIC, name, configs)
+    request = IncrementalAlterConfigsRequest(resources=[resource])
     response = controller.answer(IncrementalAlterConfigsResponse, request)
     return response.responses[0].error_code, response.responses[0].error_message
 
@@ -110,12 +94,8 @@ def test_a_policy_sees_the_topic_with_defaults_filled_in() -> None:
 
 def test_a_policy_sees_assignments_instead_of_numbers() -> None:
     rule = TopicRule()
-    assigned = CreateTopicsRequest.CreatableTopic(
-        name="t",
-        num_partitions=-1,
-        replication_factor=-1,
-        assignments=[CreateTopicsRequest.CreatableReplicaAssignment(0, [1])],
-    )
+    replicas = CreateTopicsRequest.CreatableReplicaAssignment(0, [1])
+    assigned = CreateTopicsRequest.CreatableTopic("t", -1, -1, [replicas])
     assert create(cluster(rule), assigned) == [(0, None)]
     assert rule.asked == [CreateTopicRequest(topic="t", configs={}, replicas_assignments={0: [1]})]
 

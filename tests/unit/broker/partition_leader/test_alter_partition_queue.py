@@ -28,24 +28,18 @@ def sent(queue: AlterPartitionManager, now_ms: float = 0) -> AlterPartitionReque
 
 
 def answer(*partitions: tuple[IsrProposal, ErrorCode]) -> AlterPartitionResponse:
-    return AlterPartitionResponse(
-        topics=[
-            AlterPartitionResponse.TopicData(
-                one.topic_id,
-                [
-                    AlterPartitionResponse.PartitionData(
-                        partition_index=one.partition_index,
-                        error_code=code,
-                        leader_id=1,
-                        leader_epoch=3,
-                        isr=[1, 2],
-                        partition_epoch=5,
-                    )
-                ],
-            )
-            for one, code in partitions
-        ]
-    )
+    response = AlterPartitionResponse()
+    for one, code in partitions:
+        data = AlterPartitionResponse.PartitionData(
+            partition_index=one.partition_index,
+            error_code=code,
+            leader_id=1,
+            leader_epoch=3,
+            isr=[1, 2],
+            partition_epoch=5,
+        )
+        response.topics.append(AlterPartitionResponse.TopicData(one.topic_id, [data]))
+    return response
 
 
 def test_all_that_waits_goes_in_one_request() -> None:
