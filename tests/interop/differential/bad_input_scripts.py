@@ -36,6 +36,15 @@ CONFIG: Final = {"name": "retention.ms", "value": "60000"}
 SET: Final = {**CONFIG, "configOperation": 0}
 IN_SYNC: Final = {"brokerId": 1, "brokerEpoch": "$epoch:1"}
 
+ACL_FILTER: Final = {
+    "resourceTypeFilter": 2,
+    "resourceNameFilter": "a",
+    "patternTypeFilter": 3,
+    "principalFilter": "User:u",
+    "hostFilter": "*",
+    "operation": 3,
+    "permissionType": 3,
+}
 GOOD: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "CreateTopics": {
@@ -158,28 +167,8 @@ GOOD: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
                 }
             ]
         },
-        "DescribeAcls": {
-            "resourceTypeFilter": 2,
-            "resourceNameFilter": "a",
-            "patternTypeFilter": 3,
-            "principalFilter": "User:u",
-            "hostFilter": "*",
-            "operation": 3,
-            "permissionType": 3,
-        },
-        "DeleteAcls": {
-            "filters": [
-                {
-                    "resourceTypeFilter": 2,
-                    "resourceNameFilter": "a",
-                    "patternTypeFilter": 3,
-                    "principalFilter": "User:u",
-                    "hostFilter": "*",
-                    "operation": 3,
-                    "permissionType": 3,
-                }
-            ]
-        },
+        "DescribeAcls": ACL_FILTER,
+        "DeleteAcls": {"filters": [ACL_FILTER]},
         "DescribeConfigs": {
             "resources": [
                 {"resourceType": 4, "resourceName": "3000", "configurationKeys": ["node.id"]}
