@@ -116,19 +116,16 @@ class PlayedLeader:
     def commit(self, record: Message) -> None:
         """Commit a record, in the log of everybody at once."""
         offset = self.loader.last_offset + 1
-        self.loader.commit(
-            [
-                CommittedBatch(
-                    base_offset=offset,
-                    last_offset=offset,
-                    epoch=self.epoch,
-                    append_timestamp_ms=0,
-                    values=(encode_record(record, 0),),
-                    is_control=False,
-                    size_bytes=1,
-                )
-            ]
+        batch = CommittedBatch(
+            base_offset=offset,
+            last_offset=offset,
+            epoch=self.epoch,
+            append_timestamp_ms=0,
+            values=(encode_record(record, 0),),
+            is_control=False,
+            size_bytes=1,
         )
+        self.loader.commit([batch])
 
     def want(self, value: str | None) -> None:
         """Commit target voters, or that there are none any more."""

@@ -233,17 +233,12 @@ def test_deleting_does_not_tell_which_topics_there_are(client: RawClient) -> Non
 def test_configurations_of_each_resource_are_authorized_by_themselves(client: RawClient) -> None:
     client.ask(new_topics("configured"), CreateTopicsResponse, 7)
     add_entries(client, on_topic(AclOperation.ALTER_CONFIGS, "configured"))
-    resources = [(2, "configured"), (2, "other"), (4, ""), (32, "group"), (8, "1")]
-    request = IncrementalAlterConfigsRequest(
-        resources=[
-            IncrementalAlterConfigsRequest.AlterConfigsResource(
-                resource_type=resource_type,
-                resource_name=name,
-                configs=[IncrementalAlterConfigsRequest.AlterableConfig("retention.ms", 0, "1")],
-            )
-            for resource_type, name in resources
-        ]
-    )
+    change = IncrementalAlterConfigsRequest.AlterableConfig("retention.ms", 0, "1")
+    resources = [
+        IncrementalAlterConfigsRequest.AlterConfigsResource(kind, name, [change])
+        for kind, name in ((2, "configured"), (2, "other"), (4, ""), (32, "group"), (8, "1"))
+    ]
+    request = IncrementalAlterConfigsRequest(resources=resources)
     response = as_user(client, ALICE, request, IncrementalAlterConfigsResponse, 1)
     found = {(r.resource_type, r.resource_name): r.error_code for r in response.responses}
     assert found == {

@@ -127,14 +127,8 @@ def test_requests_about_records_tell_a_missing_permission_first(
 
 
 def test_refused_fetches_name_partitions_in_old_versions() -> None:
-    request = FetchRequest(
-        session_id=5,
-        topics=[
-            FetchRequest.FetchTopic(
-                topic="t", partitions=[FetchRequest.FetchPartition(partition=3)]
-            )
-        ],
-    )
+    topic = FetchRequest.FetchTopic("t", partitions=[FetchRequest.FetchPartition(3)])
+    request = FetchRequest(session_id=5, topics=[topic])
     error = RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     old, new = (refuse_fetch(request, error, version) for version in (12, 13))
     assert (old.error_code, old.session_id) == (new.error_code, new.session_id) == (31, 5)

@@ -23,14 +23,10 @@ CLOCKS_DIFFER_S = 0.01
 
 
 def limit_everyone(client: RawClient, rate: float) -> None:
-    request = AlterClientQuotasRequest(
-        entries=[
-            AlterClientQuotasRequest.EntryData(
-                entity=[AlterClientQuotasRequest.EntityData("user", None)],
-                ops=[AlterClientQuotasRequest.OpData("controller_mutation_rate", rate)],
-            )
-        ]
-    )
+    everyone = AlterClientQuotasRequest.EntityData("user", None)
+    change = AlterClientQuotasRequest.OpData("controller_mutation_rate", rate)
+    entry = AlterClientQuotasRequest.EntryData([everyone], [change])
+    request = AlterClientQuotasRequest([entry])
     assert client.ask(request, AlterClientQuotasResponse, 1).entries[0].error_code == 0
 
 

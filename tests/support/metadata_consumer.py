@@ -29,14 +29,11 @@ def fetch_request(
 ) -> FetchRequest:
     """Return a consumer's full fetch of the metadata topic."""
     by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
-    topic = FetchRequest.FetchTopic(
-        partitions=[
-            FetchRequest.FetchPartition(
-                partition=index, fetch_offset=offset, partition_max_bytes=max_bytes
-            )
-            for index in partitions
-        ]
-    )
+    wishes = [
+        FetchRequest.FetchPartition(index, fetch_offset=offset, partition_max_bytes=max_bytes)
+        for index in partitions
+    ]
+    topic = FetchRequest.FetchTopic(partitions=wishes)
     if by_id:
         topic.topic_id = METADATA_TOPIC_ID
     else:

@@ -29,15 +29,8 @@ class TopicFacts:
 
 def create_request(names: Sequence[str], *, partition_count: int = 1) -> CreateTopicsRequest:
     """Return a request for some topics."""
-    return CreateTopicsRequest(
-        topics=[
-            CreateTopicsRequest.CreatableTopic(
-                name, num_partitions=partition_count, replication_factor=1
-            )
-            for name in names
-        ],
-        timeout_ms=CREATE_TIMEOUT_MS,
-    )
+    topics = [CreateTopicsRequest.CreatableTopic(name, partition_count, 1) for name in names]
+    return CreateTopicsRequest(topics=topics, timeout_ms=CREATE_TIMEOUT_MS)
 
 
 def create(address: str, *names: str, partition_count: int = 1) -> list[int]:

@@ -238,15 +238,11 @@ def _config_changes(space: Space, world: World) -> Iterator[Step]:
     values += [(UNCLEAN_ELECTION, "true"), (UNCLEAN_ELECTION, "false")]
     for name, value in values:
         if current.get(name) != value:
-            request = IncrementalAlterConfigsRequest(
-                resources=[
-                    IncrementalAlterConfigsRequest.AlterConfigsResource(
-                        int(ResourceType.TOPIC),
-                        TOPIC,
-                        [IncrementalAlterConfigsRequest.AlterableConfig(name, 0, value)],
-                    )
-                ]
+            change = IncrementalAlterConfigsRequest.AlterableConfig(name, 0, value)
+            resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+                int(ResourceType.TOPIC), TOPIC, [change]
             )
+            request = IncrementalAlterConfigsRequest(resources=[resource])
             yield Step(f"{name} is set to {value}", ask(world, request))
 
 

@@ -71,13 +71,9 @@ def alter(
     controller: ControllerUnderTest, replicas: list[int] | None, *, partition_index: int = 0
 ) -> tuple[int, str | None]:
     partition = AlterPartitionReassignmentsRequest.ReassignablePartition(partition_index, replicas)
+    topic = AlterPartitionReassignmentsRequest.ReassignableTopic(METADATA_TOPIC, [partition])
     response = controller.answer(
-        AlterPartitionReassignmentsResponse,
-        AlterPartitionReassignmentsRequest(
-            topics=[
-                AlterPartitionReassignmentsRequest.ReassignableTopic(METADATA_TOPIC, [partition])
-            ]
-        ),
+        AlterPartitionReassignmentsResponse, AlterPartitionReassignmentsRequest(topics=[topic])
     )
     assert response.error_code == 0
     (answer,) = response.responses[0].partitions

@@ -179,22 +179,16 @@ def test_partitions_of_a_topic_whose_brokers_are_all_fenced(
 ) -> None:
     for broker_id in (1, 2, 3):
         controller.heartbeat(broker_id, want_fence=True)
+    problem = "All brokers are currently fenced, or have all their log directories cordoned."
     assert add(controller, Topic("a", 3, None)) == [
-        (
-            "a",
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            "All brokers are currently fenced, or have all their log directories cordoned.",
-        )
+        ("a", ErrorCode.INVALID_REPLICATION_FACTOR, problem)
     ]
+    problem = (
+        "All brokers specified in the manual partition assignment for partition 2 are fenced or in "
+        "controlled shutdown."
+    )
     assert add(controller, Topic("a", 3, [Assignment([1, 2])])) == [
-        (
-            "a",
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            (
-                "All brokers specified in the manual partition assignment for partition 2 are "
-                "fenced or in controlled shutdown."
-            ),
-        )
+        ("a", ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     ]
 
 
