@@ -70,7 +70,7 @@ def test_no_call_that_is_banned_everywhere() -> None:
     assert found == []
 
 
-def test_nobody_catches_the_cancellation_of_a_task_beside_its_own() -> None:
+def test_no_task_catches_the_cancellation_of_another_beside_its_own() -> None:
     found = [
         f"{file.name}:{number}"
         for file in python_files(*SOURCE_ROOTS)

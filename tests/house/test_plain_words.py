@@ -54,6 +54,8 @@ DIALECT = {
 FIRST_WORDS = re.compile(r"(?:What|Who|Whoever|Whatever|Where|How|Nobody|Whom)\b")
 """A docstring or a comment begins with a noun or a verb instead of these."""
 ROOMS_OF_FIRST_WORDS = (*PLAIN_ROOMS, "tests")
+NAMES = re.compile(r"_(?:nobody|somebody|whoever|anew|what_is_no|(?:is|are)_told)(?:_|$)")
+"""Words that the name of a test does without: it names the node or the client, and a verb."""
 PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), hint) for pattern, hint in DIALECT.items())
 
 
@@ -108,6 +110,16 @@ def test_docstrings_and_comments_begin_with_a_noun_or_a_verb(room: str) -> None:
         for file in python_files(room)
         for line, text in prose(file)
         if FIRST_WORDS.match(text) and not text.endswith("?")
+    ]
+    assert found == []
+
+
+def test_names_of_tests_are_plain_english() -> None:
+    found = [
+        f"{file.name}:{node.lineno}: {node.name}"
+        for file in python_files("tests")
+        for node in ast.walk(file.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and NAMES.search(node.name)
     ]
     assert found == []
 

@@ -38,7 +38,7 @@ def test_what_vulture_prints_is_read(tmp_path: Path) -> None:
     assert parsed(done.stdout) == [Finding("module.py", 2, "function", "only_tests_call_this")]
 
 
-def test_a_line_that_is_not_understood_is_no_success() -> None:
+def test_a_line_that_is_not_understood_is_not_a_success() -> None:
     with pytest.raises(CheckError, match="cannot open"):
         parsed("cannot open module.py\n")
 

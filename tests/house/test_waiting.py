@@ -20,7 +20,7 @@ def test_the_first_answer_that_is_something_is_returned() -> None:
     assert wait_for(lambda: next(answers), "a number") == 0
 
 
-def test_an_error_that_is_expected_meanwhile_is_no_answer() -> None:
+def test_an_error_that_is_expected_meanwhile_is_not_an_answer() -> None:
     answers = iter([ConnectionError("refused")])
 
     def look() -> str:

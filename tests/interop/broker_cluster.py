@@ -153,7 +153,7 @@ class BrokerCluster:
         return result
 
     def leader_of_quorum(self) -> int:
-        """Return who leads the controllers, once somebody does."""
+        """Return the leader of the controllers, once there is one."""
         return self.quorum.leader().node_id
 
     def wait_for_brokers(self, *node_ids: int) -> ClusterView:

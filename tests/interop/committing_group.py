@@ -18,7 +18,7 @@ BATCH_MAX: Final = 500
 class CommittingGroup:
     """Members that read a topic whose values are their own offsets; use as a context.
 
-    `lost_commits` tells of partitions that somebody took over at an offset below one whose commit
+    `lost_commits` lists partitions that a member took over at an offset below one whose commit
     had been acknowledged before, and of records that were not what their offsets say.
     """
 

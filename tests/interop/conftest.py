@@ -61,7 +61,7 @@ def make_quorum(
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """The address of somebody who takes connections and never says a word."""
+    """The address of a server that takes connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"127.0.0.1:{listening.getsockname()[1]}"
 

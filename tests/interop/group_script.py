@@ -189,7 +189,7 @@ class Script:
         return [JoinGroupRequestProtocol(name, metadata) for name in names]
 
     def _who(self, group: str) -> Member:
-        """Return the member, somebody nearly like it, or nobody."""
+        """Return the member, one nearly like it, or none."""
         random = self.random
         known = self.members.get(group)
         if known is None or random.random() < 0.05:

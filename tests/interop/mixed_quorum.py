@@ -18,7 +18,7 @@ OURS, REAL = 1, 2
 CLUSTER_WIDE = (4, "")
 KEY = "kvorum.quorum.target.voters"
 # The parts of a real node that records go through: what they log as an error concerns the target
-# voters. Others fail now and then when a node starts or stops, or while nobody leads.
+# voters. Others fail now and then when a node starts or stops, or while no node leads.
 CONCERNED = (
     " fault",
     "Fault",

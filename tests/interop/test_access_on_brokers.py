@@ -203,7 +203,7 @@ def _ask(client: RawClient, api: str, version: int, body: dict[str, Any]) -> Jso
 
 
 def _close(client: RawClient) -> None:
-    """Leave a topic and a group to somebody else, and to clients nothing but CLUSTER_ACTION."""
+    """Leave a topic and a group to another user, and to clients nothing but CLUSTER_ACTION."""
     made = {"numPartitions": 1, "replicationFactor": 1}
     topics = [{"name": name, **made} for name in ("open", "closed")]
     created = _ask(client, "CreateTopics", 7, {"topics": topics, "timeoutMs": 9_999})
@@ -263,7 +263,7 @@ def _neutral(value: Json, name: str = "") -> Json:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_client_is_told_what_a_real_broker_tells(
+def test_a_client_sees_what_a_real_broker_says(
     clients: tuple[RawClient, RawClient], case: str
 ) -> None:
     api, version, body = CASES[case]

@@ -1,6 +1,6 @@
 """Kafka's tools for access and tokens, and confluent-kafka, see from ours what a real node tells.
 
-Those who connect are nobody in particular. They may do everything as long as no entry is about it.
+Those who connect are anonymous. They may do everything as long as no entry is about it.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def client_answers(nodes: tuple[Node, Node]) -> tuple[list[str], list[str]]:
     return ours, theirs
 
 
-def test_confluents_client_is_told_what_a_real_node_tells(
+def test_confluents_client_sees_what_a_real_node_says(
     client_answers: tuple[list[str], list[str]],
 ) -> None:
     ours, theirs = client_answers

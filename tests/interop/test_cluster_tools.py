@@ -1,6 +1,6 @@
 """``kvorum cluster`` and ``kvorum features`` refuse what kafka-cluster and kafka-features refuse.
 
-No cluster is there: what is told comes from the command line, its files and its addresses.
+No cluster is there: the output comes from the command line, its files and its addresses.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def named(arguments: Arguments | str) -> str:
 
 
 @pytest.mark.parametrize(("tool", "arguments"), CASES, ids=named)
-def test_what_is_wrong_is_told_alike(
+def test_mistakes_are_reported_alike(
     tool: str, arguments: Arguments, tmp_path: Path, kafka_tools: ToolRunner
 ) -> None:
     filled = [word.replace("DIR", str(tmp_path)) for word in arguments]
@@ -191,7 +191,7 @@ def test_what_is_wrong_is_told_alike(
 
 
 @pytest.mark.parametrize("arguments", CLUSTER_USAGE, ids=named)
-def test_wrong_usage_of_cluster_is_told_alike(arguments: Arguments, java: Java) -> None:
+def test_wrong_usage_of_cluster_is_reported_alike(arguments: Arguments, java: Java) -> None:
     """Kafka's tool ends its whole process here, so that it gets one of its own."""
     mine = run_ours(arguments, "kafka-cluster")
     command = java.command(TOOL_CLASSES["kafka-cluster"])
@@ -215,7 +215,7 @@ def test_versions_and_dependencies_need_no_cluster(
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("upgrade", "-h")], ids=named)
-def test_help_on_features_is_no_mistake(arguments: Arguments, kafka_tools: ToolRunner) -> None:
+def test_help_on_features_is_not_a_mistake(arguments: Arguments, kafka_tools: ToolRunner) -> None:
     mine = run_ours(arguments, "kafka-features")
     assert mine.exit_code == run_real(arguments, kafka_tools, "kafka-features").exit_code == 0
 
@@ -240,7 +240,7 @@ def test_help_on_features_is_no_mistake(arguments: Arguments, kafka_tools: ToolR
     ],
     ids=named,
 )
-def test_nobody_answers(
+def test_no_node_answers(
     tool: str, command: Arguments, silent: str, tmp_path: Path, kafka_tools: ToolRunner
 ) -> None:
     file = tmp_path / "client.properties"

@@ -52,7 +52,7 @@ NEW_TOPICS: Final = 20
 TO_FOLLOWER: Final = 0.3
 LATEST: Final = -1
 ANY_REPLICA: Final = -2
-"""The replica id of what looks at a log from outside: it is told of the log's end."""
+"""The replica id of what looks at a log from outside: it learns the log's end."""
 MEANWHILE: Final = {
     ErrorCode.NONE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,

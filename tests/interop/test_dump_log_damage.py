@@ -16,7 +16,7 @@ SEEDS = range(8)
 FILES_PER_SEED = 40
 # Damaged files that Kafka's tool reads to their end and ours does not.
 GIVEN_UP_MAX = 3
-# Why a snapshot of producers cannot be read is told in each side's own words.
+# Each side says in its own words why a snapshot of producers cannot be read.
 OWN_WORDS = "Snapshot failed schema validation: "
 NULL_SIZE = re.compile(r"Size: -[0-9]+")
 

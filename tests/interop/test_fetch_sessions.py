@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
     version: int
     session: int | None
-    """The number of the session, None for none; a negative one is an id that nobody gave out."""
+    """The number of the session, None for none; a negative one is an id never given out."""
 
     epoch: int
     asked: list[Asked]

@@ -150,8 +150,8 @@ class Story:
         self.until("Stable", 1)
         self._second_comes(first, second)
         self._second_goes(first, second)
-        self._somebody_falls_silent(first)
-        self._nobody_joins_in_time(first)
+        self._a_voter_falls_silent(first)
+        self._no_member_joins_in_time(first)
         self._static_members()
 
     def _second_comes(self, first: Member, second: Member) -> None:
@@ -182,7 +182,7 @@ class Story:
         first.leave()
         self.until("Empty", 0)
 
-    def _somebody_falls_silent(self, first: Member) -> None:
+    def _a_voter_falls_silent(self, first: Member) -> None:
         first.member_id = ""
         first.enter()
         first.joined()
@@ -202,7 +202,7 @@ class Story:
         first.sync(all=first)
         first.synced()
 
-    def _nobody_joins_in_time(self, first: Member) -> None:
+    def _no_member_joins_in_time(self, first: Member) -> None:
         """A rebalance ends without the member that does not come, then without one's sync."""
         third = Member(self)
         third.enter(rebalance_ms=SHORT_MS)

@@ -9,7 +9,7 @@ from tests.support.node import NO_VOTERS, Node
 
 
 @pytest.mark.slow
-def test_a_real_controller_elects_nobody_in_a_lost_directory(
+def test_a_real_controller_elects_no_replica_in_a_lost_directory(
     tmp_path: Path, java: Java, disk: Path
 ) -> None:
     controller = Node(tmp_path / "controller", {"process.roles": "controller"}, java=java)

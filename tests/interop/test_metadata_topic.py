@@ -55,7 +55,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture(scope="module")
 def on_disk(node: Node) -> list[Read]:
-    """The records of its log, which nobody writes to any more."""
+    """The records of its log, which does not grow any more."""
     return records_on_disk(node.metadata_log)
 
 

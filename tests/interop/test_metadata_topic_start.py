@@ -51,7 +51,7 @@ def reset_reads(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", READERS)
-async def test_what_is_gone_is_out_of_range_and_the_client_starts_anew(
+async def test_deleted_offsets_are_out_of_range_and_the_client_starts_again(
     kind: type[ConfluentReader | KafkaPythonReader],
 ) -> None:
     async with AsyncCluster(overrides=SETTINGS) as cluster:
@@ -86,7 +86,7 @@ async def test_what_is_gone_is_out_of_range_and_the_client_starts_anew(
 
 
 @pytest.mark.slow
-async def test_a_consumer_reads_on_while_files_behind_it_go() -> None:
+async def test_a_consumer_reads_on_while_files_that_it_has_read_go() -> None:
     async with AsyncCluster(overrides=SETTINGS) as cluster:
         (node_id,) = cluster.node_ids
         servers, read = cluster.bootstrap_servers, list[int]()

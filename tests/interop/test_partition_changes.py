@@ -1,5 +1,5 @@
 # pyright: reportPrivateUsage=false
-# (the spaces are explored from outside, and what a change was told is looked up inside of it)
+# (the spaces are explored from outside, and the input of a change is looked up inside of it)
 """Changes of partitions, judged by the class of Kafka's that decides them."""
 
 from __future__ import annotations

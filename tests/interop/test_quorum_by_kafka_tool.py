@@ -32,7 +32,7 @@ def grow_to_five(story: Story) -> None:
 
 
 def ask_for_what_cannot_be(story: Story) -> None:
-    """Add who is a voter, remove who is none."""
+    """Add a voter again, remove a node that is not one."""
     story.add(5)
     story.remove((4, WRONG_DIRECTORY))
     story.remove((99, WRONG_DIRECTORY))
@@ -41,7 +41,7 @@ def ask_for_what_cannot_be(story: Story) -> None:
 
 
 def shrink_to_three(story: Story) -> set[int]:
-    """Remove the leader, then the first of the followers; return who is left."""
+    """Remove the leader, then the first of the followers; return the others."""
     everybody = set(story.quorum.members)
     left = set(everybody)
     leader = story.describe(story.quorum.keys(*left), set())
@@ -55,7 +55,7 @@ def shrink_to_three(story: Story) -> set[int]:
 
 
 def replace_a_disk(story: Story, voters: set[int]) -> None:
-    """Have a follower come back with an empty disk: it is somebody else, and has to be added."""
+    """Have a follower come back with an empty disk: it is another replica, and has to be added."""
     quorum = story.quorum
     others = set(quorum.members) - voters
     leader = story.describe(quorum.keys(*voters), quorum.keys(*others))
@@ -73,7 +73,7 @@ def replace_a_disk(story: Story, voters: set[int]) -> None:
 
 
 def go_back(story: Story, voters: set[int]) -> None:
-    """Make the first three the voters again, so that the story can be told by another tool."""
+    """Make the first three the voters again, so that another tool can go through the same story."""
     quorum, wanted = story.quorum, {1, 2, 3}
     for newcomer in wanted - voters:
         story.add(newcomer)
@@ -119,7 +119,7 @@ def stories(
 
 
 @pytest.mark.parametrize("tool", ["kafka-metadata-quorum", "kvorum quorum"])
-def test_a_quorum_of_ours_is_told_of_as_a_real_one(
+def test_our_quorum_is_described_as_a_real_one(
     stories: Mapping[tuple[Kind, str], list[str]], tool: str
 ) -> None:
     ours, theirs = stories["kvorum", tool], stories["kafka", tool]

@@ -86,7 +86,7 @@ def test_what_is_not_allowed_is_named(quorum: Quorum) -> None:
     stream.stop()
 
 
-def test_a_listener_that_wants_sasl_is_told(make_quorum: MakeQuorum) -> None:
+def test_a_listener_that_wants_sasl_is_reported(make_quorum: MakeQuorum) -> None:
     with make_quorum("kafka", 1, SASL) as quorum:
         quorum.form([1])
         quorum.start()

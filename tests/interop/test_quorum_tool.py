@@ -133,7 +133,7 @@ WRONG_SETTINGS = (
 
 
 @pytest.mark.parametrize("arguments", [*WRONG_USAGE, *WRONG_VALUES], ids=" ".join)
-def test_what_is_wrong_is_told_alike(
+def test_mistakes_are_reported_alike(
     arguments: tuple[str, ...], tmp_path: Path, kafka_tools: ToolRunner
 ) -> None:
     filled = [word.replace("DIR", str(tmp_path)) if "DIR" in word else word for word in arguments]
@@ -143,14 +143,14 @@ def test_what_is_wrong_is_told_alike(
 
 
 @pytest.mark.parametrize("arguments", DRY_RUNS, ids=" ".join)
-def test_a_dry_run_asks_nobody(arguments: tuple[str, ...], kafka_tools: ToolRunner) -> None:
+def test_a_dry_run_asks_no_node(arguments: tuple[str, ...], kafka_tools: ToolRunner) -> None:
     mine = run_ours(arguments)
     assert comparable(mine) == comparable(run_real(arguments, kafka_tools))
     assert mine.exit_code == 0
 
 
 @pytest.mark.parametrize("settings", WRONG_SETTINGS)
-def test_wrong_settings_are_told_alike(
+def test_wrong_settings_are_reported_alike(
     settings: str, tmp_path: Path, kafka_tools: ToolRunner
 ) -> None:
     file = tmp_path / "client.properties"
@@ -253,7 +253,7 @@ def test_a_controllers_file_is_read_alike(
     ],
     ids=" ".join,
 )
-def test_nobody_answers(
+def test_no_node_answers(
     command: tuple[str, ...], silent: str, tmp_path: Path, kafka_tools: ToolRunner
 ) -> None:
     file = tmp_path / "client.properties"
@@ -322,7 +322,7 @@ def test_a_controller_describes_its_own_fetch_timeout_and_no_other(node: Node) -
 
 
 @pytest.mark.parametrize("arguments", REFUSALS, ids=" ".join)
-def test_refusals_are_told_alike(
+def test_refusals_are_reported_alike(
     arguments: tuple[str, ...], node: Node, kafka_tools: ToolRunner
 ) -> None:
     filled = filled_for(node, arguments)
@@ -333,7 +333,7 @@ def test_refusals_are_told_alike(
 
 
 @pytest.mark.parametrize("arguments", [*DESCRIPTIONS, *REFUSALS], ids=" ".join)
-def test_a_node_of_ours_is_told_of_as_a_real_one(
+def test_our_node_is_described_as_a_real_one(
     arguments: tuple[str, ...], kvorum_node: Node, real_kafka: Node, kafka_tools: ToolRunner
 ) -> None:
     """But for the ids and addresses of the two nodes, and how far their logs have come."""

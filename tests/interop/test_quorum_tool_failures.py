@@ -151,7 +151,7 @@ def test_each_error_of_a_change(
     ids=lambda code: code.name,
 )
 @pytest.mark.parametrize("by", ["server", "controller"])
-def test_errors_that_depend_on_who_is_asked(
+def test_errors_that_depend_on_the_asked_node(
     code: ErrorCode, by: str, server: Server, settings: Path, kafka_tools: ToolRunner
 ) -> None:
     server.answer(

@@ -69,7 +69,7 @@ def set_quota(tools: ToolRunner, node: Node, change: str, *entity: str) -> None:
     """Alter an entity by kafka-configs, and wait until the broker goes by it.
 
     Its quotas follow its metadata in a moment. It takes one change after the other: once it knows
-    of a later one, which concerns nobody, it goes by the first.
+    of a later one, which concerns no client, it goes by the first.
     """
     alter(tools, node, change, *entity)
     alter(tools, node, f"producer_byte_rate={next(MARKERS)}", *client_entity("nobody"))

@@ -33,7 +33,7 @@ PARTITIONS = 4
 SNAPSHOTS_PER_NODE = 3
 # A broker gets to know a replica that was moved to it from the metadata and at once complains.
 # The second: a producer with several batches under way may reach a new leader with a later one
-# first, is told OutOfOrderSequence, and sends them again in their order.
+# first, gets OutOfOrderSequence, and sends them again in their order.
 FAULTS_AT_REAL_CONTROLLERS = re.compile(
     r"Expected partition \S+ with topic id \S+ to exist, but it was missing\. Creating"
     r"|Error processing append operation on partition "

@@ -44,7 +44,7 @@ def wait_for_isr_at(cluster: BrokerCluster, node_id: int, topic: str, isr: set[i
 
 @pytest.mark.slow
 def test_a_leader_that_sleeps_is_replaced(cluster: BrokerCluster) -> None:
-    """It wakes up as a leader that does not know better, with records that nobody else has."""
+    """It wakes up as a leader that does not know better, with records that no other replica has."""
     topic = "slept"
     make_topic(cluster, topic)
     with Writer(cluster.servers, topic) as writer:

@@ -133,7 +133,7 @@ async def test_the_coordinator_is_the_leader_of_the_partition_that_the_id_hashes
         assert node.times_asked("AddPartitionsToTxn") == 1
 
 
-async def test_nobody_coordinates_where_the_topic_is_not_there_or_nobody_leads_it() -> None:
+async def test_no_broker_coordinates_without_the_topic_or_its_leader() -> None:
     unavailable = refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     for current in (MetadataImage(), image(1, -1), image(1, COORDINATOR, is_fenced=True)):
         assert transaction_coordinator(current, FIRST_PARTITIONS, LISTENER) is None
@@ -141,7 +141,7 @@ async def test_nobody_coordinates_where_the_topic_is_not_there_or_nobody_leads_i
             assert await manager.add_or_verify_transaction(data()) == unavailable
 
 
-async def test_a_broker_that_offers_no_transactions_is_no_coordinator() -> None:
+async def test_a_broker_that_offers_no_transactions_is_not_a_coordinator() -> None:
     async with FakeNode() as node, asking(image(node.port, COORDINATOR)) as manager:
         errors = await manager.add_or_verify_transaction(data())
     assert errors == refused(ErrorCode.NOT_COORDINATOR)

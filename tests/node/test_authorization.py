@@ -180,7 +180,7 @@ def test_describing_the_quorum_for_a_user_is_authorized_as_well(client: RawClien
     assert response.error_message == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.default_message
 
 
-def test_what_is_created_is_told_only_to_who_may_describe_its_configuration(
+def test_what_is_created_is_shown_only_to_clients_that_may_describe_its_configuration(
     client: RawClient,
 ) -> None:
     add_entries(
@@ -269,7 +269,7 @@ def test_tokens_live_through_envelopes(client: RawClient) -> None:
     assert ended.error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
-def test_a_token_for_somebody_else_needs_a_permission(client: RawClient) -> None:
+def test_a_token_for_another_user_needs_a_permission(client: RawClient) -> None:
     request = CreateDelegationTokenRequest(
         owner_principal_type="User", owner_principal_name="bob", max_lifetime_ms=-1
     )
@@ -284,7 +284,7 @@ def test_a_token_for_somebody_else_needs_a_permission(client: RawClient) -> None
     assert (created.error_code, created.principal_name) == (0, "bob")
 
 
-def test_nobody_has_to_do_with_tokens_without_authenticating(
+def test_no_client_has_to_do_with_tokens_without_authenticating(
     client: RawClient, restricted: Cluster
 ) -> None:
     with RawClient(restricted.bootstrap_servers) as broker:

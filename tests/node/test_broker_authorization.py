@@ -29,11 +29,11 @@ NAMES = ["secret", "open"]
 EVERY_OPERATION = 3576
 NOT_TOLD = -(2**31)
 BARRED_HOST = "127.0.0.9"
-"""A machine from which nobody may act as a broker."""
+"""A machine from which no client may act as a broker."""
 
 
 class Closing(NamedTuple):
-    """The node, and the id of the topic that nobody may name."""
+    """The node, and the id of the topic that no client may name."""
 
     cluster: Cluster
     secret_id: bytes

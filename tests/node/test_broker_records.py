@@ -167,7 +167,7 @@ def test_a_log_follows_its_configuration(
     wait_for(lambda: not is_refused(), "the batch is not too large")
 
 
-def test_a_brokers_value_that_is_no_value_keeps_no_topic_from_its_own(
+def test_an_invalid_value_of_a_broker_keeps_no_topic_from_its_own(
     cluster: Cluster, broker: RawClient, topic: str
 ) -> None:
     """Controllers write any value of a broker to the log, as Kafka's do."""
@@ -273,7 +273,7 @@ def test_a_fetch_does_not_wait_at_the_end_of_a_finished_segment(
     assert values(found)[0] == b"first"
 
 
-def test_a_damaged_header_is_told_to_the_reader_as_kafka_does(
+def test_a_damaged_header_is_shown_to_the_reader_as_kafka_does(
     broker: RawClient, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logs: list[UnifiedLog] = []

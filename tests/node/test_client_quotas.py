@@ -1,4 +1,4 @@
-"""Client quotas over the wire: times to wait, muted connections, and who is not counted."""
+"""Client quotas over the wire: times to wait, muted connections, clients that are not counted."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_consumer_beyond_its_quota_gets_nothing_and_is_muted(client: RawClient
     )
 
 
-def test_what_followers_fetch_counts_for_nobody(client: RawClient) -> None:
+def test_what_followers_fetch_counts_for_no_client(client: RawClient) -> None:
     limit(client, "consumer_byte_rate", 1)
     request = fetch_request(TOPIC, 0, min_bytes=1, max_wait_ms=0)
     request.replica_id = 5
@@ -175,7 +175,7 @@ def test_requests_that_take_too_much_time_wait(client: RawClient, *, is_forwarde
 
 def test_a_quota_that_is_taken_away_counts_no_more(client: RawClient, cluster: Cluster) -> None:
     limit(client, "producer_byte_rate", 10)
-    # It is told so at once: this is longer than anybody's patience.
+    # The client hears it at once: this is longer than any patience.
     throttled = client.ask(production(), ProduceResponse, PRODUCE_VERSION)
     assert throttled.throttle_time_ms > 1_000_000
     with RawClient(cluster.bootstrap_servers, client_id=client.client_id) as other:

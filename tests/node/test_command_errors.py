@@ -30,7 +30,7 @@ def test_a_port_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("size", [["--controllers", "0"], ["--brokers", "-1"]])
-def test_a_size_that_is_no_cluster(size: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_size_that_is_not_a_cluster(size: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dev", *size]) == WRONG_USAGE
     assert "at least 1 controller" in complaint(capsys)
 

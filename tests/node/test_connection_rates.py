@@ -95,7 +95,7 @@ def test_a_changed_quota_counts_from_the_next_connection() -> None:
     assert rates.admit("L", HOST, 0.0) is AT_ONCE
 
 
-def test_a_rate_of_zero_serves_nobody() -> None:
+def test_a_rate_of_zero_serves_no_client() -> None:
     assert rates_of(quotas(default=0)).admit("L", HOST, 0.0) == Admission(1000.0, is_served=False)
 
 

@@ -102,7 +102,7 @@ def test_a_client_that_takes_nothing_is_closed(kvorum_cluster_factory: StartClus
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect((host, int(port)))
         client.settimeout(0.2)
-        # It takes no more once nobody reads it, or it has closed already.
+        # It takes no more once its reader is gone, or it has closed already.
         with contextlib.suppress(TimeoutError, ConnectionError):
             while True:
                 client.send(frame * 2000)
@@ -244,7 +244,7 @@ def test_an_address_may_have_a_limit_of_its_own() -> None:
         )
 
 
-def test_nobody_else_is_shut_out(kvorum_cluster_factory: StartCluster) -> None:
+def test_no_other_address_is_shut_out(kvorum_cluster_factory: StartCluster) -> None:
     cluster = kvorum_cluster_factory(
         overrides={
             "max.connections.per.ip": "0",

@@ -12,7 +12,7 @@ from kvorum.node.errors import NodeStartError
 from kvorum.node.serving.socket_server import bind
 
 
-def test_a_chosen_port_is_none_that_the_system_gives_to_connections(tmp_path: Path) -> None:
+def test_a_chosen_port_is_not_one_that_the_system_gives_to_connections(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, size=ClusterSize(controllers=1, brokers=2), broker_port=0)
     try:
         ports = [

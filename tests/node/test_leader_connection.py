@@ -20,7 +20,7 @@ def connection() -> LeaderConnection:
 
 
 async def ask(leader: LeaderConnection, node: FakeNode, *, epoch: int) -> None:
-    """Ask the leader of an epoch, as somebody who knows its address."""
+    """Ask the leader of an epoch, as a node that knows its address."""
     await leader.open(Address(HOST, node.port), epoch=epoch)
     await leader.request(DescribeClusterRequest(endpoint_type=2), DescribeClusterResponse)
 

@@ -71,7 +71,7 @@ def test_a_leader_that_is_parted_from_the_others_gives_up_and_follows(cluster: C
     assert cluster.leader_id == successor_id
 
 
-def test_a_follower_that_is_parted_from_the_others_disturbs_nobody(cluster: Cluster) -> None:
+def test_a_follower_that_is_parted_from_the_others_disturbs_no_node(cluster: Cluster) -> None:
     leader_id = cluster.leader_id
     assert leader_id is not None
     follower_id = min({1, 2, 3} - {leader_id})

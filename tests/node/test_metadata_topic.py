@@ -218,7 +218,7 @@ def test_places_outside_of_the_log(reading: Reading) -> None:
         assert (got.high_watermark, got.records) == (-1, b"")
 
 
-def test_what_is_no_partition_of_the_topic(reading: Reading) -> None:
+def test_anything_that_is_not_a_partition_of_the_topic(reading: Reading) -> None:
     got = reading.broker.ask(fetch_request(0, partitions=(0, 1)), FetchResponse, 17)
     (topic,) = got.responses
     assert [(one.partition_index, one.error_code) for one in topic.partitions] == [
@@ -313,7 +313,7 @@ def test_the_topic_is_described_with_what_may_be_done(reading: Reading) -> None:
     assert shown.topic_authorized_operations == READ_AND_DESCRIBE
 
 
-def test_nobody_writes_to_it(reading: Reading) -> None:
+def test_no_client_writes_to_it(reading: Reading) -> None:
     data = ProduceRequest.PartitionProduceData(index=0, records=reading.log)
     topic = ProduceRequest.TopicProduceData(name=CLUSTER_METADATA_TOPIC, partition_data=[data])
     before = reading.log
@@ -324,7 +324,7 @@ def test_nobody_writes_to_it(reading: Reading) -> None:
     assert reading.log == before
 
 
-def test_damage_is_told_to_the_reader_and_harms_nothing_else() -> None:
+def test_damage_is_shown_to_the_reader_and_harms_nothing_else() -> None:
     with (
         Cluster(overrides=READABLE) as cluster,
         RawClient(cluster.bootstrap_servers) as broker,

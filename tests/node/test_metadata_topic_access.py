@@ -31,14 +31,14 @@ SETTINGS = {
 
 
 class Sides(NamedTuple):
-    """Clients of a broker and of a controller, both nobody in particular."""
+    """Clients of a broker and of a controller, both anonymous."""
 
     broker: RawClient
     controller: RawClient
 
 
 def allow(client: RawClient, *permissions: tuple[AclResourceType, str, AclOperation]) -> None:
-    """Add entries that let everybody here do something; whoever is a broker may go on."""
+    """Add entries that let all clients here do something; brokers may go on."""
     cluster_action = (AclResourceType.CLUSTER, CLUSTER_NAME, AclOperation.CLUSTER_ACTION)
     add_entries(client, *(entry(*one) for one in (*permissions, cluster_action)))
 
@@ -74,7 +74,7 @@ def described(broker: RawClient) -> int:
     return topic.error_code
 
 
-def test_a_permission_on_the_topic_is_none(sides: Sides) -> None:
+def test_a_permission_on_the_topic_does_not_count(sides: Sides) -> None:
     """Only an entry about the cluster counts."""
     allow(sides.controller, (AclResourceType.TOPIC, CLUSTER_METADATA_TOPIC, AclOperation.ALL))
     got = fetch(sides.broker, fetch_request(0))

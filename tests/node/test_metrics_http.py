@@ -47,7 +47,7 @@ class Serving:
     server: HttpServer
     address: tuple[str, int]
 
-    async def until_nobody_is_connected(self) -> None:
+    async def until_no_client_is_connected(self) -> None:
         """Wait until every connection is gone; a first one must have come."""
         server = self.server
         await wait_for_async(lambda: server.connection_count > 0, "somebody is connected")
@@ -135,14 +135,14 @@ async def test_a_request_may_come_byte_by_byte(address: tuple[str, int]) -> None
         (b"GET /page HTTP/1.1\r\n" + b"A: b\r\n" * HEAD_BYTES_MAX, 431),
     ],
 )
-async def test_what_is_no_request_is_told_so(
+async def test_anything_that_is_not_a_request_is_refused(
     address: tuple[str, int], request_bytes: bytes, status: int
 ) -> None:
     assert status_of(await ask(address, request_bytes)) == status
     assert status_of(await ask(address, GET)) == 200
 
 
-async def test_whoever_never_finishes_is_cut_off(
+async def test_a_client_that_never_finishes_is_cut_off(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_server, "REQUEST_SECONDS_MAX", 0.05)
@@ -150,14 +150,14 @@ async def test_whoever_never_finishes_is_cut_off(
     assert await _until_cut_off(address, b"") == b""
 
 
-async def test_whoever_does_not_read_is_cut_off(
+async def test_a_client_that_does_not_read_is_cut_off(
     server: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_server, "ANSWER_SECONDS_MAX", 0.05)
     async with asyncio.timeout(PATIENCE_S):
         reader, writer = await asyncio.open_connection(*server.address, limit=1)
         writer.write(b"GET /endless HTTP/1.1\r\n\r\n")
-        await server.until_nobody_is_connected()
+        await server.until_no_client_is_connected()
         received = 0
         with suppress(ConnectionResetError):
             while part := await reader.read(1_000_000):
@@ -178,7 +178,7 @@ async def _until_cut_off(address: tuple[str, int], sent: bytes) -> bytes:
             writer.close()
 
 
-async def test_whoever_holds_connections_open_keeps_nobody_out(address: tuple[str, int]) -> None:
+async def test_open_connections_keep_no_client_out(address: tuple[str, int]) -> None:
     held = [await asyncio.open_connection(*address) for _ in range(3 * CONNECTIONS_MAX)]
     assert status_of(await ask(address, GET)) == 200
 
@@ -192,7 +192,7 @@ async def test_whoever_holds_connections_open_keeps_nobody_out(address: tuple[st
         writer.close()
 
 
-async def test_a_page_that_nobody_waits_for_is_dropped() -> None:
+async def test_a_page_without_a_reader_is_dropped() -> None:
     began, ended = asyncio.Event(), asyncio.Event()
 
     async def slow(request: HttpRequest) -> HttpAnswer:

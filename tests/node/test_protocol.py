@@ -47,7 +47,7 @@ def is_alive(node: Cluster) -> bool:
 
 
 @pytest.mark.parametrize("what", GARBAGE)
-def test_garbage_ends_its_connection_and_harms_nobody(
+def test_garbage_ends_its_connection_and_harms_no_client(
     node: Cluster, broker: RawClient, controller: RawClient, what: str
 ) -> None:
     with RawClient(node.bootstrap_servers) as bystander:
@@ -68,7 +68,7 @@ def test_a_client_without_an_address_of_its_own_binds_none(
         assert client.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers
 
 
-def test_random_bytes_harm_nobody(node: Cluster) -> None:
+def test_random_bytes_harm_no_client(node: Cluster) -> None:
     dice = random.Random(1)
     for _ in range(200):
         with RawClient(node.bootstrap_servers) as client:
@@ -107,7 +107,7 @@ def test_software_names_that_make_no_sense_are_refused(broker: RawClient, name: 
     assert not response.api_keys
 
 
-def test_features_at_level_zero_are_told_from_version_4_on(broker: RawClient) -> None:
+def test_features_at_level_zero_are_reported_from_version_4_on(broker: RawClient) -> None:
     old = broker.ask(SOFTWARE, ApiVersionsResponse, 3)
     new = broker.ask(SOFTWARE, ApiVersionsResponse, 4)
     assert [feature.name for feature in old.supported_features] == ["metadata.version"]
@@ -142,7 +142,7 @@ def test_responses_come_in_the_order_of_the_requests(broker: RawClient) -> None:
     assert [struct.unpack(">i", frame[:4])[0] for frame in frames if frame] == expected
 
 
-def test_requests_in_single_bytes_hold_nobody_up_and_are_answered(node: Cluster) -> None:
+def test_requests_in_single_bytes_hold_no_node_up_and_are_answered(node: Cluster) -> None:
     frame = encode_request_frame(SOFTWARE, version=4, correlation_id=5, client_id=None)
     with ExitStack() as opened:
         slow = [opened.enter_context(RawClient(node.bootstrap_servers)) for _ in range(50)]

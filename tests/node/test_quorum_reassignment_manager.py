@@ -167,7 +167,7 @@ async def test_a_refused_write_is_reported_and_the_steps_go_on(
     assert lines(caplog) == ["A step of the reassignment of the quorum failed"]
 
 
-async def test_the_end_of_the_leadership_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_end_of_the_leadership_is_not_an_error(caplog: pytest.LogCaptureFixture) -> None:
     replica = LeadingReplica(PlayedLeader(), NotControllerError("no controller"))
     async with running(replica, PlayedController(is_active=True)):
         await replica.described.wait()

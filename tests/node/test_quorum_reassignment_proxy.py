@@ -82,7 +82,7 @@ async def test_a_new_leader_is_asked_again() -> None:
             await leader.until(lambda: leader.steps == ["add 4", "clear"])
 
 
-async def test_an_answer_of_another_epoch_is_no_ground_for_a_step() -> None:
+async def test_an_answer_of_another_epoch_is_not_a_ground_for_a_step() -> None:
     async with PlayedLeader() as leader:
         leader.want("1,2,3,4")
         replica = leader.replica(1)
@@ -211,7 +211,7 @@ async def test_after_a_step_without_an_answer_others_have_their_turn() -> None:
             assert leader.node.times_asked("DescribeQuorum") >= asked + 2
 
 
-async def test_a_refusal_is_told_once_and_shown_until_the_step_is_taken(
+async def test_a_refusal_is_reported_once_and_shown_until_the_step_is_taken(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The clearing is refused at last: the target voters stay although all of them are there."""

@@ -222,7 +222,7 @@ def test_an_unclean_leader_decides_what_is_there(cluster: Cluster, topic: str) -
 
 
 def test_a_follower_that_waits_is_woken_by_an_append(cluster: Cluster, topic: str) -> None:
-    """Also where the record is not committed, as nobody else has it."""
+    """Also where the record is not committed, as no other replica has it."""
     create_replicated(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
     append(cluster, topic, b"one")
     cluster.partition({102}, {101, 103})

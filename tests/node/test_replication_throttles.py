@@ -60,7 +60,7 @@ def cluster() -> Iterator[Cluster]:
 def test_a_throttled_replica_waits_and_its_consumers_do_not(
     cluster: Cluster, rate: str, throttled: str
 ) -> None:
-    """The leader or the follower holds back what is new; who is in sync is not held back."""
+    """The leader or the follower holds back what is new; a replica in sync is not held back."""
     topic = throttled.split(".", maxsplit=1)[0]
     leader, follower, other = BROKERS
     create_replicated(cluster, topic, [leader, follower, other])

@@ -68,7 +68,7 @@ async def test_a_log_that_cannot_be_closed_keeps_nothing_else_open() -> None:
     assert closed == ["socket"]
 
 
-async def test_after_a_failure_it_is_no_news_that_the_log_cannot_be_closed() -> None:
+async def test_after_a_failure_it_is_not_news_that_the_log_cannot_be_closed() -> None:
     fault = ServerFault()
     fault.note(OSError("the disk"))
     closing = ServerClosing(fault)

@@ -71,7 +71,7 @@ def test_old_versions_are_served_and_told_to_wait(kvorum_cluster_factory: StartC
         assert 0 < response.throttle_time_ms <= 1_000
 
 
-def test_a_client_that_is_muted_keeps_nobody_waiting_and_is_forgotten_when_it_leaves(
+def test_a_client_that_is_muted_keeps_no_other_waiting_and_is_forgotten_when_it_leaves(
     kvorum_cluster_factory: StartCluster,
 ) -> None:
     cluster = kvorum_cluster_factory(overrides={"controller.quota.window.num": "1"})

@@ -1,6 +1,6 @@
 """Transactional requests to brokers that coordinate no transactions, over the wire.
 
-The topic of transactions is led by one of these brokers: nobody answers for a transaction, and a
+The topic of transactions is led by one of these brokers: no broker answers for a transaction, and a
 test says what a coordinator would.
 """
 
@@ -94,7 +94,7 @@ def end(
     ]
 
 
-def test_the_leader_of_the_topic_is_named_and_says_itself_that_it_is_none(
+def test_the_leader_of_the_topic_is_named_and_says_itself_that_it_does_not_coordinate(
     cluster: Cluster, broker: RawClient
 ) -> None:
     (leader, address), (_, other) = brokers(cluster)
@@ -110,7 +110,7 @@ def test_the_leader_of_the_topic_is_named_and_says_itself_that_it_is_none(
     assert (begun.error_code, begun.producer_id) == (ErrorCode.NOT_COORDINATOR, -1)
 
 
-def test_a_batch_that_nobody_can_answer_for_is_sent_again(broker: RawClient) -> None:
+def test_a_batch_without_a_coordinator_gets_a_code_to_try_again(broker: RawClient) -> None:
     refused = produce(
         broker, TOPIC, batch(b"value", is_transactional=True), transactional_id="mine"
     )

@@ -1,4 +1,4 @@
-"""A client that asks small things all the time: what a node does meanwhile tells who is served."""
+"""A client that asks small things all the time: its answers show whether it is served meanwhile."""
 
 from __future__ import annotations
 

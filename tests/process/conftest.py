@@ -53,6 +53,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Node:
 
 @pytest.fixture(scope="session")
 def shared_process(shared: Node) -> Iterator[NodeProcess]:
-    """A node at addresses of its own that runs as long as somebody may use it."""
+    """A node at addresses of its own that runs as long as a test may use it."""
     with shared.process as process:
         yield process

@@ -1,4 +1,4 @@
-"""Batches that cost whoever reads them far more than whoever sends them."""
+"""Batches that cost their reader far more than their sender."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def environment(*, is_buffered: bool) -> dict[str, str]:
 
 @pytest.fixture
 def pipe() -> Iterator[int]:
-    """The writing end of a pipe that nobody reads."""
+    """The writing end of a pipe without a reader."""
     reading, writing = os.pipe()
     os.close(reading)
     yield writing
@@ -130,7 +130,7 @@ def test_a_question_to_a_cluster_ends_quietly(pipe: int, *, is_buffered: bool) -
             assert run(pipe, ask, is_buffered=is_buffered) == Ended(READER_GONE, "")
 
 
-def test_complaints_that_nobody_reads_are_not_complained_of(pipe: int) -> None:
+def test_complaints_without_a_reader_are_not_complained_of(pipe: int) -> None:
     for arguments in (["server", "/nowhere"], ["dump-log", "--files", "/nowhere"]):
         done = subprocess.run(
             [*KVORUM, *arguments], stdout=pipe, stderr=pipe, timeout=PATIENCE_S, check=False
@@ -139,7 +139,7 @@ def test_complaints_that_nobody_reads_are_not_complained_of(pipe: int) -> None:
 
 
 def created(address: str) -> list[int]:
-    """Create a topic as soon as somebody listens there."""
+    """Create a topic as soon as a node listens there."""
     return wait_for(
         lambda: create(address, "made"),
         f"somebody listens at {address}",
@@ -181,14 +181,14 @@ def stopped(process: subprocess.Popen[bytes]) -> Generator[subprocess.Popen[byte
             process.wait(PATIENCE_S)
 
 
-def test_seeds_that_nobody_waits_for_are_not_run(pipe: int) -> None:
+def test_seeds_without_a_reader_are_not_run(pipe: int) -> None:
     """A thousand seeds take many minutes; the first line that cannot be written ends them."""
     many = "simulate --only quorum --seed 1 --seeds 1000 --jobs 2 --duration 1"
     ended = run(pipe, many.split(), is_buffered=False)
     assert ended == Ended(READER_GONE, "")
 
 
-def test_a_lost_connection_is_no_lost_reader(
+def test_a_lost_connection_is_not_a_lost_reader(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A BrokenPipeError of another pipe or socket is reported like any other failure."""

@@ -195,7 +195,7 @@ def test_very_many_numbered_records_are_taken(
 def test_a_batch_of_very_many_wrong_records(
     bombed: tuple[Node, NodeProcess], report: Report
 ) -> None:
-    """Not each of them is told: the response would have a hundred million times the bytes."""
+    """Not each of them is answered: the response would have a hundred million times the bytes."""
     node, process = bombed
     data = tiny_records(Compression.ZSTD)
     watch = _Watch(node, process)

@@ -1,4 +1,4 @@
-"""Consumers that ask for much and never read: they take no memory, and nobody else notices."""
+"""Consumers that ask for much and never read: they take no memory, and no other client notices."""
 
 from __future__ import annotations
 

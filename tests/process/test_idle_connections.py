@@ -1,4 +1,4 @@
-"""10,000 connections that say nothing: they cost a little memory, and nobody notices."""
+"""10,000 connections that say nothing: they cost a little memory, and no other client notices."""
 
 import time
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""10,000 consumers that wait for a record: nobody notices, and the record wakes all of them."""
+"""10,000 consumers that wait for a record: no other client notices, and it wakes all of them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ WRITING_TAKES_S = 0.006
 def _kill_while_it_writes(command: list[str], data: Path, *, delay_s: float) -> None:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + PATIENCE_S
-    # Writing takes milliseconds: whoever sleeps here comes too late.
+    # Writing takes milliseconds: a test that sleeps here comes too late.
     while not data.exists() and process.poll() is None:
         assert time.monotonic() < deadline, "it never begins to write"
     moment = time.perf_counter() + delay_s

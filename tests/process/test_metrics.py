@@ -176,7 +176,7 @@ def test_a_broker_is_ready_only_while_it_serves(pair: Pair) -> None:
             assert page.value("kafka_server_KafkaServer_BrokerState") == 3
             assert f"{CONTROLLER}ActiveControllerCount" not in page.names
             assert page.value(f"{BROKER}last_applied_record_offset") > 0
-        # It goes on by what it knows: nobody is helped if all brokers are taken out of service.
+        # It goes on by what it knows: it would not help to take all brokers out of service.
         assert probe(address, "/readyz").status is HTTPStatus.OK
         broker.wait_for_line("The controller cannot be reached")
 

@@ -66,7 +66,7 @@ def pids_of_java(folder: Path) -> list[int]:
 
 
 def is_there(pid: int) -> bool:
-    """Tell whether there is such a process, be it one that nobody has waited for."""
+    """Tell whether there is such a process, be it one without a waiting parent."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Record batches made by hand, so that storage is tested against nobody else's code."""
+"""Record batches made by hand, so that storage is tested against no code of ours."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Nodes as processes of their own, ours or real Kafka's: started, watched, stopped and killed.
 
 No process outlives the run that started it, not even one whose pytest was killed: the guard, a
-process of its own, is told of each and kills what is left once pytest has ended.
+process of its own, learns of each and kills what is left once pytest has ended.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Ended:
 class NodeProcess:
     """One process of a node; as a context it is running, and killed at the end.
 
-    What it says goes to the end of `log`, or to a file that nobody sees. It runs once it has said
+    What it says goes to the end of `log`, or to a file without a reader. It runs once it has said
     `ready`; one that does not get there is started again, `attempts` times in all. Whatever it has
     to do it does within `patience_s`: one that hangs is killed, and that is a failure.
     """
@@ -104,7 +104,7 @@ class NodeProcess:
 
     @property
     def is_launched(self) -> bool:
-        """Whether it was launched and nobody has waited for its end, which may have come."""
+        """Whether it was launched and its end was not waited for, which may have come."""
         return self._process is not None
 
     @property

@@ -1,4 +1,4 @@
-"""Ports for nodes that the tests start: free when chosen, and nobody else's until they listen."""
+"""Ports for nodes that the tests start: free when chosen, and kept until they listen."""
 
 import os
 import secrets
@@ -12,7 +12,7 @@ LISTENING_PORTS: Final = range(10_000, 20_000)
 ports from 20,000 on.
 
 A node binds its port a while after it was chosen, and one that is down for a moment must find its
-port free again: no connection of somebody else may get it meanwhile.
+port free again: no connection of another program may get it meanwhile.
 """
 
 
@@ -30,7 +30,7 @@ def _ports_left() -> list[int]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback address that nobody listens on now."""
+    """Return ports of the loopback address on which no program listens now."""
     found: list[int] = []
     while len(found) < count:
         port = _ports_left().pop()

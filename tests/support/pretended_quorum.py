@@ -49,7 +49,7 @@ def voters_of(ids: Iterable[int]) -> VoterSet:
 
 
 class PretendedCore(RaftCore):
-    """A core that is whatever it is told to be."""
+    """A core in the state that a test sets."""
 
     def __init__(self, key: ReplicaKey, voters: VoterSet) -> None:
         self.own_key = key
@@ -141,7 +141,7 @@ class PretendedNode:
         self.be_leader(epoch, start=start)
 
     def be_leader(self, epoch: int, *, start: int = 0) -> None:
-        """Be a leader, whoever has voted for it."""
+        """Be a leader, with any votes."""
         self.commit(None)
         self.own_core.shown_role = Leader(
             epoch,

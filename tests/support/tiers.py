@@ -7,7 +7,7 @@ A test's tier follows from the folder it is in, from its marks, and from the fix
 - ``all``: also a Java process or several processes of the test's own, and what is marked ``slow``.
 
 A tier holds those before it. Without ``--tier`` nothing is left out. A test in a quick folder that
-opens a socket or starts a process fails, wherever it does so, and is told where it belongs.
+opens a socket or starts a process fails, wherever it does so; the failure says where it belongs.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """Give each test process whole files: what their fixtures make is made once."""
-    # It has no type hints, and is not there for whoever uses pytest alone.
+    # It has no type hints, and is not there with pytest alone.
     scheduling: Any = importlib.import_module("xdist.scheduler")
     scheduler = scheduling.LoadFileScheduling(config, log)
     scheduler._split_scope = _unit_of_work

@@ -106,7 +106,7 @@ def wait_for_topics(address: str, *names: str) -> None:
 
 
 def wait_until_served(address: str) -> None:
-    """Return once a new client is told of a broker; one that is fenced is not named."""
+    """Return once a new client hears of a broker; one that is fenced is not named."""
 
     def is_told() -> bool:
         with RawClient(address) as client:

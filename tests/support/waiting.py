@@ -108,7 +108,7 @@ async def wait_for_event(
     otherwise: Callable[[], object] | None = None,
     patience_s: float = PATIENCE_S,
 ) -> _Found:
-    """Do the same in an event loop: `changed` is set by whoever makes the state."""
+    """Do the same in an event loop: `changed` is set by the code that makes the state."""
     patience = asyncio.timeout(patience_s)
     try:
         async with patience:

@@ -99,7 +99,7 @@ PRINCIPAL: Final = "User:client"
 def ask_about_access(bootstrap_servers: str) -> list[str]:
     """Create entries that close topics to this client, try these, and remove the entries.
 
-    The result is what the client was told, request by request.
+    The result is what the client heard, request by request.
     """
     admin: Any = importlib.import_module("confluent_kafka.admin")
     client: Any = admin.AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})

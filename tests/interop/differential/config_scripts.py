@@ -243,7 +243,7 @@ def alter_some(story: Story) -> None:
 def set_long_value(story: Story) -> None:
     """Set a value that is as long as a request can carry, and append to it.
 
-    It is one that nobody complains of: ours cuts a message that would be too long for an answer.
+    It is one without complaints: ours cuts a message that would be too long for an answer.
     """
     value = "0:" + "1" * (LONGEST_VALUE - 2 - story.one_of((0, 3, 4, 5)))
     kind, name, key = story.one_of(

@@ -105,7 +105,7 @@ def register_controller(story: Story) -> None:
 
 
 def unregister_controller(story: Story) -> None:
-    """Forget the second controller, one that nobody knows, or the active one."""
+    """Forget the second controller, an unknown one, or the active one."""
     story.add("UnregisterController", {"controllerId": story.one_of((OTHER_CONTROLLER, 99, 1))})
 
 

@@ -11,7 +11,7 @@ at its default, what the version cannot carry is left out, "$..." is looked up o
 `view`). After each step the answers are compared field by field, and so are the records that came
 into the two logs meanwhile. Ids that a side makes up, broker epochs and times are given names
 first (see `comparing`). When a script is over, or failed, `reset` puts both sides back to a cluster
-without topics and brokers; whoever changes more has to take it back in `RESETS`.
+without topics and brokers; a script that changes more takes it back in `RESETS`.
 
 `dumped_logs` compares the whole of both logs once more, as the real kafka-dump-log shows them.
 What is known to differ is listed in `deviations`. `shrink` makes a failing script small.

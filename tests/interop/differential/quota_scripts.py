@@ -106,7 +106,7 @@ def quota_operations(story: Story, *, is_address: bool) -> list[Fields]:
 
 
 def spare_ourselves(entry: Fields) -> None:
-    """Let nobody have a quota that the requests of a script could exceed.
+    """Let no client have a quota that the requests of a script could exceed.
 
     Request quotas are not kept here, and by how much another one is exceeded is a matter of time.
     """

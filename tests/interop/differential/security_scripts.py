@@ -122,7 +122,7 @@ def describe_entries(story: Story) -> None:
 
 
 def make_token(story: Story) -> None:
-    """Make a token, perhaps for somebody else."""
+    """Make a token, perhaps for another user."""
     owner: dict[str, Any] = {}
     if story.chance(0.4):
         kind, _, name = story.one_of(USERS).partition(":")
@@ -152,7 +152,7 @@ def ask_for_controllers(story: Story) -> None:
 
 
 def pass_on_what_is_not_for_brokers(story: Story) -> None:
-    """Put requests into envelopes that nobody may pass on."""
+    """Put requests into envelopes that may not be passed on."""
     api = story.one_of([spec.name for spec in API_SPECS.values() if spec.key not in FORWARDABLE])
     version = request_class(API_KEYS[api]).MAX_VERSION
     story.steps.append(UserStep(api, version, {}, user=SUPER_USER))
@@ -187,10 +187,10 @@ def security_script(seed: int) -> Script:
     """Return the script of a seed: most of what clients ask for is asked by users."""
     made = script_of("security", seed, CHAPTERS, begin=begin, length=(20, 40))
     story = Story(Random(f"users-{seed}"))
-    return Script("security", seed, tuple(_asked_by_somebody(story, step) for step in made.steps))
+    return Script("security", seed, tuple(_asked_by_another(story, step) for step in made.steps))
 
 
-def _asked_by_somebody(story: Story, step: AnyStep) -> AnyStep:
+def _asked_by_another(story: Story, step: AnyStep) -> AnyStep:
     """Return the step as a user's, where it is one that brokers pass on."""
     if not isinstance(step, Step) or isinstance(step, UserStep) or step.key not in FORWARDABLE:
         return step

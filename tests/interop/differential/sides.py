@@ -25,7 +25,7 @@ from kvorum.wire.json_form import Json, to_json
 NODE_ID: Final = 3000
 REGISTRATIONS_SINCE_LEVEL: Final = 15
 NO_ANSWER: Final = "the connection was closed without an answer"
-# Nothing may be written but what a script asks for, and nobody waits to write more at once.
+# Nothing may be written but what a script asks for, and nothing waits to write more at once.
 SETTINGS: Final[Mapping[str, str]] = {
     "process.roles": "controller",
     "controller.quorum.append.linger.ms": "0",

@@ -58,7 +58,7 @@ def preferred_leaders() -> Script:
 
 
 def unclean_leaders() -> Script:
-    """Return a script in which a topic that nobody leads is allowed an unclean leader."""
+    """Return a script in which a topic without a leader is allowed an unclean leader."""
     shrink = {
         "partitionIndex": 0,
         "newIsr": [1],
@@ -112,7 +112,7 @@ def test_brokers_that_fall_silent(java: Java, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_elections_that_nobody_asks_for(java: Java, tmp_path: Path) -> None:
+def test_elections_that_no_node_asks_for(java: Java, tmp_path: Path) -> None:
     scripts = (preferred_leaders(), unclean_leaders())
     with Pair(java, tmp_path, overrides=SETTINGS) as pair:
         outcomes = [pair.run(script) for script in scripts]

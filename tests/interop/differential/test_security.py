@@ -73,7 +73,7 @@ class PublishingPair(Pair):
 
 
 def wait_until_published(side: Side, marker: str) -> None:
-    """Create an entry about nobody, and return when the side tells of it."""
+    """Create an entry about no user, and return when the side shows it."""
     side.ask("CreateAcls", {"creations": [entry(AclResourceType.GROUP, "marker", user=marker)]})
     asked = {**ANYTHING, "principalFilter": marker}
     side.wait_until(
@@ -233,7 +233,7 @@ def test_a_permission_lets_in_the_same_requests(closed: Pair, operation: AclOper
 
 
 def _close(side: Side) -> None:
-    """Leave the cluster, a group and a topic to somebody else, and wait until that is known."""
+    """Leave the cluster, a group and a topic to another user, and wait until that is known."""
     allowing = [
         entry(
             AclResourceType.CLUSTER,

@@ -18,7 +18,7 @@ from kvorum.wire.uuid_text import METADATA_TOPIC_ID, ZERO_UUID
 
 TOPIC = "__cluster_metadata"
 OTHER = bytes(range(1, 17))
-"""The directory id of nobody."""
+"""The directory id of no replica."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,7 +245,7 @@ def test_a_result_is_kept_where_names_are_all_that_differs(
     assert entries["a bug"].caught_by == "a::test"
 
 
-def test_a_name_that_was_replaced_in_part_is_measured_anew(tmp_path: Path) -> None:
+def test_a_name_that_was_replaced_in_part_is_measured_again(tmp_path: Path) -> None:
     sources = _sources(tmp_path, {POLLING: LEADER})
     ledger = {"a bug": _entry(_mutant(_edit("return None", "return self.send(self.send)")))}
     in_part = _mutant(_edit("return None", "return self.send(self.post)"))

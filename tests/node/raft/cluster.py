@@ -266,7 +266,7 @@ class Lab:
         self._replicas: list[Replica] = []
 
     async def server(self) -> QuorumServer:
-        """Return a server on a port of its own, with no process behind it yet."""
+        """Return a server on a port of its own, without a process yet."""
         server = QuorumServer()
         await server.listen()
         self._servers.append(server)

@@ -36,7 +36,7 @@ def key_of(replica: Replica) -> Key:
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until something that nobody tells of is true: `condition` is named after it."""
+    """Wait until something is true that no callback reports: `condition` is named after it."""
     is_so: bool = await wait_for_async(condition, condition.__name__)
     assert is_so
 

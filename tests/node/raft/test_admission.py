@@ -73,7 +73,7 @@ def test_any_voter_may_be_removed_by_hand_but_no_target() -> None:
     )
 
 
-def test_a_target_with_its_directory_is_no_other_directory_of_that_node() -> None:
+def test_a_target_with_its_directory_is_not_another_directory_of_that_node() -> None:
     value = f"4:{DISK_TEXT},5"
     assert adding(value, 4) is None
     assert removing(value, 4) is not None

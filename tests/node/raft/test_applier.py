@@ -81,7 +81,7 @@ class SlowHearing(Hearing):
         self.offsets.append((-1, epoch))
 
 
-def test_nothing_is_told_before_the_last_piece_of_what_was_told_before(tmp_path: Path) -> None:
+def test_nothing_is_handed_on_before_the_last_piece_of_the_one_before(tmp_path: Path) -> None:
     log = MetadataLog.open(
         tmp_path / "__cluster_metadata-0", files=RealFileSystem(), config=LogConfig(), now_ms=1
     )

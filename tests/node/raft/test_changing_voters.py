@@ -45,7 +45,7 @@ async def quorum(lab: Lab) -> DynamicQuorum:
 
 
 async def test_every_replica_knows_which_voters_are_committed(lab: Lab) -> None:
-    """A voter does, and so does an observer; before anything is committed nobody does."""
+    """A voter does, and so does an observer; before anything is committed no node does."""
     quorum = DynamicQuorum(lab)
     await quorum.make(1, 2, 3)
     quorum.format(1)
@@ -142,7 +142,7 @@ async def test_a_lost_disk_is_replaced(quorum: DynamicQuorum) -> None:
     await quorum.commit(b"with the new disk")
 
 
-async def test_a_voter_with_a_new_disk_is_told_by_the_leader_where_that_is(
+async def test_a_voter_with_a_new_disk_hears_from_the_leader_where_that_is(
     quorum: DynamicQuorum,
 ) -> None:
     failed = next(one for one in quorum.replicas.values() if not one.node.is_leader)
@@ -277,7 +277,7 @@ async def test_a_leader_that_moved_says_so_when_it_leads_again(lab: Lab) -> None
 
 
 async def static_three(lab: Lab) -> DynamicQuorum:
-    """Return a quorum of static voters, all of whom have told their leader of themselves."""
+    """Return a quorum of static voters, all of which have reported themselves to their leader."""
     quorum = DynamicQuorum(lab)
     quorum.replicas = {replica.node_id: replica for replica in await lab.voters(3)}
     for replica in quorum.replicas.values():

@@ -241,7 +241,7 @@ async def test_a_response_that_cannot_be_read_closes_the_connection() -> None:
         await connection.close()
 
 
-async def test_nobody_there() -> None:
+async def test_no_node_there() -> None:
     async with Peer(answering(versions())) as peer:
         pass
     with pytest.raises(ConnectFailedError, match="no connection to"):

@@ -25,7 +25,7 @@ async def test_an_answer_waits_for_the_commit(lab: Lab) -> None:
     answer = asyncio.create_task(controller.run_task(lambda _image, _context: no_op()))
     for _ in range(TURNS):
         await asyncio.sleep(0)
-    # The loader of this controller is told of no commit.
+    # The loader of this controller hears of no commit.
     assert not answer.done()
     controller.renounce()
     with pytest.raises(NotControllerError):

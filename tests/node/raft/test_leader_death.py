@@ -28,7 +28,7 @@ PATIENT = replace(QUICK, fetch_timeout_ms=int(1000 * PATIENCE_S * 3))
 
 
 async def start_patient_quorum(lab: Lab, count: int) -> tuple[Replica, list[Replica]]:
-    """Return the leader and the others, all of whom have what it committed."""
+    """Return the leader and the others, all of which have what it committed."""
     replicas = await lab.voters(count)
     for replica in replicas:
         replica.config = PATIENT
@@ -129,7 +129,7 @@ async def test_the_next_try_comes_after_a_pause_and_then_works(lab: Lab) -> None
     await link.close()
 
 
-async def test_a_closed_link_asks_nobody_any_more(lab: Lab) -> None:
+async def test_a_closed_link_asks_no_node_any_more(lab: Lab) -> None:
     server = await lab.server()
     link = link_to(server)
     lost = await link.connection()

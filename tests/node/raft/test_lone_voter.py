@@ -235,7 +235,7 @@ async def test_who_resigns_leads_again_in_a_later_epoch(replica: Replica) -> Non
     assert await replica.commit(b"again") > 0
 
 
-async def test_a_fetch_that_nobody_waits_for_any_more_is_forgotten(lab: Lab) -> None:
+async def test_a_fetch_without_a_waiting_client_is_forgotten(lab: Lab) -> None:
     replica = await lab.leading_voter()
     wish = FetchRequest.FetchPartition(current_leader_epoch=1, fetch_offset=1, last_fetched_epoch=1)
     topic = FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[wish])

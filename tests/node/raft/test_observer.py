@@ -155,7 +155,7 @@ async def test_a_damaged_snapshot_is_refused_and_asked_for_again(leader: Replica
 
 
 class CallingHandler(logging.Handler):
-    """Calls somebody for every warning."""
+    """Calls a function for every warning."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         super().__init__(logging.WARNING)

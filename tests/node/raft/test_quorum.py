@@ -23,7 +23,7 @@ async def start_quorum(lab: Lab) -> list[Replica]:
 
 
 async def commit_somewhere(replicas: list[Replica], value: bytes) -> Replica:
-    """Commit a value with whoever leads, trying again while leaders change."""
+    """Commit a value with the present leader, trying again while leaders change."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             leader = await first_to_lead(replicas)
@@ -68,7 +68,7 @@ async def test_a_leader_that_is_closed_hands_over_quickly(lab: Lab) -> None:
     await until_all_have(replicas, [b"one"])
     rest = [replica for replica in replicas if replica is not leader]
     await leader.stop()
-    # It only returns when somebody else has begun an epoch.
+    # It only returns when another node has begun an epoch.
     assert max(replica.node.epoch for replica in rest) > leader.listener.epochs_led[-1]
 
 

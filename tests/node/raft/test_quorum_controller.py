@@ -27,7 +27,7 @@ async def test_a_write_to_a_stopped_replica_finds_no_controller(
     assert caplog.records == []
 
 
-async def test_a_leadership_over_a_stopped_replica_is_none(lab: Lab) -> None:
+async def test_a_controller_over_a_stopped_replica_is_not_active(lab: Lab) -> None:
     replica = await lab.leading_voter()
     controller = controller_over(replica.node)
     await replica.stop()

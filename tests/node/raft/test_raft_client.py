@@ -228,7 +228,7 @@ def test_a_leader_that_cannot_hand_over_stops_when_its_patience_ends(tmp_path: P
     assert run.ends == [None]
 
 
-def test_a_lone_leader_has_nobody_to_wait_for(run: Run) -> None:
+def test_a_lone_leader_has_no_voter_to_wait_for(run: Run) -> None:
     run.lead()
     run.client.shut_down(run.ends.append)
     run.runtime.advance(0)
@@ -270,7 +270,7 @@ def test_a_snapshot_is_written_beside_everything_else(run: Run) -> None:
     assert not write()
 
 
-def test_a_snapshot_whose_values_fail_is_none(run: Run) -> None:
+def test_a_snapshot_whose_values_fail_is_not_kept(run: Run) -> None:
     run.lead()
     run.commit(b"a")
     written = list[Exception | None]()

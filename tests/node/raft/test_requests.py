@@ -210,7 +210,7 @@ async def test_fetch_of_a_topic_that_is_not_the_metadata(leader: Replica) -> Non
     assert response.error_code == ErrorCode.INVALID_REQUEST
 
 
-async def test_fetch_behind_the_end_diverges(leader: Replica) -> None:
+async def test_fetch_after_the_end_diverges(leader: Replica) -> None:
     response = await ask(leader, fetch(fetch_offset=9))
     diverging = response.responses[0].partitions[0].diverging_epoch
     assert (diverging.epoch, diverging.end_offset) == (1, 3)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio
 STALL_SECONDS = 0.5
 
 
-async def test_a_stall_is_told_before_the_timers_that_ran_out_in_it() -> None:
+async def test_a_stall_is_reported_before_the_timers_that_ran_out_in_it() -> None:
     told: list[object] = []
     over = asyncio.Event()
     watch = StallWatch(told.append)
@@ -31,7 +31,7 @@ async def test_a_stall_is_told_before_the_timers_that_ran_out_in_it() -> None:
     assert rest[0] == "a timer"
 
 
-async def test_nothing_is_told_after_the_end() -> None:
+async def test_nothing_is_reported_after_the_end() -> None:
     told: list[float] = []
     watch = StallWatch(told.append)
     watch.stop()

@@ -1,4 +1,4 @@
-"""A controller that is none: it listens, and answers as a test wants it to."""
+"""A controller in name only: it listens, and answers as a test wants it to."""
 
 import socket
 import struct

@@ -113,7 +113,7 @@ def _part(dump: str, start_offset: int, end_offset: int) -> str:
 
 
 def _assert_topics(dump: str, writers: Writers, others: str | None) -> None:
-    """Everything acknowledged is there, nothing twice, and nothing that nobody asked for."""
+    """Everything acknowledged is there, nothing twice, and nothing that was not asked for."""
     records = [json.loads(payload)["data"] for payload in TOPIC_RECORD.findall(dump)]
     times = Counter(record["name"] for record in records)
     assert [name for name, count in times.items() if count > 1] == [], "there twice"

@@ -28,7 +28,7 @@ class Setting:
     end_offset: int
 
     def asked_instead(self, asked: Node) -> "Setting":
-        """Return the same with somebody else to be asked."""
+        """Return the same with another node to be asked."""
         return replace(self, asked=asked)
 
     def vote(self) -> VoteRequest:
@@ -66,7 +66,7 @@ class Setting:
         return EndQuorumEpochRequest(CLUSTER_ID, [topic])
 
     def fetch(self) -> FetchRequest:
-        """Return a fetch of somebody who has everything."""
+        """Return a fetch of a replica that has everything."""
         partition = FetchRequest.FetchPartition(
             current_leader_epoch=self.epoch,
             fetch_offset=self.end_offset,
@@ -78,7 +78,7 @@ class Setting:
         return FetchRequest(CLUSTER_ID, replica_state=state, max_bytes=BYTES_MAX, topics=[topic])
 
     def fetch_snapshot(self) -> FetchSnapshotRequest:
-        """Return a request for a snapshot that nobody has."""
+        """Return a request for a snapshot that no node has."""
         partition = FetchSnapshotRequest.PartitionSnapshot(
             current_leader_epoch=self.epoch,
             snapshot_id=FetchSnapshotRequest.SnapshotId(self.end_offset + 1, self.epoch),

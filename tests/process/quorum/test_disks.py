@@ -29,7 +29,7 @@ ROLES = pytest.mark.parametrize("leads", [True, False], ids=["the leader's", "a 
 
 @pytest.fixture
 def quorum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ProxiedQuorum]:
-    """Three controllers that write, but for bytecode: half of it would harm whoever comes next."""
+    """Three controllers that write, but for bytecode: half of it would harm the next process."""
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     with ProxiedQuorum(tmp_path, 3, is_dynamic=True) as running:
         register_broker(running)

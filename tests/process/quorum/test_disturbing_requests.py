@@ -59,7 +59,7 @@ def setting(quorum: ProxiedQuorum) -> Iterator[Setting]:
 
 
 def tell(setting: Setting, request: Message) -> Any:
-    """Send a request to the one who is asked; return the partition of the response."""
+    """Send a request to the asked node; return the partition of the response."""
     assert request.API_KEY is not None
     with RawClient(setting.asked.address) as client:
         kind = response_class(request.API_KEY)
@@ -81,7 +81,7 @@ def test_a_vote_in_a_high_epoch(quorum: ProxiedQuorum, setting: Setting, leap: i
     )
 
 
-def test_a_vote_for_somebody_else_in_a_higher_epoch(setting: Setting) -> None:
+def test_a_vote_for_another_node_in_a_higher_epoch(setting: Setting) -> None:
     """The epoch is believed before the voter's key is looked at, as in Kafka."""
     request = setting.vote()
     request.topics[0].partitions[0].voter_directory_id = bytes([200]) * 16
@@ -116,7 +116,7 @@ def test_a_leader_at_a_place_that_cannot_be(setting: Setting, host: str, port: i
     tell(setting, request)
 
 
-def test_somebody_is_told_that_it_leads(setting: Setting) -> None:
+def test_a_node_hears_that_it_leads(setting: Setting) -> None:
     request = setting.begin()
     partition = request.topics[0].partitions[0]
     partition.leader_epoch = setting.epoch + 1
@@ -140,7 +140,7 @@ def test_rubbish(quorum: ProxiedQuorum, setting: Setting) -> None:
 
 
 def test_half_a_request_and_slow_ones(quorum: ProxiedQuorum, setting: Setting) -> None:
-    """Bytes that trickle in, or do not come at all, hold nobody up."""
+    """Bytes that trickle in, or do not come at all, hold no other client up."""
     requests: list[Message] = [setting.vote(), setting.begin(), setting.fetch()]
     frames = [
         with_size(

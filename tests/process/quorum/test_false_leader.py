@@ -168,7 +168,7 @@ def lead(quorum: ProxiedQuorum, setting: Setting) -> None:
 
 
 def has_heard(heard: Sequence[Message], kind: type[Message]) -> bool:
-    """Tell whether both others have asked often enough, or one that found nobody better.
+    """Tell whether both others have asked often enough, or one that found no better one.
 
     Once they have a leader of their own, which says so, they do not ask any more.
     """

@@ -135,7 +135,7 @@ def create_everywhere(brokers: list[Node], *names: str) -> int:
     return wait_for(all_there, "the brokers come to the same end", otherwise=lambda: ends)
 
 
-def test_consumers_read_all_and_nothing_twice_whoever_leads(
+def test_consumers_read_all_and_nothing_twice_under_any_leader(
     quorum: ProxiedQuorum, brokers: list[Node]
 ) -> None:
     # A broker names itself as the leader, so both read from the one that they ask first.
@@ -162,7 +162,7 @@ def test_consumers_read_all_and_nothing_twice_whoever_leads(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
-def test_a_broker_without_a_quorum_sends_nobody_back_who_is_ahead_of_it(
+def test_a_broker_without_a_quorum_sends_no_consumer_back_that_is_ahead_of_it(
     quorum: ProxiedQuorum,
     brokers: list[Node],
     kind: type[ConfluentReader | KafkaPythonReader],

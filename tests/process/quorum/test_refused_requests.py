@@ -28,7 +28,7 @@ INVALID_VOTER: Final = ErrorCode.INVALID_VOTER_KEY
 NO_TOPICS: Final[tuple[object, ...]] = ()
 # Errors that a real peer does not look into any further; others would stop it.
 CONTRADICTION: Final = (NONE, UNKNOWN_EPOCH)
-# Elections that somebody's full processor causes must not be taken for what a request has caused.
+# Elections that a busy machine causes must not be taken for what a request has caused.
 PATIENT: Final = {
     "controller.quorum.election.timeout.ms": "5000",
     "controller.quorum.fetch.timeout.ms": "10000",

@@ -86,7 +86,7 @@ class Chaos:
         self._endure()
 
     def deafen(self, victims: Sequence[Node]) -> None:
-        """They hear nobody any more."""
+        """They hear no other any more."""
         for victim in victims:
             for other in self._others(victim):
                 self._quorum.network.cut(other.node_id, victim.node_id)

@@ -18,7 +18,7 @@ ASK_TIMEOUT_S = 5.0
 
 
 def create_at_leader(quorum: Quorum, names: Sequence[str]) -> bool:
-    """Create topics at whoever leads; tell whether they are acknowledged."""
+    """Create topics at the leader; tell whether they are acknowledged."""
     leader = quorum.described()
     if leader is None:
         return False
@@ -32,7 +32,7 @@ def create_at_leader(quorum: Quorum, names: Sequence[str]) -> bool:
 
 
 def commit_topic(quorum: Quorum, prefix: str) -> None:
-    """Create a topic, at whoever comes to lead."""
+    """Create a topic at the node that comes to lead."""
 
     def is_created() -> bool | None:
         return create_at_leader(quorum, [f"{prefix}-{uuid4().hex}"]) or None

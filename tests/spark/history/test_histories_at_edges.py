@@ -101,7 +101,7 @@ def test_a_topic_keeps_its_name_where_the_one_before_goes_in_the_same_transactio
     ]
 
 
-def test_a_broker_that_was_unfenced_earlier_is_no_cause() -> None:
+def test_a_broker_that_was_unfenced_earlier_is_not_a_cause() -> None:
     lost = PartitionChangeRecord(0, TOPIC, leader=-1)
     unfenced = BrokerRegistrationChangeRecord(1, 9, UNFENCE)
     found = PartitionChangeRecord(0, TOPIC, leader=1)

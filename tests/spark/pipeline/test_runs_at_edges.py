@@ -192,7 +192,7 @@ def test_offsets_that_two_segments_have_are_walked_over_once(story: Story, tmp_p
     assert offsets == [offset_of(story, number) for number in range(15)]
 
 
-def test_a_bootstrap_file_alone_is_no_log(golden_sets: Path, tmp_path: Path) -> None:
+def test_a_bootstrap_file_alone_is_not_a_log(golden_sets: Path, tmp_path: Path) -> None:
     (found, *_) = sorted((golden_sets / "dynamic-4.3.1").rglob("bootstrap.checkpoint"))
     shutil.copy(found, tmp_path)
     (tmp_path / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")

@@ -143,7 +143,7 @@ def test_health_is_that_of_the_end_that_is_asked_for(tmp_path: Path) -> None:
     assert (outage.begin_ms, outage.duration_ms) == (BEGIN_MS + HOUR_MS, HOUR_MS)
 
 
-def test_what_ended_before_the_window_is_no_part_of_it(tmp_path: Path) -> None:
+def test_what_ended_before_the_window_is_not_part_of_it(tmp_path: Path) -> None:
     cluster = small_cluster()
     cluster.fence(1)
     cluster.later(HOUR_MS)

@@ -129,7 +129,7 @@ def test_voters_are_those_of_the_end_in_whatever_order_the_rows_are(tmp_path: Pa
     assert facts_of(tables, until_ms=BEGIN_MS + HOUR_MS).quorum.voters == (101, 102, 103)
 
 
-def test_what_a_snapshot_begins_with_is_no_event(tmp_path: Path) -> None:
+def test_what_a_snapshot_begins_with_is_not_an_event(tmp_path: Path) -> None:
     rows = [
         row._replace(begins_earlier=True) if isinstance(row, BrokerStateRow) else row
         for row in rows_of(small_cluster())
@@ -139,12 +139,12 @@ def test_what_a_snapshot_begins_with_is_no_event(tmp_path: Path) -> None:
     assert [event.text for event in events if event.kind == "broker"] == []
 
 
-def test_the_epoch_that_the_window_begins_in_is_no_event(tmp_path: Path) -> None:
+def test_the_epoch_that_the_window_begins_in_is_not_an_event(tmp_path: Path) -> None:
     events = facts_of(cluster_tables(tmp_path, healthy_cluster().records)).events
     assert [event.text for event in events if event.kind == "quorum"] == []
 
 
-def test_an_epoch_whose_begin_is_not_in_the_log_is_no_election(tmp_path: Path) -> None:
+def test_an_epoch_whose_begin_is_not_in_the_log_is_not_an_election(tmp_path: Path) -> None:
     rows = [
         row._replace(leader=None) if isinstance(row, QuorumEpochRow) else row
         for row in rows_of(small_cluster())

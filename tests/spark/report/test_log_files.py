@@ -102,7 +102,7 @@ def test_the_end_of_a_log_that_was_never_committed_is_less_trouble(tmp_path: Pat
     assert "Degraded2 replicas of the metadata log have diverged. All" in text_of(report)
 
 
-def test_a_replica_that_is_behind_is_no_trouble(tmp_path: Path) -> None:
+def test_a_replica_that_lags_is_not_a_trouble(tmp_path: Path) -> None:
     report = report_of(tmp_path, run_row(1, 100), difference("behind"))
     assert report.trouble is Trouble.NONE
     text = text_of(report)

@@ -93,7 +93,9 @@ def test_a_run_that_commits_meanwhile_is_noticed(
     TablesDirectory(folder, options).demand_unchanged()
 
 
-def test_a_file_that_is_no_parquet_is_one_line(tmp_path: Path, remote: tuple[str, Options]) -> None:
+def test_a_file_that_is_not_parquet_is_one_line(
+    tmp_path: Path, remote: tuple[str, Options]
+) -> None:
     folder, options = remote
     write_log(tmp_path, healthy_cluster().records)
     (tmp_path / "topics" / "cluster_id=c1" / "part-0.parquet").write_bytes(b"nothing")

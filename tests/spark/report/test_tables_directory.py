@@ -46,7 +46,7 @@ def test_another_directory_is_an_error(tmp_path: Path) -> None:
         TablesDirectory(tmp_path)
 
 
-def test_tables_without_a_cluster_are_none_yet(tmp_path: Path) -> None:
+def test_a_directory_of_tables_may_lack_clusters(tmp_path: Path) -> None:
     (tmp_path / "_commits").mkdir()
     assert TablesDirectory(tmp_path).cluster_ids == []
 
@@ -63,7 +63,7 @@ def test_an_unknown_cluster_is_an_error_that_names_the_others(tmp_path: Path) ->
         TablesDirectory(tmp_path).cluster("dev")
 
 
-def test_a_file_that_is_no_parquet_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_file_that_is_not_parquet_is_an_error_that_names_it(tmp_path: Path) -> None:
     write_log(tmp_path, MadeUpCluster(1).records)
     (file,) = (tmp_path / "quorum_epochs").rglob("*.parquet")
     file.write_bytes(b"nothing")

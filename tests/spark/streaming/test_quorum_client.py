@@ -79,7 +79,7 @@ def offsets(client: QuorumClient, place: OffsetAndEpoch = BEGINNING, reach: int 
     return [batch.base_offset for batch in fetch(client, place, reach=reach).batches]
 
 
-def test_the_leader_is_learnt_from_who_is_asked() -> None:
+def test_the_leader_is_learnt_from_the_asked_node() -> None:
     log = log_of()
     with FakeController(log) as leader:
         hint = refusal(ErrorCode.FENCED_LEADER_EPOCH, 1, log.epoch, leader.address)
@@ -256,7 +256,7 @@ def not_committed_yet(log: ScriptedLog) -> Answers:
         (not_committed_yet, "the high watermark is -1 yet"),
     ],
 )
-def test_a_leader_whose_answer_is_no_use_is_asked_until_the_time_limit(
+def test_a_leader_with_useless_answers_is_asked_until_the_time_limit(
     defect: Callable[[ScriptedLog], Answers], said: str
 ) -> None:
     log = log_of()

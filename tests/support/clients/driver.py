@@ -11,7 +11,7 @@ from typing import Protocol, Self
 from tests.support.waiting import PATIENCE_S
 
 CLIENT_TIMEOUT_S = PATIENCE_S / 3
-"""For one answer: whoever waits for a state may ask more than once."""
+"""For one answer: a test that waits for a state may ask more than once."""
 
 
 @dataclass(frozen=True, slots=True)

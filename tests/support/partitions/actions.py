@@ -89,7 +89,7 @@ def _broker_steps(space: Space, world: World, broker: BrokerRegistration) -> Ite
             shutdown = tuple(records_of(broker_changes.shutting_down(rules, broker)))
             yield Step(f"{name} is to shut down", shutdown)
     elif not broker.is_in_controlled_shutdown:
-        # An incarnation that was told to shut down never asks to be unfenced.
+        # An incarnation that has to shut down never asks to be unfenced.
         yield Step(
             f"{name} is unfenced",
             tuple(records_of(broker_changes.handle_broker_unfenced(rules, broker))),
@@ -217,7 +217,7 @@ def _reassignments(space: Space, world: World) -> Iterator[Step]:
         request = AlterPartitionReassignmentsRequest(
             topics=[AlterPartitionReassignmentsRequest.ReassignableTopic(TOPIC, [partition])]
         )
-        # To go back may mean to leave all who are in sync behind.
+        # A step back may leave the replicas in sync behind.
         is_cancelling = target is None
         yield Step(
             f"replicas are to be {target}",

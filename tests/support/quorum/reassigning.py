@@ -48,7 +48,7 @@ def ongoing(address: str) -> Ongoing | None:
 
 
 def want(quorum: Quorum, replicas: Sequence[int]) -> None:
-    """Say which voters are wanted, at whoever comes to lead, until that is acknowledged."""
+    """State the target voters at the node that comes to lead, until that is acknowledged."""
 
     def is_written(found: Described) -> bool:
         try:

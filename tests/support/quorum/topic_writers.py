@@ -23,7 +23,7 @@ LEADS_NO_MORE = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT
 class Writers:
     """Clients of one quorum; as a context they write. Names are unique among all of them.
 
-    A topic is *acknowledged* if somebody was told of its creation, or later that it exists. One
+    A topic is *acknowledged* if a client heard of its creation, or later that it exists. One
     whose request had no answer is tried again, or left alone: then it may be there or not.
     """
 

@@ -145,7 +145,7 @@ def test_lists_are_judged_with_what_they_are_added_to() -> None:
     assert "shred" in refusal
 
 
-def test_what_no_broker_applies_keeps_nobody_from_other_changes() -> None:
+def test_a_value_that_no_broker_applies_prevents_no_other_change() -> None:
     """Controllers write any value of a broker to the log, as Kafka's do."""
     image = MetadataImage()
     for name, value in {

@@ -1,4 +1,4 @@
-"""Directories of replicas are told until the controller accepts them (KIP-858)."""
+"""Directories of replicas are reported until the controller accepts them (KIP-858)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_newer_report_replaces_the_one_that_failed() -> None:
     assert sent(assignments.due(topics(), broker_epoch=EPOCH)) == {(TOPIC_ID, 0): THERE}
 
 
-def test_the_pauses_grow_up_to_a_limit_and_begin_anew_with_an_answer() -> None:
+def test_the_pauses_grow_up_to_a_limit_and_begin_again_with_an_answer() -> None:
     assignments = reported(0)
     pauses: list[float] = []
     for _ in range(9):

@@ -1,4 +1,4 @@
-"""Which quota counts for whom, what waits, and what follows a change of the metadata."""
+"""The quota that counts for a client, what waits, and what follows a change of the metadata."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_wait_brings_the_rate_down_to_the_quota() -> None:
     assert quota.maybe_record_and_get_throttle_time_ms(ALICE, 0.0, 15_000.0) == 0
 
 
-def test_nobody_waits_for_longer_than_a_response_can_say() -> None:
+def test_no_client_waits_for_longer_than_a_response_can_say() -> None:
     quota = manager({((CLIENT_ID, "app"),): 1.0})
     waited = quota.maybe_record_and_get_throttle_time_ms(ALICE, 1e12, 0.0)
     assert waited == THROTTLE_TIME_MS_MAX
@@ -108,7 +108,7 @@ def test_quotas_follow_the_metadata_and_what_was_used_is_kept() -> None:
     assert managers.request.quotas_enabled
 
 
-def test_quotas_of_addresses_are_none_of_clients() -> None:
+def test_quotas_of_addresses_are_not_those_of_clients() -> None:
     quota = manager({((IP, None),): 1.0})
     assert not quota.quotas_enabled
     assert quota.max_value_in_quota_window(ALICE) == UNLIMITED

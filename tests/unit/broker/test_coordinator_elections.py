@@ -42,7 +42,7 @@ def test_a_new_topic_is_led_where_this_broker_leads() -> None:
     assert resigned == (CoordinatorChange(ID, 1, 4),)
 
 
-def test_what_did_not_change_is_no_change() -> None:
+def test_equal_values_are_not_a_change() -> None:
     before = image(LED, FOLLOWED)
     assert changes(before, before) == ((), ())
     topic = before.by_id[ID]

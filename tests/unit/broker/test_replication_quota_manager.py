@@ -1,4 +1,4 @@
-"""The rate that replicas are copied with, and who is held back (KIP-73)."""
+"""The rate that replicas are copied with, and the replicas that are held back (KIP-73)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_rate_is_that_since_its_oldest_sample_but_over_one_window_at_least() -
     assert not quota.is_quota_exceeded(now_ms)
 
 
-def test_a_rate_that_is_none_is_no_bound() -> None:
+def test_an_invalid_rate_is_not_a_bound() -> None:
     """Controllers write any value of a broker to the log, as Kafka's do."""
     configs = replay_config(ConfigsImage(), ConfigRecord(4, "1", LEADER_RATE, "soon"))
     managers = new_replication_quota_managers(

@@ -30,7 +30,7 @@ def test_versions(text: str, expected: Versions) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1-", "1+2", "1 - 2", "+"])
-def test_what_is_no_versions(text: str) -> None:
+def test_anything_that_does_not_list_versions(text: str) -> None:
     with pytest.raises(CodegenError, match="not a range of versions"):
         Versions.parse(text)
 

@@ -95,7 +95,7 @@ def test_jars_that_hold_not_everything(
 
 
 @pytest.mark.parametrize("data", [b"\x00" * 40, b"PK\x03\x04" + bytes(40)])
-def test_what_is_no_class_file(data: bytes) -> None:
+def test_anything_that_is_not_a_class_file(data: bytes) -> None:
     with pytest.raises(CodegenError, match="not a class file"):
         ClassFile(data)
 

@@ -192,7 +192,7 @@ def test_too_many_entries_at_once_are_refused(controller: ControllerUnderTest) -
     assert caught.value.code == ErrorCode.POLICY_VIOLATION
 
 
-def test_without_an_authorizer_there_are_none() -> None:
+def test_without_an_authorizer_acls_are_refused() -> None:
     for request in (CreateAclsRequest(), DeleteAclsRequest()):
         assert controller_api(request).admit is admit_with_authorizer
     with pytest.raises(RequestError) as caught:
@@ -241,7 +241,7 @@ def test_filters_remove_what_they_are_about(controller: ControllerUnderTest) -> 
         (any_filter(permission_type=NOBODY_KNOWS), "Unknown entryFilter."),
     ],
 )
-def test_filters_that_nobody_understands_are_refused_by_themselves(
+def test_unknown_filters_are_refused_by_themselves(
     controller: ControllerUnderTest, unknown: DeleteAclsRequest.DeleteAclsFilter, message: str
 ) -> None:
     create(controller, creation())

@@ -64,7 +64,7 @@ def test_a_log_that_was_begun_properly_needs_nothing() -> None:
 
 
 @pytest.mark.parametrize("written", range(1, 9))
-def test_a_half_written_bootstrap_is_aborted_and_written_anew(written: int) -> None:
+def test_a_half_written_bootstrap_is_aborted_and_written_again(written: int) -> None:
     whole = ControllerUnderTest()
     whole.activate()
     torn = ControllerUnderTest()

@@ -191,7 +191,7 @@ def test_heartbeats_of_another_incarnation_are_stale(broker_id: int, epoch_chang
     assert response == BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
 
 
-def test_an_unfenced_broker_leads_what_nobody_leads() -> None:
+def test_an_unfenced_broker_leads_what_no_broker_leads() -> None:
     controller = started_cluster(brokers=1)
     controller.create_topic("t")
     controller.heartbeat(1, want_fence=True)
@@ -321,7 +321,7 @@ def test_unregistering_a_broker() -> None:
     assert controller.partition("t").isr == (1,)
 
 
-def test_unregistering_a_broker_nobody_knows() -> None:
+def test_unregistering_an_unknown_broker() -> None:
     controller = started_cluster(brokers=1)
     assert controller.ask(UnregisterBrokerRequest(broker_id=8)) == UnregisterBrokerResponse(
         error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
@@ -369,14 +369,14 @@ def test_of_listeners_with_one_name_the_last_counts_in_the_place_of_the_first() 
     assert [(each.name, each.port) for each in record.end_points] == [("A", 3), ("B", 2)]
 
 
-def test_the_same_incarnation_begins_its_heartbeats_anew() -> None:
+def test_the_same_incarnation_begins_its_heartbeats_again() -> None:
     controller = started_cluster(brokers=2)
     controller.create_topic("t", partitions=2, replicas=2)
     controller.heartbeat(2)
     controller.heartbeat(1, want_shut_down=True)
     controller.ask(controller.registration(1))
     controller.heartbeat(2)
-    # It leads nothing any more, and nobody remembers that it was shutting down.
+    # It leads nothing any more, and it is forgotten that it was shutting down.
     response = controller.heartbeat(1)
     assert (response.is_fenced, response.should_shut_down) == (False, False)
 

@@ -92,13 +92,13 @@ def test_what_counts_is_when_the_replica_fetched(watch: Watch) -> None:
     assert watch.look(TIMEOUT_MS + 100, at=100, of=100, fetched_ms_ago=200)
 
 
-def test_a_replica_that_is_not_followed_any_more_begins_anew(watch: Watch) -> None:
+def test_a_replica_that_is_not_followed_any_more_begins_again(watch: Watch) -> None:
     assert watch.look(0, at=100, of=100)
     assert Watch(watch.catch_up, OTHER).look(10, at=100, of=100)
     assert not watch.catch_up.has_caught_up(TARGET, 10)
 
 
-def test_a_replica_that_the_leader_has_forgotten_begins_anew(watch: Watch) -> None:
+def test_a_replica_that_the_leader_has_forgotten_begins_again(watch: Watch) -> None:
     assert watch.look(0, at=100, of=100)
     assert not watch.look(10, at=None, of=100, fetched_ms_ago=None)
     assert not watch.look(20, at=50, of=100)

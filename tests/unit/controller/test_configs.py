@@ -274,7 +274,7 @@ def test_a_new_minimum_in_sync_clears_the_elr(
     ]
 
 
-def test_a_minimum_in_sync_that_is_no_number_counts_for_nothing() -> None:
+def test_a_minimum_in_sync_that_is_not_a_number_counts_for_nothing() -> None:
     """Controllers take any value of a broker, as Kafka's do."""
     controller = started_cluster()
     controller.create_topic("t", replicas=2)

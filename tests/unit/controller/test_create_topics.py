@@ -366,7 +366,7 @@ def test_effective_configs_of_the_new_topic(case: Effective) -> None:
     assert (found.read_only, found.is_sensitive) == (False, False)
 
 
-def test_hours_that_are_no_number_are_none() -> None:
+def test_hours_that_are_not_a_number_count_for_nothing() -> None:
     """Controllers take any value of a broker, and Kafka's count such hours as 0."""
     controller = started_cluster()
     controller.settings = replace(controller.settings, static_configs={"log.roll.hours": "soon"})

@@ -137,7 +137,7 @@ def test_a_short_life_is_shorter_than_the_time_between_renewals(
     assert response.max_timestamp_ms == NOW_MS + 7 * DAY_MS
 
 
-def test_a_token_for_somebody_else_keeps_who_asked(controller: ControllerUnderTest) -> None:
+def test_a_token_for_another_user_keeps_its_requester(controller: ControllerUnderTest) -> None:
     request = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="bob")
     response = create(controller, request)
     assert (response.principal_name, response.token_requester_principal_name) == ("bob", "alice")
@@ -161,7 +161,7 @@ def test_without_a_key_there_are_no_tokens(controller: ControllerUnderTest) -> N
     assert expire(controller, b"x").error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
 
 
-def test_before_their_metadata_version_there_are_none() -> None:
+def test_before_their_metadata_version_tokens_are_refused() -> None:
     old = started_cluster(brokers=1, version=MetadataVersion.V3_6_IV1)
     old.settings = replace(SETTINGS, token_secrets=SECRETS)
     assert create(old).error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -186,7 +186,7 @@ def test_owner_and_renewer_renew_up_to_the_end(controller: ControllerUnderTest) 
     )
 
 
-def test_nobody_else_renews_or_ends_a_token(controller: ControllerUnderTest) -> None:
+def test_no_other_user_renews_or_ends_a_token(controller: ControllerUnderTest) -> None:
     secret = create(controller).hmac
     mismatch = ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
     assert renew(controller, secret, by=CAROL).error_code == mismatch

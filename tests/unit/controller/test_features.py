@@ -270,7 +270,7 @@ def test_a_dry_run_raises_nothing() -> None:
     assert (result.response.error_code, result.kraft_version, result.records) == (0, None, ())
 
 
-def test_what_the_quorum_has_against_a_kraft_version_is_told() -> None:
+def test_the_quorums_objection_to_a_kraft_version_is_reported() -> None:
     controller = started_cluster(brokers=1)
     controller.kraft_version = 0
     controller.kraft_upgrade_problem = "Invalid upgrade, because"

@@ -70,7 +70,7 @@ def test_a_fetch_since_the_answer_began_is_not_older_than_now() -> None:
     assert read(told(1, fetched_ms=NOW_MS + 1), LEADER).voters[0].last_fetch_age_ms == 0
 
 
-def test_an_unknown_directory_is_none() -> None:
+def test_the_zero_uuid_means_an_unknown_directory() -> None:
     found = read(told(1), LEADER, observers=(told(3, directory=ZERO_UUID),))
     assert found.observers[0].key == VoterKey(3)
 
@@ -91,7 +91,7 @@ def test_voters_may_not_change_while_the_leader_knows_no_high_watermark() -> Non
     assert not read(told(1), LEADER, high_watermark=UNKNOWN).may_change
 
 
-def test_voters_may_not_change_under_a_leader_that_is_none_of_them() -> None:
+def test_voters_may_not_change_under_a_leader_that_is_not_one_of_them() -> None:
     found = read(told(1), observers=(LEADER,), committed=frozenset({key(1)}))
     assert not found.may_change
     assert found.voters[0].last_fetch_age_ms is None

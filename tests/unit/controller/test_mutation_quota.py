@@ -100,7 +100,7 @@ def test_a_permissive_quota_accepts_and_tells_to_wait() -> None:
     assert asked.throttle_time_ms(0) == 2_000
 
 
-def test_nobody_has_a_quota_where_none_is_set() -> None:
+def test_no_client_has_a_quota_where_none_is_set() -> None:
     for image in (
         ClientQuotasImage(),
         ClientQuotasImage(Map({entity(user=None): Map({"producer_byte_rate": 1.0})})),
@@ -143,7 +143,7 @@ def test_the_closest_quota_counts(closest: int) -> None:
         assert key == BucketKey("", "app")
 
 
-def test_a_bucket_is_shared_by_all_whom_its_quota_names() -> None:
+def test_a_bucket_is_shared_by_all_that_its_quota_names() -> None:
     quotas = MutationQuotas()
     by_user = limited((entity(user="alice"), 1.0))
     quota(quotas, by_user, client_id="one").record(12, 0)
@@ -163,7 +163,7 @@ def test_a_changed_rate_counts_from_then_on_and_the_debt_stays() -> None:
     assert faster.throttle_time_ms(0) == 1_000
 
 
-def test_a_bucket_nobody_drew_from_for_an_hour_is_full_again() -> None:
+def test_a_bucket_unused_for_an_hour_is_full_again() -> None:
     slow = limited((entity(user="alice"), 0.001))
     quotas = MutationQuotas()
     quota(quotas, slow).record(1_000, 0)

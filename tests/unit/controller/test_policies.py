@@ -21,7 +21,7 @@ TOPIC = 2
 
 
 class TopicRule:
-    """Remembers what it was asked, and does what it is told."""
+    """Remembers what it was asked, and answers as set."""
 
     def __init__(self, act: Callable[[CreateTopicRequest], None] = lambda _: None) -> None:
         self.asked: list[CreateTopicRequest] = []
@@ -33,7 +33,7 @@ class TopicRule:
 
 
 class ConfigRule:
-    """Remembers what it was asked, and does what it is told."""
+    """Remembers what it was asked, and answers as set."""
 
     def __init__(self, act: Callable[[AlterConfigRequest], None] = lambda _: None) -> None:
         self.asked: list[AlterConfigRequest] = []

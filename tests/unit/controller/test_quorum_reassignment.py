@@ -303,7 +303,7 @@ def test_nothing_can_be_appended_to_the_key(controller: ControllerUnderTest) -> 
     assert set_key(controller, "4", operation=APPEND)[0] == ErrorCode.INVALID_CONFIG
 
 
-def test_the_key_is_none_of_a_single_broker(controller: ControllerUnderTest) -> None:
+def test_a_single_broker_does_not_have_the_key(controller: ControllerUnderTest) -> None:
     message = f"{TARGET_VOTERS} can only be set for the whole cluster."
     assert set_key(controller, "4", broker="1") == (ErrorCode.INVALID_CONFIG, message)
     refused = replace_all(controller, {TARGET_VOTERS: "4"}, broker="1")

@@ -54,7 +54,7 @@ def test_a_target_that_is_not_known_has_its_id_alone() -> None:
     assert (found.adding_count, found.removing_count) == (2, 0)
 
 
-def test_a_directory_that_nobody_has_shown_is_told_without_progress() -> None:
+def test_an_unknown_directory_is_reported_without_progress() -> None:
     wanted = key(2, disk=1)
     found = described(f"1,{wanted}")
     assert found.targets == (ONE, ReplicaState(wanted, None, None))

@@ -44,7 +44,7 @@ def test_each_waits_longer_than_those_with_lower_ids(node_id: int, wait_ms: int)
     ],
     ids=["voters", "target voters", "leader", "hindrance"],
 )
-def test_the_wait_begins_anew_when_something_changes(other: Situation) -> None:
+def test_the_wait_begins_again_when_something_changes(other: Situation) -> None:
     turn = Turn(1, delay_ms=DELAY_MS)
     assert not turn.has_come(NOW, LIVE, 0)
     assert not turn.has_come(other, LIVE, 499)

@@ -96,7 +96,7 @@ def test_an_instance_without_a_generation_may_commit_for_an_empty_group() -> Non
 
 
 @pytest.mark.parametrize(("version", "skips"), [(8, False), (9, True)])
-def test_a_static_leader_that_comes_back_does_not_assign_anew(version: int, skips: bool) -> None:
+def test_a_static_leader_that_comes_back_does_not_assign_again(version: int, skips: bool) -> None:
     """KAFKA-13435."""
     coordinator = Coordinator()
     old, _ = coordinator.stable_group("one", "two")

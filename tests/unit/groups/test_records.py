@@ -11,7 +11,7 @@ from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
 
 
 def test_a_value_of_a_later_version_is_refused() -> None:
-    """KAFKA-18672: nobody here knows what its bytes say."""
+    """KAFKA-18672: the meaning of its bytes is not known here."""
     key = OffsetCommitKey("group", "topic", 0)
     record = CoordinatorRecord(key, OffsetCommitValue(7), OFFSET_COMMIT_VALUE_VERSION)
     value = record.value_bytes()

@@ -1,4 +1,4 @@
-"""Subscriptions of consumers: bytes that nobody but the members has to understand."""
+"""Subscriptions of consumers: bytes that only the members have to understand."""
 
 from __future__ import annotations
 

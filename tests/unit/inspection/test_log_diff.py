@@ -45,7 +45,7 @@ def test_changes_of_an_image() -> None:
     ]
 
 
-def test_a_default_is_told_from_an_empty_name() -> None:
+def test_a_default_differs_from_an_empty_name() -> None:
     paths = [entry.path for entry in image_entries(folded(quota(None, 1.0), quota("", 2.0)))]
     assert [path for path in paths if path.startswith("clientQuotas")] == [
         "clientQuotas/user()/consumer_byte_rate",

@@ -40,7 +40,7 @@ def test_a_line_is_written_from_time_to_time_and_taken_away() -> None:
     assert terminal.getvalue().endswith("other\r\033[K")
 
 
-def test_where_nobody_looks_nothing_is_written() -> None:
+def test_without_a_terminal_nothing_is_written() -> None:
     console = io.StringIO()
     with progress(console) as tell:
         assert tell is no_report

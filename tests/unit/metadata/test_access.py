@@ -179,7 +179,7 @@ def test_before_the_entries_are_known_only_super_users_get_an_answer() -> None:
     assert caught.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_operations_are_told_one_by_one() -> None:
+def test_operations_are_reported_one_by_one() -> None:
     reads = AccessControlEntry(2, "a", PatternType.LITERAL, "User:alice", "*", 3, 3)
     access = Access(AuthorizerRules(), image_of(reads), ALICE)
     told = 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE

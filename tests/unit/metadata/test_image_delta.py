@@ -77,7 +77,7 @@ def test_nothing_differs_between_an_image_and_itself() -> None:
     assert all(part.is_empty for part in parts)
 
 
-def test_only_what_changed_is_told() -> None:
+def test_only_what_changed_is_reported() -> None:
     before = fold(MetadataImage(), *START)
     after = fold(
         before,

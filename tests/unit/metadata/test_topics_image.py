@@ -173,7 +173,7 @@ def test_partitions_are_a_mapping_in_order_however_they_came(
         partitions[6]
 
 
-def test_a_partition_behind_a_gap_does_not_change_an_image_made_before() -> None:
+def test_a_partition_after_a_gap_does_not_change_an_image_made_before() -> None:
     editor = Partitions().edit()
     editor.put(2, PartitionRegistration((1,), (b"d",), (1,)))
     before = editor.finish()

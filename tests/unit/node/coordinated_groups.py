@@ -195,7 +195,7 @@ class Coordinated:
         await self.loaded()
 
     async def loaded(self) -> None:
-        """Wait until the groups are loaded, of which nobody hears."""
+        """Wait until the groups are loaded, which no callback reports."""
         async with asyncio.timeout(PATIENCE_S):
             while self.code_of_listing() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:  # noqa: ASYNC110 - see above
                 await asyncio.sleep(0)

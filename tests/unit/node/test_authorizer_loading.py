@@ -41,7 +41,7 @@ def test_until_the_log_is_read_only_super_users_are_let_in() -> None:
     assert is_let_in(ANONYMOUS)
 
 
-def test_without_rules_nobody_waits() -> None:
+def test_without_rules_no_request_waits() -> None:
     raft = cast("RaftNode", SimpleNamespace(high_watermark=None))
     authorizer = Authorizer(None, loader=MetadataLoader(), raft=raft)
     assert not authorizer.access(ANONYMOUS, "10.0.0.1").is_restricted

@@ -241,7 +241,7 @@ async def test_records_that_were_truncated_meanwhile_end_the_connection(
 
 
 @pytest.mark.asyncio
-async def test_a_lost_connection_leaves_nothing_behind_that_the_loop_watches(
+async def test_a_lost_connection_leaves_nothing_that_the_loop_watches(
     tmp_path: Path,
 ) -> None:
     file = opened(RealFileSystem(), tmp_path / "log")

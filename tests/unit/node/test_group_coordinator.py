@@ -76,7 +76,7 @@ def marker(kind: ControlRecordType) -> bytes:
     return build_batch([encode_control_record(end, 6)], options)
 
 
-async def test_a_broker_that_does_not_lead_is_no_coordinator(node: Coordinated) -> None:
+async def test_a_broker_that_does_not_lead_is_not_a_coordinator(node: Coordinated) -> None:
     assert await node.commit(1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     node.lose(leader_epoch=0)
     assert await node.commit(1) is ErrorCode.NOT_COORDINATOR
@@ -278,7 +278,7 @@ async def test_an_old_epoch_ends_nothing_and_a_new_one_loads_nothing(node: Coord
     assert node.states() == {"g": "CompletingRebalance"}
 
 
-async def test_records_of_somebody_else_are_loaded(caplog: pytest.LogCaptureFixture) -> None:
+async def test_records_of_another_broker_are_loaded(caplog: pytest.LogCaptureFixture) -> None:
     node = Coordinated()
     await node.lead()
     append(node.log, sent(b"not read before"))

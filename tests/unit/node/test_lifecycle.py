@@ -154,7 +154,7 @@ def test_it_stops_at_once_where_it_never_ran(is_registered: bool) -> None:
     assert broker.next_due_ms is None
 
 
-def test_a_late_answer_wakes_nobody_up_again() -> None:
+def test_a_late_answer_wakes_no_waiter_again() -> None:
     broker = running()
     beat(broker)
     broker.end()

@@ -135,7 +135,7 @@ def test_a_change_of_a_broker_is_one_line(change: dict[str, object], said: list[
     assert lines(before, after) == said
 
 
-def test_fencing_and_a_new_incarnation_are_told() -> None:
+def test_fencing_and_a_new_incarnation_are_reported() -> None:
     alive = replace(BROKER, is_fenced=False)
     assert lines(with_broker(alive), with_broker(BROKER)) == [
         "A broker is fenced broker=3 epoch=12"
@@ -144,7 +144,7 @@ def test_fencing_and_a_new_incarnation_are_told() -> None:
     assert line.startswith("A broker has registered broker=3 epoch=20")
 
 
-def test_controllers_and_features_are_told() -> None:
+def test_controllers_and_features_are_reported() -> None:
     there = replace(NOTHING, cluster=ClusterImage(controllers=Map({1: CONTROLLER})))
     assert lines(NOTHING, there) == ["A controller has registered controller=1"]
     again = replace(CONTROLLER, incarnation_id=bytes([1]) * 16)
@@ -161,7 +161,7 @@ def test_controllers_and_features_are_told() -> None:
     assert "A feature is off feature=group.version before=1" in lines(new, old)
 
 
-def test_what_happens_all_the_time_is_told_once_in_a_while() -> None:
+def test_what_happens_all_the_time_is_reported_once_in_a_while() -> None:
     events = RareEvents()
     assert events.happened(0) == 0
     assert [events.happened(time_ms) for time_ms in (1, 2, INTERVAL_MS - 1)] == [None, None, None]

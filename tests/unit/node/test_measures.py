@@ -59,7 +59,7 @@ def test_the_time_to_commit_is_shared_by_the_records_of_a_batch() -> None:
     assert measures.commit_latency_ms.average(120) == 6
 
 
-def test_what_a_leader_did_not_commit_is_nobodys_latency() -> None:
+def test_what_a_leader_did_not_commit_has_no_latency() -> None:
     measures = RaftMeasures(0)
     measures.took_role(leader(1), now_ms=0)
     measures.appended(1, end_offset=1, now_ms=0)
@@ -191,7 +191,7 @@ def test_what_was_in_the_log_before_is_summed_up_and_no_news(
     assert line.startswith("A broker has registered broker=3 epoch=3")
 
 
-def test_voters_that_come_and_go_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_voters_that_come_and_go_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     raft = PlayedReplica(0, VoterSet.of(VOTERS[:2]))
     loader = MetadataLoader(StandingClock())

@@ -102,7 +102,7 @@ def read_by(result: FetchResult) -> LogReadInfo:
     return result.read
 
 
-async def test_what_is_not_committed_is_not_read_and_is_no_error() -> None:
+async def test_what_is_not_committed_is_not_read_and_is_not_an_error() -> None:
     broker = Broker(committed=3, end=5)
     for offset, size_is_zero in ((2, False), (3, True), (5, True)):
         got = read_by(await broker.fetch(offset))

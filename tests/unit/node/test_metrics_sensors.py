@@ -21,7 +21,7 @@ def test_a_window_knows_mean_and_maximum() -> None:
     assert sensor.maximum(20) == 6
 
 
-def test_without_values_there_is_no_mean() -> None:
+def test_without_values_the_mean_is_undefined() -> None:
     sensor = WindowedSensor(0)
     assert math.isnan(sensor.average(0))
     assert math.isnan(sensor.maximum(0))

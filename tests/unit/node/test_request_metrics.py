@@ -19,7 +19,7 @@ from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.heartbeat import HeartbeatResponse
 
 
-def test_work_is_told_from_what_it_waits_for() -> None:
+def test_work_and_waiting_are_counted_apart() -> None:
     clock = StandingClock()
     progress = RequestProgress(clock)
     clock.now_ms += 1

@@ -34,7 +34,7 @@ async def test_a_caller_that_is_cancelled_does_not_go_on() -> None:
     assert ending.cancelled()
 
 
-async def test_a_task_that_has_failed_is_told() -> None:
+async def test_a_task_that_has_failed_is_reported() -> None:
     async def fail() -> None:
         raise OSError("the disk")
 

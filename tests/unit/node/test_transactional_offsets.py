@@ -119,7 +119,7 @@ async def test_a_fenced_producer_commits_nothing(node: Coordinated) -> None:
     assert await node.offset() == 8
 
 
-async def test_a_broker_that_is_no_coordinator_ends_no_transaction(node: Coordinated) -> None:
+async def test_a_broker_that_is_not_a_coordinator_ends_no_transaction(node: Coordinated) -> None:
     assert await node.end_transaction() is ErrorCode.NOT_COORDINATOR
     assert await node.commit_in_transaction(1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     node.register(leader_epoch=0)

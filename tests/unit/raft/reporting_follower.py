@@ -27,7 +27,7 @@ VOTER_REQUESTS = (
 
 
 class ReportingFollower:
-    """Node 2 following node 1 in epoch 1; fetches are answered whenever somebody asks for more."""
+    """Node 2 following node 1 in epoch 1; fetches are answered whenever the test asks for more."""
 
     def __init__(
         self,

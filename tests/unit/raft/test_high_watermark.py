@@ -18,7 +18,7 @@ def test_the_majority_offset_is_the_highest_that_more_than_half_have(size: int) 
         assert majority_offset(ends) == expected
 
 
-def test_there_is_no_majority_of_nobody() -> None:
+def test_an_empty_set_has_no_majority() -> None:
     with pytest.raises(ValueError, match="no voters"):
         majority_offset([])
     assert advanced_high_watermark(current=3, end_offsets=[], epoch_start_offset=0) is None

@@ -146,7 +146,7 @@ class Peer:
                 return self.fetched(error, leader)
 
     def voters(self) -> VoterSet:
-        """Return any voters, with or without the one that is told of them."""
+        """Return any voters, with or without the one that receives them."""
         ids = self.random.sample([1, 2, 3, 9], self.random.choice([1, 2, 3]))
         endpoints = (Endpoint(LISTENER, "h", 1),)
         return VoterSet.of(Voter(self.key_of(i), endpoints, 0, 1) for i in ids)

@@ -38,7 +38,7 @@ def endpoints_of(node_id: int) -> tuple[Endpoint, ...]:
 
 
 class DrivenVoter:
-    """One replica, driven by hand, that has been told that 1 leads."""
+    """One replica, driven by hand, that knows that 1 leads."""
 
     def __init__(self, own_id: int, *, voter_count: int = 3, seed: int = 1) -> None:
         voters = VoterSet.of(
@@ -92,7 +92,7 @@ class DrivenVoter:
         self.do(self.core.tick(self.now))
 
     def until_campaign(self) -> float:
-        """Let time pass up to the election, nobody listening; return how much that was."""
+        """Let time pass up to the election, without listeners; return how much that was."""
         started = self.now
         while self.core.role.name is RoleName.FOLLOWER:
             sent_count = len(self.sent)

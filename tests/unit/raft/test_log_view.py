@@ -91,7 +91,7 @@ def test_epochs_never_go_back_and_appends_are_never_empty() -> None:
         log.append(epoch=3, count=0)
 
 
-def test_a_log_that_begins_behind_a_snapshot_sends_others_there() -> None:
+def test_a_log_that_begins_after_a_snapshot_sends_others_there() -> None:
     log = LogView()
     log.replace_by_snapshot(OffsetAndEpoch(10, 2))
     assert log.end == OffsetAndEpoch(10, 2)
@@ -125,7 +125,7 @@ def test_the_bootstrap_snapshot_is_never_fetched() -> None:
 
 
 @pytest.mark.parametrize("epochs", [log for log in LOGS if len(log) > 1])
-def test_nobody_is_believed_who_may_have_other_records(epochs: tuple[int, ...]) -> None:
+def test_no_node_is_believed_that_may_have_other_records(epochs: tuple[int, ...]) -> None:
     """After a restart a log may reach further back than its epochs, and older snapshots be back."""
     others = [other for other in LOGS if other and is_log_matching(epochs, other)]
     for older, start in combinations(range(len(epochs)), 2):

@@ -23,7 +23,7 @@ def _ask_for(
     answer: msg.FetchResponse = NOBODY_LEADS,
     gives_up_first: bool = False,
 ) -> list[tuple[float, int]]:
-    """Return when an observer asks whom; the servers that are not silent all say the same."""
+    """Return when an observer asks which server; those that are not silent all say the same."""
     core = observer(SERVERS, seed=seed)
     asked: list[tuple[float, int]] = []
     now = 0.0
@@ -48,7 +48,7 @@ def _ask_for(
 
 @pytest.mark.parametrize("gives_up_first", [True, False])
 @pytest.mark.parametrize("seed", range(20))
-def test_all_who_answer_are_asked_between_two_who_are_silent(
+def test_all_that_answer_are_asked_between_two_that_are_silent(
     seed: int, *, gives_up_first: bool
 ) -> None:
     duration_ms = 40 * CONFIG.request_timeout_ms

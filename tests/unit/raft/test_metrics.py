@@ -92,7 +92,7 @@ def test_an_id_is_there_twice_once_a_node_with_another_directory_fetches() -> No
     assert (named["duplicate-voter-ids"], named["number-of-observers"]) == (1, 3)
 
 
-def test_a_broker_is_no_observing_controller() -> None:
+def test_a_broker_is_not_an_observing_controller() -> None:
     broker = ReportingFollower(RECORDED, key=key_of(9), can_vote=False)
     assert broker.core.metrics(0.0).named()["is-observer"] == 0
 

@@ -31,7 +31,7 @@ def _answer(core: RaftCore, effects: Effects, response: msg.FetchResponse) -> Ef
 
 
 @pytest.mark.parametrize("told", TOLD_OF_A_CANDIDATE)
-def test_a_candidate_that_nobody_else_knows_does_not_keep_it_from_the_leader(
+def test_a_candidate_that_no_other_node_knows_does_not_keep_it_from_the_leader(
     told: msg.FetchResponse,
 ) -> None:
     core, effects = _observer()
@@ -85,7 +85,7 @@ def test_an_observer_lets_pass_once_its_leader_is_silent() -> None:
 
 
 def test_an_observer_outlives_the_resignation_of_a_leader_that_names_no_successors() -> None:
-    """Only voters have turns: a leader that came back from a restart names nobody."""
+    """Only voters have turns: a leader that came back from a restart names none."""
     core, effects = _observer()
     leader = msg.KnownLeader(2, 1, endpoints_of(3))
     effects = _answer(core, effects, msg.FetchResponse(msg.Error.FENCED_LEADER_EPOCH, leader))

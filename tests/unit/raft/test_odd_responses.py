@@ -1,4 +1,4 @@
-"""A leader's responses that a replica must not do as it is told by."""
+"""A leader's responses that a replica must not follow."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_an_epoch_that_leaves_none_for_an_election_is_not_entered() -> None:
     follower.asked(msg.FetchRequest)
 
 
-def test_a_vote_waits_to_be_stored_before_it_is_told() -> None:
+def test_a_vote_waits_to_be_stored_before_it_is_reported() -> None:
     follower = DrivenFollower()
     request = msg.VoteRequest(
         epoch=EPOCH + 1,
@@ -157,7 +157,7 @@ def test_a_leader_takes_it_as_it_is_when_a_replicas_offset_goes_back() -> None:
     assert next(one.log_end_offset for one in answer.voters if one.key.id == 2) == 0
 
 
-def test_a_leader_that_is_no_voter_does_not_count_itself_among_those_it_hears_from() -> None:
+def test_a_leader_that_is_not_a_voter_does_not_count_itself_among_those_it_hears_from() -> None:
     leader = DrivenLeader()
     leader.remove(1)
     for _ in range(10):

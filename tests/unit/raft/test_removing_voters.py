@@ -63,7 +63,7 @@ def test_a_leader_that_is_the_last_to_shut_down_is_not_available() -> None:
 
 
 @pytest.mark.parametrize("key", [None, ReplicaKey(4)])
-def test_a_voter_without_id_or_directory_is_none(key: ReplicaKey | None) -> None:
+def test_a_voter_needs_an_id_and_a_directory(key: ReplicaKey | None) -> None:
     leader = DrivenLeader()
     leader.remove(3)
     assert refused(leader, key) == (
@@ -163,7 +163,7 @@ def test_a_leader_removes_itself_from_two() -> None:
     assert leader.role == "resigned"
 
 
-def test_a_leader_that_is_out_goes_even_if_nobody_waits_for_it(leader: DrivenLeader) -> None:
+def test_a_leader_that_is_out_goes_even_if_no_client_waits_for_it(leader: DrivenLeader) -> None:
     leader.remove(1)
     leader.advance(CONFIG.request_timeout_ms)
     leader.commit()

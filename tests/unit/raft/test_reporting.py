@@ -44,7 +44,7 @@ def test_a_leader_that_is_too_old_for_it_is_left_alone() -> None:
         assert one.wait(5 * PERIOD_MS) is None
 
 
-def test_a_leader_that_is_busy_with_another_voter_is_told_again_before_long() -> None:
+def test_a_leader_that_is_busy_with_another_voter_hears_it_again_before_long() -> None:
     one = ReportingFollower(STATIC, kraft_version=0)
     one.wait(PERIOD_MS)
     one.answer(msg.UpdateRaftVoterResponse(Error.REQUEST_TIMED_OUT, one.leader))
@@ -52,7 +52,7 @@ def test_a_leader_that_is_busy_with_another_voter_is_told_again_before_long() ->
     assert one.wait(PERIOD_MS / 4) is not None
 
 
-def test_a_leader_that_could_not_reach_this_one_is_told_again_after_a_period() -> None:
+def test_a_leader_that_could_not_reach_this_one_hears_it_again_after_a_period() -> None:
     one = ReportingFollower(STATIC, kraft_version=0)
     one.wait(PERIOD_MS)
     one.now += PERIOD_MS / 2

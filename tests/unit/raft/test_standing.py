@@ -41,7 +41,7 @@ def removed_node(*, can_vote: bool = True, node_id: int = 2, snapshot_end: int =
 
 
 def stands(core: RaftCore, *, stored: ElectionRecord) -> bool:
-    """Tell whether a node that hears from nobody asks for pre-votes before long."""
+    """Tell whether a node that hears from no other asks for pre-votes before long."""
     core.start(0.0, stored=stored)
     for now in range(0, 5 * CONFIG.election_timeout_ms, 100):
         effects = core.tick(float(now))
@@ -132,7 +132,7 @@ def votes_asked_for(core: RaftCore, now: float) -> list[Send]:
 
 
 def role_after_one_grant(core: RaftCore) -> str:
-    """Return what a core is that node 2 has voted for, and nobody else."""
+    """Return what a core is that node 2 has voted for, and no other."""
     core.start(0.0, stored=ElectionRecord(1))
     now = 2.0 * CONFIG.election_timeout_ms
     asked = votes_asked_for(core, now)
@@ -146,13 +146,13 @@ def role_after_one_grant(core: RaftCore) -> str:
     return core.role.name.value
 
 
-def test_one_grant_of_three_elects_a_voter_and_not_who_has_only_its_id() -> None:
+def test_one_grant_of_three_elects_a_voter_and_not_a_node_with_only_its_id() -> None:
     assert role_after_one_grant(replaced_node(directory=1)) == "leader"
     assert role_after_one_grant(replaced_node(directory=9)) == "unattached"
 
 
 def test_a_new_disk_does_not_stand_for_the_voter_of_the_old_one() -> None:
-    """It was a voter by its id, before the record; the record removes nobody."""
+    """It was a voter by its id, before the record; the record removes no voter."""
     core = replaced_node(directory=9)
     assert not core.is_voter
     assert not core.may_stand

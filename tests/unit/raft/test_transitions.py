@@ -154,7 +154,7 @@ def test_an_epoch_has_one_leader() -> None:
     assert is_allowed(old, make(RoleName.FOLLOWER, 4, leader_id=3))
 
 
-def test_a_leader_is_followed_anew_only_for_more_endpoints() -> None:
+def test_a_leader_is_followed_again_only_for_more_endpoints() -> None:
     old = make(RoleName.FOLLOWER, 3)
     again = make(RoleName.FOLLOWER, 3)
     more = Follower(3, leader_id=2, leader_endpoints=MORE_ENDPOINTS, fetch_deadline=0)
@@ -162,7 +162,7 @@ def test_a_leader_is_followed_anew_only_for_more_endpoints() -> None:
     assert is_allowed(old, more)
 
 
-def test_nobody_follows_itself_or_somebody_that_is_nowhere() -> None:
+def test_no_node_follows_itself_or_one_without_an_address() -> None:
     old = make(RoleName.UNATTACHED, 3)
     assert not is_allowed(old, make(RoleName.FOLLOWER, 4, leader_id=1))
     nowhere = Follower(4, leader_id=2, leader_endpoints=(), fetch_deadline=0)

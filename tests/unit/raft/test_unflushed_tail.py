@@ -33,7 +33,7 @@ def fetches_in(effects: fx.Effects) -> list[msg.FetchRequest]:
     return [send.request for send in sends if isinstance(send.request, msg.FetchRequest)]
 
 
-def test_nobody_is_told_of_records_that_may_still_be_lost() -> None:
+def test_no_node_hears_of_records_that_may_still_be_lost() -> None:
     core = unattached_with_tail()
     assert fetches_in(core.start(0.0, stored=ElectionRecord(2))) == []
     assert fetches_in(core.tick(1.0)) == []

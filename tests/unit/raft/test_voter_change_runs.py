@@ -88,7 +88,7 @@ def test_no_run_breaks_what_must_hold(first: str) -> None:
 
 
 def finish(leader: DrivenLeader) -> None:
-    """Let everything come to its end; whoever asked for something has been told by then, once."""
+    """Let everything come to its end; each request has been answered by then, once."""
     for _ in range(2):
         if leader.role == "leader":
             leader.commit()

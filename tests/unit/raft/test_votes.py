@@ -46,7 +46,7 @@ def test_only_the_first_answer_of_a_voter_counts() -> None:
 
 
 @pytest.mark.parametrize("own_key", [key_of(1), key_of(2, 9)])
-def test_a_nominee_that_is_no_voter_has_no_vote(own_key: ReplicaKey) -> None:
+def test_a_nominee_that_is_not_a_voter_has_no_vote(own_key: ReplicaKey) -> None:
     tally = EpochElection(voters_of([2, 3]), own_key=own_key)
     assert tally.granted == ()
     assert not tally.record(own_key, is_granted=True)

@@ -184,7 +184,7 @@ def test_p21_a_start_refused_without_a_reason(quorum: PretendedQuorum) -> None:
         quorum.properties.node_refused_to_start(quorum[1], ValueError("no"))
 
 
-def test_p16_a_node_that_is_no_voter_stands_for_election(quorum: PretendedQuorum) -> None:
+def test_p16_a_node_that_is_not_a_voter_stands_for_election(quorum: PretendedQuorum) -> None:
     quorum[1].own_core.shown_history = VoterSetHistory(static=voters_of((2, 3)))
     quorum[1].be(
         Prospective(
@@ -195,7 +195,7 @@ def test_p16_a_node_that_is_no_voter_stands_for_election(quorum: PretendedQuorum
         quorum[1].look()
 
 
-def test_p16_who_has_removed_itself_may_stand_until_that_is_settled() -> None:
+def test_p16_a_leader_that_has_removed_itself_may_stand_until_that_is_settled() -> None:
     quorum = PretendedQuorum()
     quorum.led_by(1)
     _add_voters(quorum, 1, voters_of((2, 3)))
@@ -252,7 +252,7 @@ def test_p29_a_leader_counts_the_vote_of_another_directory(quorum: PretendedQuor
         quorum[2].look()
 
 
-def test_p29_a_leader_that_is_no_voter_counts_its_own_vote(quorum: PretendedQuorum) -> None:
+def test_p29_a_leader_that_is_not_a_voter_counts_its_own_vote(quorum: PretendedQuorum) -> None:
     old = Voter(ReplicaKey(1, b"old" + bytes(13)), (endpoint_of(1),), 0, 1)
     voters = voters_of((2, 3)).with_voter(old)
     quorum[1].own_core.shown_history = VoterSetHistory(static=voters)
@@ -288,7 +288,7 @@ def test_p28_a_pre_vote_that_counts_as_a_vote(quorum: PretendedQuorum) -> None:
         quorum[2].look()
 
 
-def test_p15_a_vote_for_somebody_elses_sake(quorum: PretendedQuorum) -> None:
+def test_p15_a_vote_in_anothers_name(quorum: PretendedQuorum) -> None:
     quorum[2].store(5, voted=1)
     with broken("P15"):
         quorum.properties.response_leaves(

@@ -257,7 +257,7 @@ def _fetch_request(replica: int) -> FetchRequest:
     return fetch.write_request(asked, cluster_id=CLUSTER_ID, version=17)
 
 
-def test_l4_a_leader_that_nobody_fetches_from(quorum: PretendedQuorum) -> None:
+def test_l4_a_leader_that_no_node_fetches_from(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     for now_ms in (2_000.0, 4_000.0, 6_000.0):
         quorum.now_ms = now_ms
@@ -280,7 +280,7 @@ def test_l6_a_node_that_takes_turn_after_turn(quorum: PretendedQuorum) -> None:
             quorum[1].look()
 
 
-def test_l7_a_change_of_voters_that_nobody_hears_of(quorum: PretendedQuorum) -> None:
+def test_l7_a_change_of_voters_that_no_node_hears_of(quorum: PretendedQuorum) -> None:
     request = AddRaftVoterRequest()
     quorum.properties.request_arrives(quorum[1], request, 0)
     quorum.now_ms = 4_000.0

@@ -65,7 +65,7 @@ def test_what_was_not_synced_is_not_durable(one: Scanned) -> None:
     assert one.scan.durable_end_offset == 2
 
 
-def test_a_truncation_changes_everything_behind_it(one: Scanned) -> None:
+def test_a_truncation_changes_everything_after_it(one: Scanned) -> None:
     for _ in range(9):
         one.append()
     one.scan.refresh()
@@ -76,7 +76,7 @@ def test_a_truncation_changes_everything_behind_it(one: Scanned) -> None:
     assert one.scan.end_offset == 4
 
 
-def test_what_goes_at_the_front_is_no_change(one: Scanned) -> None:
+def test_what_goes_at_the_front_is_not_a_change(one: Scanned) -> None:
     for _ in range(9):
         one.append()
     one.scan.refresh()
@@ -91,7 +91,7 @@ def test_what_goes_at_the_front_is_no_change(one: Scanned) -> None:
     assert one.offsets()[-1] == 8
 
 
-def test_a_log_that_makes_way_for_a_snapshot_begins_behind_it(one: Scanned) -> None:
+def test_a_log_that_makes_way_for_a_snapshot_begins_after_it(one: Scanned) -> None:
     for _ in range(9):
         one.append()
     one.scan.refresh()
@@ -118,7 +118,7 @@ def test_a_flipped_bit_ends_the_log(one: Scanned) -> None:
     assert one.offsets() == [0]
 
 
-def test_snapshots_count_where_there_is_no_log_for_a_moment() -> None:
+def test_snapshots_count_while_no_log_is_there() -> None:
     disk = SimulatedDisk(Random(0))
     files = disk.mount()
     disk.make_directory(HERE)
@@ -130,7 +130,7 @@ def test_snapshots_count_where_there_is_no_log_for_a_moment() -> None:
 
 
 @pytest.mark.parametrize("bit", range(64))
-def test_what_was_appended_is_told_by_its_place_though_an_offset_has_rotted(bit: int) -> None:
+def test_an_append_is_known_by_its_place_though_an_offset_has_rotted(bit: int) -> None:
     one = Scanned()
     for _ in range(3):
         one.append()

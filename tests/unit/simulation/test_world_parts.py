@@ -88,7 +88,7 @@ def test_a_clogged_path_gives_everything_at_once() -> None:
     assert heard == [500.0] * 3
 
 
-def test_loss_and_doubling_are_told_each_time() -> None:
+def test_loss_and_doubling_are_reported_each_time() -> None:
     events, noted, heard = Events(), list[FaultKind](), list[str]()
     network = Network(events, Random(1), note=noted.append)
     network.path(1, 2).loss = 1.0

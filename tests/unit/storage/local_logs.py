@@ -24,7 +24,7 @@ CHANGES = {"write", "truncate", "rename", "remove", "create", "sync", "sync_dire
 
 @dataclass
 class Keeper:
-    """Notes, among the calls to the disk, what it is told to keep."""
+    """Notes, among the calls to the disk, those that make bytes durable."""
 
     files: FaultyFiles
 

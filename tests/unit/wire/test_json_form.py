@@ -88,19 +88,19 @@ def test_a_missing_field() -> None:
 
 
 @pytest.mark.parametrize("json", [None, [], "text", 5])
-def test_what_is_no_object(json: Any) -> None:
+def test_anything_that_is_not_an_object(json: Any) -> None:
     with pytest.raises(DecodeError, match="expected a JSON object"):
         from_json(HeartbeatRequest, json, 4)
 
 
 @pytest.mark.parametrize("topics", [{}, "text", 5, [5]])
-def test_what_is_no_array_of_objects(topics: Any) -> None:
+def test_anything_that_is_not_an_array_of_objects(topics: Any) -> None:
     with pytest.raises(DecodeError):
         from_json(DescribeQuorumRequest, {"topics": topics}, 2)
 
 
 @pytest.mark.parametrize("uuid", ["", "short", "!" * 22, "A" * 25, 5])
-def test_what_is_no_uuid(uuid: Any) -> None:
+def test_anything_that_is_not_a_uuid(uuid: Any) -> None:
     with pytest.raises(DecodeError, match="field 'topicId' is no uuid"):
         from_json(TopicRecord, {"name": "t", "topicId": uuid}, 0)
 

@@ -253,7 +253,7 @@ def test_a_tag_twice_is_refused() -> None:
         response.encode(16)
 
 
-def test_tags_are_refused_where_there_is_no_place_for_them() -> None:
+def test_tags_are_refused_in_versions_without_tags() -> None:
     with pytest.raises(UnsupportedVersionError, match="does not support them"):
         HeartbeatResponse(unknown_tagged_fields=[(4, b"")]).encode(3)
 

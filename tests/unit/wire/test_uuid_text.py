@@ -33,7 +33,7 @@ def test_the_uuids_that_kafka_reserves() -> None:
 @pytest.mark.parametrize(
     "text", ["", "AAAA", "A" * 21, "A" * 23, "A" * 25, "*" * 22, "\u00e9" * 22]
 )
-def test_what_is_no_uuid(text: str) -> None:
+def test_anything_that_is_not_a_uuid(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         uuid_from_text(text)
 

@@ -177,7 +177,7 @@ def _believe_everyone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(broker_registration, "_was_shutdown_clean", always)
 
 
-def _recover_nobody(patch: pytest.MonkeyPatch) -> None:
+def _recover_none(patch: pytest.MonkeyPatch) -> None:
     elect = PartitionChangeBuilder._elect
 
     def without_recovery(self: PartitionChangeBuilder) -> None:
@@ -305,7 +305,7 @@ MUTANTS = [
         "a broker that lost its log is neither eligible nor in sync",
         _believe_everyone,
     ),
-    Mutant("nobody recovers", "who comes to lead out of sync has to recover", _recover_nobody),
+    Mutant("nobody recovers", "who comes to lead out of sync has to recover", _recover_none),
     Mutant(
         "the last leader is remembered for ever",
         "the last leader is only known while there is none",

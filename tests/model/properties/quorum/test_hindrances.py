@@ -159,7 +159,7 @@ def test_every_step_is_legal() -> None:
     )
 
 
-def test_there_is_no_waiting_where_a_step_is_legal() -> None:
+def test_no_decision_waits_where_a_step_is_legal() -> None:
     assert first(o for o in moments() if isinstance(o.step, Blocked) and o.moves()) is None
 
 

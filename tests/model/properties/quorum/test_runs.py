@@ -82,7 +82,7 @@ def adds_while_no_more_leave_than_come(moment: Moment) -> bool:
     return isinstance(moment.step, Reached) or len(to_go.new) < len(to_go.leaving)
 
 
-def removes_no_leader_and_nobody_that_is_wanted(moment: Moment) -> bool:
+def removes_no_leader_and_no_wanted_voter(moment: Moment) -> bool:
     if not isinstance(moment.step, RemoveVoter):
         return True
     return moment.step.key not in moment.wanted | {moment.world.leader}
@@ -114,7 +114,7 @@ def stays_within_the_sizes(moment: Moment) -> bool:
         comes_nearer,
         ends_at_the_target_only,
         adds_while_no_more_leave_than_come,
-        removes_no_leader_and_nobody_that_is_wanted,
+        removes_no_leader_and_no_wanted_voter,
         hands_over_when_only_the_leader_leaves,
         stays_within_the_sizes,
     ],

@@ -73,7 +73,7 @@ async def test_the_controller_is_looked_for_again_when_it_has_moved() -> None:
     assert node.times_asked("DescribeCluster") == 2
 
 
-async def test_a_follower_is_no_place_to_ask_a_controller_client() -> None:
+async def test_a_follower_is_not_a_place_to_ask_a_controller_client() -> None:
     follower = described(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     async with FakeNode(DescribeQuorum=in_turn(follower, described())) as node:
         await describe(node.settings(asks_controllers=True))
@@ -94,7 +94,7 @@ async def test_a_node_that_hangs_up_is_asked_again() -> None:
     assert info.leader_id == 1
 
 
-async def test_what_is_not_worth_another_try_is_told_at_once() -> None:
+async def test_what_is_not_worth_another_try_is_reported_at_once() -> None:
     refused = described(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     async with FakeNode(DescribeQuorum=in_turn(refused)) as node:
         with pytest.raises(CallFailedError) as caught:
@@ -125,7 +125,7 @@ async def test_time_runs_out_between_two_tries() -> None:
             await describe(node.settings(api_timeout_ms=50))
 
 
-async def test_the_first_try_to_reach_each_node_is_told_of() -> None:
+async def test_the_first_try_to_reach_each_node_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     warnings: list[str] = []

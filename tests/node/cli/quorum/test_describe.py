@@ -117,7 +117,7 @@ LEADER, OBSERVER = Replica(1, DIRECTORY, 100, 2000, 2000), Replica(3, DIRECTORY,
     ("text", "after"),
     [("", []), ("target 4 is silent", ["ReassignmentWaitsFor:   target 4 is silent"])],
 )
-async def test_target_voters_are_told_below_what_kafkas_tool_tells(
+async def test_target_voters_are_shown_below_the_output_of_kafkas_tool(
     text: str, after: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     await status_of(quorum([LEADER], [OBSERVER]))
@@ -136,7 +136,7 @@ async def test_target_voters_are_told_below_what_kafkas_tool_tells(
 
 
 async def test_targets_in_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """An observer that is to become a voter is a target, and so is who is not there yet."""
+    """An observer that is to become a voter is a target, and so is a node that is not there yet."""
     other = Replica(5, DIRECTORY, 80)
     await table_of(
         quorum([LEADER], [OBSERVER, other], reassignment=QuorumReassignment(TARGETS, 3, "silent"))
@@ -171,6 +171,6 @@ async def test_clocks_that_differ() -> None:
         await table_of(response, is_human_readable=True)
 
 
-async def test_a_leader_that_is_no_voter() -> None:
+async def test_a_leader_that_is_not_a_voter() -> None:
     with pytest.raises(AdminError, match=r"^No value present$"):
         await status_of(quorum([Replica(1, DIRECTORY, 100)], [], leader_id=2))

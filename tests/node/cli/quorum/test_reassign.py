@@ -302,7 +302,7 @@ REFUSED = recorded(NO_TARGETS, ErrorCode.INVALID_REQUEST)
     ],
     ids=["short", "long", "hidden", "no-number", "refused", "by-brokers"],
 )
-async def test_a_dry_run_takes_for_down_whom_the_leader_does(
+async def test_a_dry_run_takes_the_same_nodes_for_down_as_the_leader(
     told: Message, asks_controllers: bool, counts_as_down: bool
 ) -> None:
     node = Leader(quorum([replica(1), replica(2), replica(3, is_silent=True)]))

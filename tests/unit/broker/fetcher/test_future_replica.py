@@ -183,7 +183,7 @@ def test_a_copy_is_truncated_with_its_log(moving: Moving) -> None:
     assert values_in(moving.future) == numbers(4)
 
 
-def test_a_copy_of_an_epoch_that_the_log_does_not_know_begins_anew(moving: Moving) -> None:
+def test_a_copy_of_an_epoch_that_the_log_does_not_know_begins_again(moving: Moving) -> None:
     moving.write(*numbers(3))
     moving.lead(1)
     moving.write(b"lost")

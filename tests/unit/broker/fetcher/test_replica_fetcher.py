@@ -499,7 +499,7 @@ def test_those_who_wait_are_called_in_the_order_in_which_they_came() -> None:
     assert called == list(range(50))
 
 
-def test_the_lag_is_that_behind_the_leaders_high_watermark(world: Replicas) -> None:
+def test_the_lag_counts_from_the_leaders_high_watermark(world: Replicas) -> None:
     one, two, _ = world.all.values()
     one.write(b"a")
     one.write(b"b")

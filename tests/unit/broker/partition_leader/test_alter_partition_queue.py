@@ -1,4 +1,4 @@
-"""One request at a time, and who is in it."""
+"""One request at a time, and the partitions in it."""
 
 from __future__ import annotations
 

@@ -45,14 +45,14 @@ def test_who_has_everything_of_this_epoch_joins(leading: Leading) -> None:
     assert (proposal.leader_epoch, proposal.partition_epoch) == (5, 7)
 
 
-def test_nobody_joins_from_below_the_start_of_the_epoch(leading: Leading) -> None:
+def test_no_follower_joins_from_below_the_start_of_the_epoch(leading: Leading) -> None:
     """Though 3 is above the high watermark: what lies between may be committed."""
     assert leading.leader.high_watermark == 8
     assert leading.fetch(3, 9) is None
     assert leading.fetch(3, 10) is not None
 
 
-def test_nobody_joins_from_below_the_high_watermark(leading: Leading) -> None:
+def test_no_follower_joins_from_below_the_high_watermark(leading: Leading) -> None:
     leading.append(5)
     leading.fetch(2, 15)
     assert leading.fetch(3, 14) is None
@@ -89,7 +89,7 @@ def test_who_is_about_to_catch_up_is_waited_for(leading: Leading) -> None:
     assert leading.leader.high_watermark == 10
 
 
-def test_lag_is_told_by_the_last_time_of_having_everything() -> None:
+def test_lag_is_reported_by_the_last_time_of_having_everything() -> None:
     leading = Leading(PARTITION._replace(isr=(1, 2, 3)))
     leading.fetch(2, 10)
     leading.fetch(3, 10)
@@ -113,7 +113,7 @@ def test_who_keeps_up_with_the_last_fetch_is_not_behind() -> None:
         assert leading.leader.shrink(leading.now_ms) is None
 
 
-def test_one_that_never_fetched_is_told_with_no_epoch() -> None:
+def test_one_that_never_fetched_is_reported_with_no_epoch() -> None:
     leading = Leading(PARTITION._replace(isr=(1, 2, 3)))
     leading.now_ms += 101
     leading.append(1)
@@ -201,7 +201,7 @@ def test_a_change_that_was_certainly_not_made_is_taken_back(leading: Leading, co
         "NEW_LEADER_ELECTED",
     ],
 )
-def test_a_change_of_which_nobody_knows_waits_for_the_log(leading: Leading, code: str) -> None:
+def test_a_change_with_an_unknown_outcome_waits_for_the_log(leading: Leading, code: str) -> None:
     proposal = expansion(leading)
     pending = leading.leader.state
     assert leading.answer(proposal, Refused(ErrorCode[code])) is None
@@ -259,7 +259,7 @@ def test_news_of_what_the_answer_said_leave_the_next_change_under_way(leading: L
     assert leading.leader.high_watermark == 10
 
 
-def test_a_new_epoch_of_the_same_leader_begins_anew(leading: Leading) -> None:
+def test_a_new_epoch_of_the_same_leader_begins_again(leading: Leading) -> None:
     leading.append(5)
     leading.fetch(2, 15)
     leading.now_ms += 1_000

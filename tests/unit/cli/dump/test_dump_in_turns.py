@@ -90,7 +90,7 @@ def test_turns_give_what_one_process_gives(
 
 
 @pytest.mark.parametrize("part_bytes", [1, 100, 1000, 10**9])
-def test_parts_are_whole_batches_one_behind_the_other(golden_sets: Path, part_bytes: int) -> None:
+def test_parts_are_whole_batches_one_after_the_other(golden_sets: Path, part_bytes: int) -> None:
     for path in sorted(golden_sets.rglob("*.log")):
         data = memoryview(path.read_bytes())
         parts = list(log_parts(data, part_bytes))

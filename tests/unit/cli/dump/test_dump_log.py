@@ -27,7 +27,7 @@ def metadata_log(golden_sets: Path, tmp_path: Path) -> Path:
     return tmp_path / LOG
 
 
-def test_what_is_no_batch_ends_the_dump_in_one_line(
+def test_anything_that_is_not_a_batch_ends_the_dump_in_one_line(
     metadata_log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = dump(capsys, "--files", str(metadata_log))
@@ -105,7 +105,7 @@ def test_a_batch_that_unpacks_to_much_is_printed(
     assert f"valueSize: {len(value)}" in printed.stdout
 
 
-def test_a_record_that_is_no_metadata_says_so(
+def test_a_record_that_is_not_metadata_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / LOG).write_bytes(build_batch([RecordData(b"\x01\x7f\x00", None, 1)]))

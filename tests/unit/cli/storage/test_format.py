@@ -89,7 +89,7 @@ def test_the_same_request_at_the_same_time_writes_the_same_bytes(tmp_path: Path)
     ]
 
 
-def test_a_node_that_is_no_controller_gets_no_bootstrap_snapshot(tmp_path: Path) -> None:
+def test_a_node_that_is_not_a_controller_gets_no_bootstrap_snapshot(tmp_path: Path) -> None:
     run(request(tmp_path, "a", "b", voters=None, is_controller=False))
     assert sorted(contents(tmp_path)) == ["a/meta.properties", "b/meta.properties"]
 

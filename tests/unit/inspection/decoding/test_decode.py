@@ -98,7 +98,7 @@ def test_damage_is_a_line_and_reading_goes_on(
     assert lines[-1]["offset"] == 2164
 
 
-def test_a_batch_that_unpacks_to_much_is_no_damage(tmp_path: Path) -> None:
+def test_a_batch_that_unpacks_to_much_is_not_damage(tmp_path: Path) -> None:
     file = tmp_path / "topic-0" / f"{0:020}.log"
     file.parent.mkdir()
     options = BatchOptions(partition_leader_epoch=0, compression=Compression.ZSTD)

@@ -80,7 +80,7 @@ def test_the_directory_of_a_node_will_do(tmp_path: Path, warnings: list[str]) ->
     assert len(topics(tmp_path, warnings)) == 3
 
 
-def test_the_latest_snapshot_and_what_lies_behind_it_even_within_a_batch(
+def test_the_latest_snapshot_and_what_lies_after_it_even_within_a_batch(
     tmp_path: Path, warnings: list[str]
 ) -> None:
     """Records of the log before the snapshot do not count: topic 1 is not in the snapshot."""
@@ -143,7 +143,7 @@ def test_a_file_that_is_a_snapshot_or_a_segment(tmp_path: Path, warnings: list[s
     assert folded.provenance.offset == 71
 
 
-def test_a_file_that_is_no_such_thing(tmp_path: Path, warnings: list[str]) -> None:
+def test_a_file_of_another_kind(tmp_path: Path, warnings: list[str]) -> None:
     file = tmp_path / "file"
     for data in (b"", snapshot()):
         file.write_bytes(data)

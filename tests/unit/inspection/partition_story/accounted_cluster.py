@@ -95,7 +95,7 @@ class AccountedCluster:
             return None
         broker = self.random.choice(fenced)
         if known[broker].is_in_controlled_shutdown:
-            self._register_anew(broker)
+            self._register_again(broker)
         self.controller.heartbeat(broker)
         return Reason(ReasonKind.BROKER_UNFENCED, (broker,))
 
@@ -178,10 +178,10 @@ class AccountedCluster:
         known = self.controller.image.cluster.brokers.get(broker)
         if known is not None and (known.is_fenced or known.is_in_controlled_shutdown):
             return None
-        self._register_anew(broker)
+        self._register_again(broker)
         return Reason(ReasonKind.BROKER_RESTARTED, (broker,))
 
-    def _register_anew(self, broker: int) -> None:
+    def _register_again(self, broker: int) -> None:
         self._incarnation += 1
         self.controller.now_ms += 1_000_000
         self.controller.register(broker, incarnation=self._incarnation)

@@ -136,7 +136,7 @@ def test_wrong_usage_is_2(words: list[str], capsys: pytest.CaptureFixture[str]) 
     assert "usage: kvorum quorum recover" in refused(capsys, *words, code=2)
 
 
-def test_what_is_no_directory_of_a_node_is_refused(
+def test_anything_that_is_not_a_directory_of_a_node_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "is not a directory" in refused(capsys, "--directories", tmp_path / "none")

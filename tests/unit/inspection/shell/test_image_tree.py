@@ -1,4 +1,4 @@
-"""The shell's tree of an image; that the real shell shows the same is told in tests/interop."""
+"""The shell's tree of an image; tests/interop compares it with the real shell's."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_topic_is_reached_by_name_and_by_id() -> None:
         "image/delegationToken/token",
     ],
 )
-def test_what_is_not_there_is_none(path: str) -> None:
+def test_a_missing_path_is_none(path: str) -> None:
     assert at(tree_of(*TOPIC), path) is None
 
 

@@ -232,7 +232,7 @@ def fill(one: Hosted) -> None:
         append_packed(one, b"key", b"value")
 
 
-def test_a_disk_that_fails_is_no_fault_of_the_log(files: FaultyFiles) -> None:
+def test_a_disk_that_fails_is_not_a_fault_of_the_log(files: FaultyFiles) -> None:
     work = Round(files, (ONE, hosted(files)))
     files.fail("read", 2)
     with pytest.raises(DiskError):

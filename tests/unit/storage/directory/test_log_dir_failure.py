@@ -1,4 +1,4 @@
-"""A log directory that fails is told once, whoever meets the failure, and the others go on."""
+"""A log directory that fails is reported once, by any call that fails, and the others go on."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def two() -> TwoDirectories:
     ("operation", "work"),
     [("read", read), ("write", write), ("sync", flush), ("rename", delete)],
 )
-def test_whatever_the_disk_refuses_is_told(
+def test_whatever_the_disk_refuses_is_reported(
     operation: str, work: Callable[[TwoDirectories], None]
 ) -> None:
     two = TwoDirectories()
@@ -88,14 +88,14 @@ def test_whatever_the_disk_refuses_is_told(
     assert SECOND in error.file.parents
 
 
-def test_a_checkpoint_that_cannot_be_written_is_told(two: TwoDirectories) -> None:
+def test_a_checkpoint_that_cannot_be_written_is_reported(two: TwoDirectories) -> None:
     two.files.fail("sync", 1)
     with pytest.raises(StorageError):
         two.manager.checkpoint_recovery_points()
     assert [path for path, _ in two.failures] == [FIRST]
 
 
-def test_a_second_failure_is_no_news(two: TwoDirectories) -> None:
+def test_a_second_failure_is_not_news(two: TwoDirectories) -> None:
     for _ in range(2):
         two.files.fail("read", 1)
         with pytest.raises(StorageError):
@@ -103,7 +103,7 @@ def test_a_second_failure_is_no_news(two: TwoDirectories) -> None:
     assert [path for path, _ in two.failures] == [SECOND]
 
 
-def test_a_file_that_is_only_looked_for_is_no_failure(two: TwoDirectories) -> None:
+def test_a_file_that_is_only_looked_for_is_not_a_failure(two: TwoDirectories) -> None:
     with pytest.raises(FileNotFoundError):
         two.directories[0].files.open(FIRST / "nothing", read_only=True)
     assert two.failures == []

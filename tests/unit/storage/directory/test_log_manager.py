@@ -146,7 +146,7 @@ def test_records_that_are_not_durable_are_as_many_as_flush_messages_allows() -> 
     assert log.local_log.recovery_point == 6
 
 
-def test_a_negative_producer_id_is_none(files: FaultyFiles) -> None:
+def test_a_negative_producer_id_means_none(files: FaultyFiles) -> None:
     log = created(started(files))
     for offset in range(2):
         assert append(log, sent(b"again", sequence=3, producer=-2)).first_offset == offset
@@ -240,7 +240,7 @@ def test_a_new_log_goes_where_there_are_the_fewest(files: FaultyFiles) -> None:
     assert named in manager.directories[1].logs.values()
 
 
-def test_a_directory_that_is_no_partition_is_refused(files: FaultyFiles) -> None:
+def test_a_directory_that_is_not_a_partition_is_refused(files: FaultyFiles) -> None:
     files.make_directory(ROOT / "lost+found")
     with pytest.raises(CorruptFileError, match=r"lost\+found"):
         started(files)
@@ -262,7 +262,7 @@ def test_deleted_records_stay_deleted(files: FaultyFiles) -> None:
     assert (found.offset, found.timestamp) == (17, 17)
 
 
-def test_a_damaged_producer_snapshot_is_made_anew_from_the_log(files: FaultyFiles) -> None:
+def test_a_damaged_producer_snapshot_is_made_again_from_the_log(files: FaultyFiles) -> None:
     manager = started(files)
     filled(manager)
     manager.shutdown(broker_epoch=3)

@@ -86,7 +86,7 @@ def test_a_truncated_log_ends_with_its_last_batch(seed: int) -> None:
         assert bytes(again.read(end_offset, 1)) == make_batch(cut + 3, epoch=9)
 
 
-def test_a_segment_that_begins_behind_a_gap_is_named_after_its_first_batch() -> None:
+def test_a_segment_that_begins_after_a_gap_is_named_after_its_first_batch() -> None:
     files = FaultyFiles()
     log = opened(files).log
     log.append(make_batch(0, values=(bytes(500),)))
@@ -95,7 +95,7 @@ def test_a_segment_that_begins_behind_a_gap_is_named_after_its_first_batch() -> 
     assert bytes(log.read(5, 1)) == make_batch(77, values=(bytes(500),))
 
 
-def test_a_gap_at_the_end_is_no_damage() -> None:
+def test_a_gap_at_the_end_is_not_damage() -> None:
     """The active segment is empty and begins above the last batch that compaction left."""
     files = FaultyFiles()
     log = opened(files).log

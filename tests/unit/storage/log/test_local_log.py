@@ -72,7 +72,7 @@ def test_a_flush_leaves_the_directory_of_a_closed_log_alone(files: FaultyFiles) 
     assert files.calls == []
 
 
-def test_full_truncation_starts_anew_at_any_offset(files: FaultyFiles) -> None:
+def test_full_truncation_starts_again_at_any_offset(files: FaultyFiles) -> None:
     log = filled(files)
     log.truncate_fully_and_start_at(100, now_ms=0)
     assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (100, 100, 100)

@@ -89,7 +89,7 @@ def test_a_log_goes_on_after_a_clean_start_as_if_it_had_never_stopped(count: int
             assert stopped[name] == never_stopped[name], name
 
 
-def test_a_first_use_reads_only_what_lies_behind_the_last_index_entry() -> None:
+def test_a_first_use_reads_only_what_lies_after_the_last_index_entry() -> None:
     config = LogConfig(index_interval_bytes=500)
     files = FaultyFiles()
     log = loaded(files, config=config).log
@@ -122,7 +122,7 @@ def test_a_start_after_a_crash_reads_only_from_the_segment_with_the_recovery_poi
 
 
 @pytest.mark.parametrize("recovery_point", [12, 13, 17])
-def test_the_log_is_cut_at_the_first_bad_batch_behind_the_recovery_point(
+def test_the_log_is_cut_at_the_first_bad_batch_after_the_recovery_point(
     recovery_point: int,
 ) -> None:
     size = len(BATCHES[0])
@@ -219,7 +219,7 @@ def test_a_recovery_point_before_the_last_segment_is_not_taken_for_the_end(claim
 
 @pytest.mark.parametrize("suffix", ["index", "timeindex"])
 @pytest.mark.parametrize("bad", [None, b"", b"rubbish", bytes(24), b"\1" * 24, b"\0\0\0\1" * 6])
-def test_an_index_that_does_not_fit_is_made_anew_when_it_is_used(
+def test_an_index_that_does_not_fit_is_made_again_when_it_is_used(
     suffix: str, bad: bytes | None
 ) -> None:
     files = closed()
@@ -372,7 +372,7 @@ def test_records_that_were_given_up_stay_so_after_a_crash(start: int) -> None:
         log.read(start - 1, 1)
 
 
-def test_an_index_whose_last_entry_names_another_offset_is_made_anew() -> None:
+def test_an_index_whose_last_entry_names_another_offset_is_made_again() -> None:
     files = closed()
     index = files.names[HERE / f"{6:020d}.index"]
     good = bytes(index.content)

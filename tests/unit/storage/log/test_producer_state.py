@@ -99,7 +99,7 @@ def test_five_batches_are_remembered(log: Log) -> None:
     assert log.write(1, 1) == "duplicate"
 
 
-def test_sequences_begin_again_behind_the_highest(log: Log) -> None:
+def test_sequences_begin_again_after_the_highest(log: Log) -> None:
     assert log.write(INT32_MAX - 1, 1) == "ok"
     assert log.write(INT32_MAX - 1, 1) == "duplicate"
     assert log.write(2, 2) == "ok"

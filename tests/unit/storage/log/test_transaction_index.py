@@ -34,7 +34,7 @@ def test_an_entry_is_written_as_kafka_writes_it(files: FaultyFiles) -> None:
     )
 
 
-def test_there_is_no_file_before_the_first_entry(files: FaultyFiles) -> None:
+def test_no_file_exists_before_the_first_entry(files: FaultyFiles) -> None:
     index = index_in(files)
     index.truncate_to(0)
     index.reset()

@@ -19,7 +19,7 @@ HERE = Path("/log")
 
 @dataclass(slots=True)
 class SlowSyncFile(FaultyOpenFile):
-    """A file whose sync waits until it is told to go on."""
+    """A file whose sync waits until the test lets it go on."""
 
     started: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)

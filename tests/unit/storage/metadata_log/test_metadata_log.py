@@ -220,7 +220,7 @@ def test_validation_of_a_fetch_position(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("offset", range(41))
-def test_truncation_removes_what_is_at_and_behind_the_offset(tmp_path: Path, offset: int) -> None:
+def test_truncation_removes_what_is_at_and_after_the_offset(tmp_path: Path, offset: int) -> None:
     log = filled(tmp_path)
     assert log.local_log.truncate_to(offset, now_ms=0) == offset
     assert (log.local_log.log_end_offset, read_all(log)) == (offset, make_batches(0, offset))

@@ -119,7 +119,7 @@ def test_a_flipped_bit_below_the_last_segment_always_stops(hint: int | None) -> 
 
 @pytest.mark.parametrize("hint", [None, 20])
 @pytest.mark.parametrize("count", [1, 60, 61, 5_000])
-def test_zeros_behind_the_last_batch_are_cut_off(hint: int | None, count: int) -> None:
+def test_zeros_after_the_last_batch_are_cut_off(hint: int | None, count: int) -> None:
     files = written(flushed=hint)
     last_segment(files).content.extend(bytes(count))
     log = open_log(files)
@@ -131,7 +131,7 @@ def test_zeros_behind_the_last_batch_are_cut_off(hint: int | None, count: int) -
 
 @given(st.binary(min_size=1, max_size=200))
 @settings(max_examples=200)
-def test_garbage_behind_the_last_flushed_batch_is_cut_off(garbage: bytes) -> None:
+def test_garbage_after_the_last_flushed_batch_is_cut_off(garbage: bytes) -> None:
     files = written(flushed=20)
     last_segment(files).content.extend(garbage)
     log = open_log(files)

@@ -44,14 +44,14 @@ def test_no_flipped_bit_of_an_offset_makes_a_record_disappear(bit: int) -> None:
         log.local_log.read(0, 1_000, end_offset=2)
 
 
-def test_a_later_batch_that_says_another_offset_is_no_record() -> None:
+def test_a_later_batch_that_says_another_offset_is_not_a_record() -> None:
     log, content = _log()
     content[len(FIRST) + 7] ^= 1
     with pytest.raises(CorruptLogError, match="offset 3 and epoch 3 lies where 2"):
         log.local_log.read(0, 1_000)
 
 
-def test_a_batch_that_says_another_epoch_is_no_record() -> None:
+def test_a_batch_that_says_another_epoch_is_not_a_record() -> None:
     log, content = _log()
     content[15] ^= 1
     with pytest.raises(CorruptLogError, match="lies where 0, of epoch 3"):
@@ -66,7 +66,7 @@ def test_every_batch_reads_as_it_was_written() -> None:
 
 @pytest.mark.parametrize("is_indexed", [False, True])
 @pytest.mark.parametrize("bit", range(64))
-def test_no_batch_is_taken_for_the_one_behind_it(bit: int, *, is_indexed: bool) -> None:
+def test_no_batch_is_taken_for_the_one_after_it(bit: int, *, is_indexed: bool) -> None:
     files = FaultyFiles()
     config = LogConfig(index_interval_bytes=0 if is_indexed else 4096)
     log = MetadataLog.open(HERE, files=files, now_ms=0, config=config).local_log

@@ -183,7 +183,7 @@ def test_a_written_snapshot_is_checked_before_it_is_frozen(tmp_path: Path) -> No
     assert log.snapshots.ids() == [OffsetAndEpoch(9, 2)]
 
 
-def test_no_bootstrap_file_is_none_and_a_broken_one_an_error(tmp_path: Path) -> None:
+def test_a_missing_bootstrap_file_is_none_and_a_broken_one_an_error(tmp_path: Path) -> None:
     path = tmp_path / SNAPSHOT_0
     assert read_bootstrap_records(path, FILES) is None
     write_bootstrap_snapshot(

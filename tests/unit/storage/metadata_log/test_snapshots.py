@@ -306,7 +306,7 @@ def starts(data: bytes) -> list[int]:
         (make_batch(0, control_type=3) + make_batch(0), "offset 0 instead of 1"),
     ],
 )
-def test_what_is_no_snapshot_is_refused(data: bytes, why: str) -> None:
+def test_anything_that_is_not_a_snapshot_is_refused(data: bytes, why: str) -> None:
     with pytest.raises(CorruptSnapshotError, match=why):
         check_snapshot(reader_of(data))
 

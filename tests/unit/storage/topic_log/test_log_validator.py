@@ -184,7 +184,7 @@ def test_a_batch_is_large_by_its_records_or_what_they_unpack_to() -> None:
     assert not is_large_batch(batch(RecordData(bytes(1001))))
 
 
-def test_records_that_cannot_be_unpacked_or_read_are_told_apart() -> None:
+def test_records_that_cannot_be_unpacked_or_read_are_distinguished() -> None:
     sent = batch(compression=Compression.ZSTD)
     broken = sent._replace(data=memoryview(bytes(sent.data[:61]) + bytes(len(sent.data) - 61)))
     assert refusal(broken).code == ErrorCode.UNKNOWN_SERVER_ERROR

@@ -115,7 +115,7 @@ def test_a_bare_snappy_block_is_read_too() -> None:
         pytest.param(b"\x0c\x00\x00\x00\x01\x01\x00\x0c", id="bytes after the last"),
     ],
 )
-def test_records_that_are_none_are_refused(body: bytes) -> None:
+def test_bytes_that_are_not_records_are_refused(body: bytes) -> None:
     whole = build_batch([RecordData(None)])
     length = (49 + len(body)).to_bytes(4, "big")
     (batch,) = read_batches(whole[:8] + length + whole[12:61] + body)

@@ -94,7 +94,7 @@ def one_record(tail: bytes, value: bytes = b"") -> bytes:
     count=st.integers(0, 2**31 - 1),
     compression=st.sampled_from([0, 0, 1, 2, 3, 4, 7]),
 )
-def test_any_bytes_behind_a_header(body: bytes, count: int, compression: int) -> None:
+def test_any_bytes_after_a_header(body: bytes, count: int, compression: int) -> None:
     is_refused(with_body(body, count=count, compression=compression))
 
 

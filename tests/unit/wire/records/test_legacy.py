@@ -157,7 +157,7 @@ def test_changed_bytes_anywhere(
 
 @settings(max_examples=500)
 @given(st.binary(max_size=100), st.sampled_from([0, 1]))
-def test_any_bytes_behind_a_length(data: bytes, magic: int) -> None:
+def test_any_bytes_after_a_length(data: bytes, magic: int) -> None:
     head = bytes(8) + (len(data) + 5).to_bytes(4, "big") + bytes(4) + bytes([magic])
     try:
         read_all(head + data)
