@@ -211,7 +211,7 @@ def kafka_topics(tools: ToolRunner, node: Node, *arguments: str) -> list[str]:
     return done.stdout.split()
 
 
-def write_again(directory: Path) -> int:
+def write_anew(directory: Path) -> int:
     """Replace a node's log by one of many small segments, written by us; return its end."""
     old = MetadataLog.open(directory, files=FILES, now_ms=0).local_log
     batches = [
@@ -239,7 +239,7 @@ def test_a_real_node_goes_on_with_a_log_that_we_wrote_and_we_with_its(
         for name in ("one", "two"):
             kafka_topics(kafka_tools, node, "--create", "--topic", name)
     directory = node.metadata_log
-    end_offset = write_again(directory)
+    end_offset = write_anew(directory)
     with node:
         assert kafka_topics(kafka_tools, node, "--list") == ["one", "two"]
         kafka_topics(kafka_tools, node, "--create", "--topic", "three")

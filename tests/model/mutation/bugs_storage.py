@@ -140,7 +140,7 @@ MUTANTS = (
         cause="the file that holds the vote could be lost or empty after a power cut",
         breaks="P2",
         kind=Kind.SAFETY,
-        within="write_again",
+        within="write_anew",
         old="if durably: handle.sync()",
         new="",
     ),
