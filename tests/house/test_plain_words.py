@@ -119,7 +119,9 @@ def test_names_of_tests_are_plain_english() -> None:
         f"{file.name}:{node.lineno}: {node.name}"
         for file in python_files("tests")
         for node in ast.walk(file.tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and NAMES.search(node.name)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and NAMES.search(node.name)
     ]
     assert found == []
 
