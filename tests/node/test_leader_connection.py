@@ -6,8 +6,8 @@ import pytest
 from tests.support.fake_node import HOST, FakeNode
 
 from kvorum.metadata.address import Address
+from kvorum.node.controller.quorum_reassignment_proxy import LeaderConnection
 from kvorum.node.outbound.client_connection import ClientConnectionError
-from kvorum.node.outbound.leader_connection import LeaderConnection
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 

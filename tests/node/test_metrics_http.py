@@ -12,14 +12,15 @@ import pytest_asyncio
 from tests.support.waiting import PATIENCE_S, wait_for_async
 
 from kvorum.node.metrics import http_server
-from kvorum.node.metrics.http_request import (
+from kvorum.node.metrics.http_server import (
+    CONNECTIONS_MAX,
     HEAD_BYTES_MAX,
     BadRequestError,
     HttpAnswer,
     HttpRequest,
+    HttpServer,
     read_head,
 )
-from kvorum.node.metrics.http_server import CONNECTIONS_MAX, HttpServer
 
 pytestmark = pytest.mark.asyncio
 PAGE = b"a page\n" * 1000

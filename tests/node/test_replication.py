@@ -22,7 +22,7 @@ from tests.support.replicated_topics import (
 from tests.support.waiting import wait_for
 
 from kvorum.broker.fetcher.fetch_requests import FIRST_VERSION_WITH_REPLICA_STATE
-from kvorum.node.broker.metadata_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
+from kvorum.node.broker.metadata_topic import EARLIEST, LATEST, MAX_TIMESTAMP
 from kvorum.node.handlers.fetch import FIRST_VERSION_WITH_LEADERS
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode

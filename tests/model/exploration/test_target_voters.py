@@ -19,8 +19,8 @@ from tests.model.exploration.topics import QUICK
 
 from kvorum.controller.quorum_description import QuorumDescription
 from kvorum.controller.quorum_reassignment import next_step
-from kvorum.controller.quorum_reassignment.catch_up import CatchUp
 from kvorum.controller.quorum_reassignment.next_step import Circumstances, RemoveVoter, Step
+from kvorum.controller.quorum_reassignment.pursuit import CatchUp
 from kvorum.metadata.target_voters import TargetVoters
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.node.raft.translation import admission

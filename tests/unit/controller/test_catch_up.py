@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
-from kvorum.controller.quorum_reassignment.catch_up import CatchUp
+from kvorum.controller.quorum_reassignment.pursuit import CatchUp
 from kvorum.metadata.voter_key import VoterKey
 
 TIMEOUT_MS = 1_000

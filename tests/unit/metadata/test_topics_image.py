@@ -14,8 +14,7 @@ from kvorum.metadata.image_records import image_records
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.partition_counts import BrokerPartitions, PartitionCounts
 from kvorum.metadata.partitions import Partitions
-from kvorum.metadata.shared_partitions import KINDS_MAX, SharedPartitions
-from kvorum.metadata.topics_image import TopicsImage
+from kvorum.metadata.topics_image import KINDS_MAX, SharedPartitions, TopicsImage
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord

@@ -11,8 +11,7 @@ from tests.unit.node.committed_batches import batch
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.controller.quorum_controller_metrics import QuorumControllerMetrics
 from kvorum.node.metadata_events import MetadataEvents
-from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.metadata_loader_metrics import ElectionCounts
+from kvorum.node.metadata_loader import ElectionCounts, MetadataLoader
 from kvorum.node.raft.measures import RaftMeasures
 from kvorum.raft.basics import ReplicaKey
 from kvorum.raft.epoch_election import EpochElection

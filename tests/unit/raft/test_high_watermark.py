@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from kvorum.raft.high_watermark import advanced_high_watermark, majority_offset
+from kvorum.raft.roles.leader import advanced_high_watermark, majority_offset
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kvorum.raft import Endpoint, ReplicaKey
-from kvorum.raft.voter_changes.texts import endpoints_text, key_text, keys_text, offset_text
+from kvorum.raft.voter_changes.checks import endpoints_text, key_text, keys_text, offset_text
 from kvorum.wire.uuid_text import uuid_from_text
 
 SETS = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from kvorum.broker.fetcher.truncation import truncation_offset
+from kvorum.broker.fetcher.partition_fetch_state import truncation_offset
 from kvorum.broker.partition import Partition
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 

@@ -12,8 +12,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings, fetch_request
-from kvorum.broker.fetcher.partition_fetch_state import PartitionFetchState, initial_fetch_state
-from kvorum.broker.fetcher.truncation import truncation_offset
+from kvorum.broker.fetcher.partition_fetch_state import (
+    PartitionFetchState,
+    initial_fetch_state,
+    truncation_offset,
+)
 from kvorum.broker.partition import EpochEndOffset, Partition
 from kvorum.broker.quota.replication_quota_manager import FollowerQuota
 from kvorum.storage.errors import StorageError

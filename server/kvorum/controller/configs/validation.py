@@ -9,7 +9,7 @@ from typing import Final
 
 from kvorum.controller.policies import AlterConfigRequest
 from kvorum.controller.policy_calls import ask_policy
-from kvorum.controller.quorum_reassignment.target_checks import RefusedTargetError, check_targets
+from kvorum.controller.quorum_reassignment.quorum_targets import RefusedTargetError, check_targets
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.config_definitions import (
     InvalidConfigError,

@@ -1,4 +1,4 @@
-"""The target voters: written, replaced, cancelled and listed (KIP-642).
+"""The target voters: checked, written, replaced, cancelled and listed (KIP-642).
 
 AlterPartitionReassignments and ListPartitionReassignments handle the partition of the metadata log
 like any other; what they would change in its registration is here the cluster's configuration
@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kvorum.controller.quorum_description import QuorumDescription
 from kvorum.controller.quorum_reassignment.next_step import assignment_of
-from kvorum.controller.quorum_reassignment.target_checks import (
-    RefusedTargetError,
-    StaticVotersError,
-    check_targets,
-)
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE
 from kvorum.metadata.image import MetadataImage
@@ -24,6 +20,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.target_voters import (
     TARGET_VOTERS,
     InvalidTargetVotersError,
+    TargetVoters,
     checked_target_voters,
     readable_target_voters,
     recorded_target_voters,
@@ -33,6 +30,42 @@ from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_META
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
+
+
+class RefusedTargetError(Exception):
+    """The target voters are not accepted; the text says why and what to do."""
+
+
+class StaticVotersError(RefusedTargetError):
+    """The voters cannot change: kraft.version is 0."""
+
+
+def check_targets(targets: TargetVoters, image: MetadataImage, quorum: QuorumDescription) -> None:
+    """Raise `RefusedTargetError` unless the quorum can be worked towards `targets`.
+
+    A target that is down is accepted, because it may come back: the reassignment waits for it.
+    """
+    if quorum.has_static_voters:
+        raise StaticVotersError(
+            f"The voters cannot be reassigned because kraft.version is {quorum.kraft_version}: "
+            "upgrade it to 1 first."
+        )
+    for target in targets:
+        _check_target(target, image, quorum)
+
+
+def _check_target(target: VoterKey, image: MetadataImage, quorum: QuorumDescription) -> None:
+    is_voter = any(state.key.id == target.id for state in quorum.voters)
+    if not is_voter and target.id not in image.cluster.controllers:
+        raise RefusedTargetError(
+            f"Node {target.id} is neither a voter nor a registered controller."
+        )
+    keys = [state.key for state in quorum.replicas_of(target.id)]
+    if target.directory_id is None and len(keys) > 1:
+        raise RefusedTargetError(
+            f"Node {target.id} has two directories: {', '.join(map(str, keys))}. Name the one "
+            "that is meant."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from kvorum.node.events.rare_events import RareEvents
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
+from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset, first_record_since
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import read_batches
@@ -37,6 +38,14 @@ It bounds what a slow consumer keeps in memory, and for how long one read keeps 
 """
 AWAITED_BYTES_MAX: Final = 16 * 1024
 """The most bytes that a fetch waits for, as each commit has all of them read again."""
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+SCAN_BYTES: Final = 64 * 1024
+"""The part of the log that is looked through before other work of the event loop gets its turn."""
+NO_TIMESTAMP: Final = -1
+NOT_FOUND: Final = TimestampAndOffset(NO_TIMESTAMP, -1, -1)
 
 
 class MetadataTopic:
@@ -208,3 +217,40 @@ class MetadataTopic:
                     )
                 )
             raise LeaderRefusesError(ErrorCode.KAFKA_STORAGE_ERROR) from error
+
+
+async def find_offset(topic: MetadataTopic, timestamp: int) -> TimestampAndOffset:
+    """Return the offset for a timestamp, or for a number that stands for a place.
+
+    Raises LeaderRefusesError if the log cannot be read.
+    """
+    if timestamp == LATEST:
+        return TimestampAndOffset(NO_TIMESTAMP, topic.high_watermark, topic.last_epoch)
+    if timestamp in {EARLIEST, EARLIEST_LOCAL}:
+        return TimestampAndOffset(NO_TIMESTAMP, topic.log_start_offset, topic.start_epoch)
+    if timestamp == MAX_TIMESTAMP:
+        return await _first_as_late_as(topic, topic.max_timestamp)
+    # The other special numbers are about tiered storage, which this log does not have.
+    return NOT_FOUND if timestamp < 0 else await _first_as_late_as(topic, timestamp)
+
+
+async def _first_as_late_as(topic: MetadataTopic, timestamp: int) -> TimestampAndOffset:
+    """Return the first committed record with `timestamp` or a later one."""
+    offset = topic.offset_before(timestamp)
+    if offset is None:
+        return NOT_FOUND
+    while True:
+        await topic.next_turn()
+        try:
+            data = topic.read(offset, SCAN_BYTES)
+        except OffsetOutOfRangeError:
+            # The log's start has moved past this place.
+            offset = topic.log_start_offset
+            continue
+        if not data:
+            return NOT_FOUND
+        for batch in read_batches(data):
+            offset = batch.next_offset
+            found = first_record_since(batch, timestamp, start_offset=topic.log_start_offset)
+            if found is not None:
+                return found

@@ -23,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 from kvorum.controller.quorum_description import QuorumDescription
 from kvorum.controller.quorum_reassignment.description import (
@@ -48,6 +48,7 @@ from kvorum.controller.quorum_reassignment.requests import (
     request_of,
 )
 from kvorum.controller.quorum_reassignment.turn import Situation, Turn, live_controllers
+from kvorum.metadata.address import Address
 from kvorum.metadata.target_voters import recorded_target_voters
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.metadata.voter_key import VoterKey
@@ -56,8 +57,7 @@ from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller.quorum_reassignment_status import ReassignmentStatus
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.outbound.client_connection import ClientConnectionError
-from kvorum.node.outbound.leader_connection import LeaderConnection
+from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftNode
 from kvorum.wire.error_codes import ErrorCode
@@ -72,8 +72,10 @@ from kvorum.wire.messages.describe_quorum import (
 )
 from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
+from kvorum.wire.primitives import Message
 from kvorum.wire.quorum_reassignment_tag import reassignment_in
 
+Response = TypeVar("Response", bound=Message)
 LOOKS_PER_ELECTION_TIMEOUT: Final = 5
 """The time between two questions to the leader; our own leader looks more often."""
 DELAYS_PER_ELECTION_TIMEOUT: Final = 2
@@ -81,6 +83,45 @@ DELAYS_PER_ELECTION_TIMEOUT: Final = 2
 ANSWER_TIMES: Final = 2
 """The leader gives up a change after the request timeout of the quorum, and then answers."""
 _log = logging.getLogger(__name__)
+
+
+class LeaderConnection:
+    """A connection to the leader of one epoch, over which nothing is sent twice.
+
+    It is opened with the first request, and again after a failure. The channel to the controller
+    sends a request again, to the node that leads by then. That is wrong for a request that was
+    decided from the answer of one leader.
+    """
+
+    def __init__(self, *, client_id: str, timeout_ms: int, outgoing: Outgoing) -> None:
+        self._client_id = client_id
+        self._timeout_ms = timeout_ms
+        self._outgoing = outgoing
+        self._epoch = -1
+        self._connection: ClientConnection | None = None
+
+    async def open(self, address: Address, *, epoch: int) -> None:
+        """Connect to the leader of `epoch` unless that is done. Raises ClientConnectionError."""
+        connection = self._connection
+        if connection is not None and connection.is_open and epoch == self._epoch:
+            return
+        self.close()
+        self._epoch = epoch
+        self._connection = await self._outgoing.open(
+            address, client_id=self._client_id, timeout_ms=self._timeout_ms
+        )
+
+    async def request(self, message: Message, kind: type[Response]) -> Response:
+        """Return the leader's response. Raises ClientConnectionError."""
+        if self._connection is None:
+            raise ClientConnectionError("there is no connection to the leader")
+        return await self._connection.request(message, kind, timeout_ms=self._timeout_ms)
+
+    def close(self) -> None:
+        """End the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.abort()
 
 
 class QuorumReassignmentProxy:

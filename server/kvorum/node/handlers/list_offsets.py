@@ -41,15 +41,15 @@ from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.batch_inspector import BatchInspector
-from kvorum.node.broker.metadata_offsets import (
+from kvorum.node.broker.metadata_topic import (
     EARLIEST,
     EARLIEST_LOCAL,
     LATEST,
     MAX_TIMESTAMP,
     NO_TIMESTAMP,
+    MetadataTopic,
     find_offset,
 )
-from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.handlers.merged_topics import last_requested
 from kvorum.node.services import BrokerServices

@@ -11,8 +11,7 @@ from http import HTTPStatus
 
 from kvorum.node.errors import NodeStartError
 from kvorum.node.metrics import catalogue
-from kvorum.node.metrics.http_request import HttpAnswer, HttpRequest
-from kvorum.node.metrics.http_server import Answerer, HttpServer
+from kvorum.node.metrics.http_server import Answerer, HttpAnswer, HttpRequest, HttpServer
 from kvorum.node.metrics.names import Reading
 from kvorum.node.monitoring.broker_readings import record_readings
 from kvorum.node.monitoring.health import Health, facts, liveness, readiness

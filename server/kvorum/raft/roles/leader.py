@@ -1,16 +1,38 @@
-"""The leader: a replica that takes records and knows how far every other replica is."""
+"""The leader: it counts how far the others are, and commits by a majority."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from kvorum.raft.basics import Endpoints, ReplicaKey
-from kvorum.raft.high_watermark import advanced_high_watermark
 from kvorum.raft.messages import VoteRequest
 from kvorum.raft.roles.role import Role, RoleName
 from kvorum.raft.voter_set import VoterSet
+
+
+def majority_offset(end_offsets: Sequence[int]) -> int:
+    """Return the highest offset that a majority has reached; raise ValueError for no voters."""
+    if not end_offsets:
+        raise ValueError("there are no voters")
+    return sorted(end_offsets, reverse=True)[len(end_offsets) // 2]
+
+
+def advanced_high_watermark(
+    *, current: int | None, end_offsets: Sequence[int], epoch_start_offset: int
+) -> int | None:
+    """Return the new high watermark, or None where it stays.
+
+    It rises only to an offset after the first record of the leader's own epoch: committing that
+    record commits the records of earlier leaders before it (section 5.4.2 of the Raft paper).
+    """
+    if not end_offsets:
+        return None
+    offset = majority_offset(end_offsets)
+    if offset <= epoch_start_offset:
+        return None
+    return offset if current is None or offset > current else None
 
 
 @dataclass(slots=True)

@@ -20,10 +20,17 @@ from kvorum.raft.messages import (
 from kvorum.raft.replica import Replica
 from kvorum.raft.roles import Leader
 from kvorum.raft.voter_change_state import AddVoterHandlerState
-from kvorum.raft.voter_changes.checks import Refusal, refuse_unless_settled, refuse_while_changing
+from kvorum.raft.voter_changes.checks import (
+    Refusal,
+    endpoints_text,
+    key_text,
+    keys_text,
+    listener_text,
+    refuse_unless_settled,
+    refuse_while_changing,
+)
 from kvorum.raft.voter_changes.completion import answer_change, end_change
 from kvorum.raft.voter_changes.probing import probe_error, probed_versions, send_probe
-from kvorum.raft.voter_changes.texts import endpoints_text, key_text, keys_text, listener_text
 from kvorum.raft.voter_changes.voters_records import append_voters
 from kvorum.raft.voter_set import Voter
 

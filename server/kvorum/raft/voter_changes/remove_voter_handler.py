@@ -9,8 +9,13 @@ from kvorum.raft.messages import Error, RemoveRaftVoterRequest, RemoveRaftVoterR
 from kvorum.raft.replica import Replica
 from kvorum.raft.roles import Leader
 from kvorum.raft.voter_change_state import RemoveVoterHandlerState
-from kvorum.raft.voter_changes.checks import Refusal, refuse_unless_settled, refuse_while_changing
-from kvorum.raft.voter_changes.texts import key_text, keys_text
+from kvorum.raft.voter_changes.checks import (
+    Refusal,
+    key_text,
+    keys_text,
+    refuse_unless_settled,
+    refuse_while_changing,
+)
 from kvorum.raft.voter_changes.voters_records import append_voters
 
 

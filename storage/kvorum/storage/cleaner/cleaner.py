@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from kvorum.storage.cleaner.batch_filter import BatchFilter, LastRecord
-from kvorum.storage.cleaner.cleaned_transactions import CleanedTransactions
+from kvorum.storage.cleaner.batch_filter import BatchFilter, CleanedTransactions, LastRecord
 from kvorum.storage.cleaner.offset_map import OffsetMap
 from kvorum.storage.cleaner.segments import group_segments, read_segment
 from kvorum.storage.errors import CleaningAbortedError, StorageError

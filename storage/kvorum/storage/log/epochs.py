@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kvorum.storage.errors import CorruptFileError
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
-from kvorum.storage.small_files.checkpoint_file import decode_checkpoint, encode_checkpoint
+from kvorum.storage.small_files.offset_checkpoint_file import decode_checkpoint, encode_checkpoint
 from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"

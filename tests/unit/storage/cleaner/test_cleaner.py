@@ -11,8 +11,7 @@ from tests.support.faulty_files import FaultyFiles
 from tests.unit.peak_memory import peak_memory_below
 from tests.unit.storage.local_logs import CONFIG, loaded
 
-from kvorum.storage.cleaner.batch_filter import BatchFilter, last_records
-from kvorum.storage.cleaner.cleaned_transactions import CleanedTransactions
+from kvorum.storage.cleaner.batch_filter import BatchFilter, CleanedTransactions, last_records
 from kvorum.storage.cleaner.cleaner import Cleaner, Pass
 from kvorum.storage.cleaner.offset_map import OffsetMap
 from kvorum.storage.log.append_origin import AppendOrigin
