@@ -16,7 +16,7 @@ from kvorum.spark.files.batch_places import (
 from kvorum.spark.files.file_systems import Files, FileWindow, LocalFiles, files_at
 from kvorum.spark.files.find import FileKind, FoundFiles, LogFile
 from kvorum.storage.log.batch_header import HEADER_SIZE, BatchHeader
-from kvorum.storage.log.offset_index import ENTRY_SIZE, OffsetIndex
+from kvorum.storage.log.indexes import OffsetIndex
 from kvorum.storage.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
 
 MAX_PARTITION_BYTES: Final = 64 * 1024 * 1024
@@ -228,7 +228,7 @@ def _index_entries(files: Files, log_file: LogFile) -> Iterable[tuple[int, int]]
     # The index of the segment that a Kafka writes to is as long as it may become: zeros follow.
     entries = data.rstrip(b"\0")
     index = OffsetIndex(log_file.offset, size_bytes_max=INDEX_BYTES_MAX)
-    index.load(data[: -(-len(entries) // ENTRY_SIZE) * ENTRY_SIZE])
+    index.load(data[: -(-len(entries) // OffsetIndex.entry.size) * OffsetIndex.entry.size])
     return index.entries()
 
 

@@ -11,13 +11,9 @@ from kvorum.storage.errors import CorruptLogError, DiskError, TooManyOpenFilesEr
 from kvorum.storage.files import FileSystem, disk_error, disk_errors, is_out_of_descriptors
 from kvorum.storage.log.batch_header import HEADER_SIZE, BatchHeader, continues, header_at
 from kvorum.storage.log.file_records import FileRecords
-from kvorum.storage.log.index_file import IndexFile
+from kvorum.storage.log.indexes import NO_TIMESTAMP, IndexFile, OffsetIndex, TimeIndex
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.log.offset_index import ENTRY_SIZE as OFFSET_ENTRY_SIZE
-from kvorum.storage.log.offset_index import OffsetIndex
 from kvorum.storage.log.segment_scan import BadBatchError, scan_batches
-from kvorum.storage.log.time_index import ENTRY_SIZE as TIME_ENTRY_SIZE
-from kvorum.storage.log.time_index import NO_TIMESTAMP, TimeIndex
 from kvorum.storage.log.transaction_index import TransactionIndex
 from kvorum.storage.names import (
     DELETED_SUFFIX,
@@ -84,17 +80,9 @@ class Segment:
         with disk_errors(self.path, "opening"):
             self.file = files.open(self.path, create=create)
         self._offset_file = IndexFile(
-            self._path(OFFSET_INDEX_SUFFIX),
-            self.offset_index,
-            entry_size=OFFSET_ENTRY_SIZE,
-            files=files,
+            self._path(OFFSET_INDEX_SUFFIX), self.offset_index, files=files
         )
-        self._time_file = IndexFile(
-            self._path(TIME_INDEX_SUFFIX),
-            self.time_index,
-            entry_size=TIME_ENTRY_SIZE,
-            files=files,
-        )
+        self._time_file = IndexFile(self._path(TIME_INDEX_SUFFIX), self.time_index, files=files)
         self.transaction_index = TransactionIndex(
             self._path(TRANSACTION_INDEX_SUFFIX), base_offset, files=files
         )
@@ -519,7 +507,7 @@ class Segment:
     def index_sizes(self) -> tuple[int, int]:
         """The bytes of the offset index and of the time index."""
         self._demand_indexes()
-        return len(self.offset_index) * OFFSET_ENTRY_SIZE, len(self.time_index) * TIME_ENTRY_SIZE
+        return self.offset_index.size, self.time_index.size
 
     @property
     def first_timestamp(self) -> int:

@@ -22,7 +22,7 @@ from kvorum.storage.errors import DiskError, TooManyOpenFilesError
 from kvorum.storage.files import FileSystem, OpenFile, RealFileSystem
 from kvorum.storage.log.batch_header import read_header
 from kvorum.storage.log.file_records import FileRecords
-from kvorum.storage.log.offset_index import ENTRY_SIZE
+from kvorum.storage.log.indexes import OffsetIndex
 from kvorum.storage.log.segment_list import create_cleaned_segment
 from kvorum.storage.names import (
     CLEANED_SUFFIX,
@@ -252,7 +252,7 @@ def test_index_entries_that_get_no_descriptor_are_written_with_later_ones(one: O
     assert index.content == b""
     append(log, sent(b"c" * 150))
     append(log, sent(b"d"))
-    assert len(index.content) == 2 * ENTRY_SIZE
+    assert len(index.content) == 2 * OffsetIndex.entry.size
     assert values_in(log) == [b"a" * 150, b"b", b"c" * 150, b"d"]
 
 
