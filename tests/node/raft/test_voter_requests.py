@@ -6,9 +6,8 @@ import pytest
 from tests.support.pretended_quorum import CLUSTER_ID, HERE, LISTENER, endpoint_of, key_of
 
 from kvorum.node.outbound.client_connection import NoCommonVersionError
-from kvorum.node.raft.peer_connection import PeerConnection, Response
+from kvorum.node.raft.peer_exchange import PeerConnection, Response, ask_about_voters
 from kvorum.node.raft.settings import RaftSettings
-from kvorum.node.raft.voter_requests import ask_about_voters
 from kvorum.raft import messages as core
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.primitives import Message

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from kvorum.broker.fetch_session.cache import FetchSessionCache
 from kvorum.broker.fetch_session.session import (
@@ -33,33 +35,37 @@ class ReadPartition(NamedTuple):
     data: FetchResponsePartitionData
 
 
-class FetchContext(Protocol):
+class FetchContext(ABC):
     """The partitions that a request is about, and the response once they are read."""
 
     @property
+    @abstractmethod
     def topics(self) -> list[FetchRequestFetchTopic]:
         """The partitions to read, in this order; a topic may come more than once."""
-        ...
 
+    @abstractmethod
     def response(
         self, topics: Iterable[FetchResponseFetchableTopicResponse], *, now_ms: float
     ) -> FetchResponse:
         """Return the response; `topics` are what was read and what is refused, in that order."""
-        ...
 
     def response_size(
         self, topics: Iterable[FetchResponseFetchableTopicResponse], *, version: int
     ) -> int:
         """Return the bytes that the response would have, as Kafka counts them; change nothing."""
-        ...
+        return response_size(_each(topics), version)
 
     def throttled_response(self, throttle_time_ms: int) -> FetchResponse:
         """Return the response of a client beyond its quota, in place of what was read."""
-        ...
+        return FetchResponse(throttle_time_ms=throttle_time_ms)
 
 
-class SessionErrorContext(NamedTuple):
-    """A request for a session that is not there, or not as the client thinks."""
+@dataclass(frozen=True, slots=True)
+class SessionErrorContext(FetchContext):
+    """A request for a session that is not there, or not as the client thinks.
+
+    As in Kafka, the error waits for the next request while the client is beyond its quota.
+    """
 
     error: ErrorCode
 
@@ -86,12 +92,9 @@ class SessionErrorContext(NamedTuple):
         """Return the size of a response without partitions."""
         return response_size((), version)
 
-    def throttled_response(self, throttle_time_ms: int) -> FetchResponse:
-        """Return nothing; as in Kafka, the error waits for the next request."""
-        return FetchResponse(throttle_time_ms=throttle_time_ms)
 
-
-class SessionlessFetchContext(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SessionlessFetchContext(FetchContext):
     """A full request of a client that wants no session."""
 
     partitions: dict[PartitionKey, CachedPartition]
@@ -110,18 +113,9 @@ class SessionlessFetchContext(NamedTuple):
         """Return everything that was read."""
         return FetchResponse(responses=response_topics(_each(topics)))
 
-    def response_size(
-        self, topics: Iterable[FetchResponseFetchableTopicResponse], *, version: int
-    ) -> int:
-        """Return the size of everything that was read."""
-        return response_size(_each(topics), version)
 
-    def throttled_response(self, throttle_time_ms: int) -> FetchResponse:
-        """Return nothing."""
-        return FetchResponse(throttle_time_ms=throttle_time_ms)
-
-
-class FullFetchContext(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FullFetchContext(FetchContext):
     """A full request that begins a session, if there is room for one."""
 
     partitions: dict[PartitionKey, CachedPartition]
@@ -159,18 +153,9 @@ class FullFetchContext(NamedTuple):
         shard.touch(session, now_ms)
         return FetchResponse(session_id=session.id, responses=responses)
 
-    def response_size(
-        self, topics: Iterable[FetchResponseFetchableTopicResponse], *, version: int
-    ) -> int:
-        """Return the size of everything that was read."""
-        return response_size(_each(topics), version)
 
-    def throttled_response(self, throttle_time_ms: int) -> FetchResponse:
-        """Return nothing, and begin no session."""
-        return FetchResponse(throttle_time_ms=throttle_time_ms)
-
-
-class IncrementalFetchContext(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class IncrementalFetchContext(FetchContext):
     """A request that names what has changed since the last one of its session."""
 
     session: FetchSession

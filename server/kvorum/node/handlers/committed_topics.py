@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from kvorum.metadata.acl_codes import AclOperation
@@ -13,7 +13,27 @@ from kvorum.wire.primitives import Message
 
 
 class _Indexed(Protocol):
-    partition_index: int
+    @property
+    def partition_index(self) -> int: ...
+
+
+_Partition_co = TypeVar("_Partition_co", bound=_Indexed, covariant=True)
+
+
+class _Topic(Protocol[_Partition_co]):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def topic_id(self) -> bytes: ...
+
+    @property
+    def partitions(self) -> Sequence[_Partition_co]: ...
+
+
+class _Answer(_Indexed, Protocol):
+    @property
+    def error_code(self) -> int: ...
 
 
 Partition = TypeVar("Partition", bound=_Indexed)
@@ -38,17 +58,24 @@ class AnsweredTopic(NamedTuple):
 class CommittedTopics(Generic[Partition]):
     """Sorts the topics of an OffsetCommit or a TxnOffsetCommit, and merges the answers.
 
-    `has_ids` says whether the request names topics by their ids.
+    `asked` are the request's, and `has_ids` says whether it names them by their ids.
     """
 
     def __init__(
-        self, request: IncomingRequest[Message], topics: TopicsImage, *, has_ids: bool
+        self,
+        request: IncomingRequest[Message],
+        asked: Iterable[_Topic[Partition]],
+        topics: TopicsImage,
+        *,
+        has_ids: bool,
     ) -> None:
         self.accepted: list[AcceptedTopic[Partition]] = []
         self._answered: dict[str | bytes, AnsweredTopic] = {}
         self._access = request.access
         self._topics = topics
         self._has_ids = has_ids
+        for topic in asked:
+            self._sort_out(topic.name, topic.topic_id, topic.partitions)
 
     @property
     def is_refused(self) -> bool:
@@ -57,11 +84,10 @@ class CommittedTopics(Generic[Partition]):
 
     @property
     def answered(self) -> list[AnsweredTopic]:
-        """The refusals, then the coordinator's answers, by topic."""
+        """The refusals, by topic."""
         return list(self._answered.values())
 
-    def sort_out(self, name: str, topic_id: bytes, partitions: list[Partition]) -> None:
-        """Look at one topic of the request."""
+    def _sort_out(self, name: str, topic_id: bytes, partitions: Sequence[Partition]) -> None:
         image = self._topics.by_id.get(topic_id) if self._has_ids else self._topics.by_name(name)
         if self._has_ids:
             name = "" if image is None else image.name
@@ -74,15 +100,29 @@ class CommittedTopics(Generic[Partition]):
         if image is None or len(known) < len(partitions):
             indexes = (one.partition_index for one in partitions)
             refused = [(index, code) for index in indexes if not _has_partition(image, index)]
-            self.answer(name, topic_id if image is None else image.id, refused)
+            self._answer(name, topic_id if image is None else image.id, refused)
         if image is not None and known:
             self.accepted.append(AcceptedTopic(name, image.id, known))
 
-    def answer(self, name: str, topic_id: bytes, partitions: Iterable[tuple[int, int]]) -> None:
+    def merge(self, topics: Iterable[_Topic[_Answer]]) -> list[AnsweredTopic]:
+        """Return the refusals with the coordinator's answers after them, by topic."""
+        for topic in topics:
+            codes = ((one.partition_index, one.error_code) for one in topic.partitions)
+            self._answer(topic.name, topic.topic_id, codes)
+        return self.answered
+
+    def _answer(self, name: str, topic_id: bytes, partitions: Iterable[tuple[int, int]]) -> None:
         """Add the answers of a topic's partitions to those that it has."""
         key = topic_id if self._has_ids else name
         topic = self._answered.setdefault(key, AnsweredTopic(name, topic_id, []))
         topic.partitions.extend(partitions)
+
+
+def refused_topics(topics: Iterable[_Topic[_Indexed]], code: int) -> Iterable[AnsweredTopic]:
+    """Yield every topic with the refusal of all its partitions."""
+    for topic in topics:
+        codes = [(one.partition_index, code) for one in topic.partitions]
+        yield AnsweredTopic(topic.name, topic.topic_id, codes)
 
 
 def _has_partition(image: TopicImage | None, index: int) -> bool:

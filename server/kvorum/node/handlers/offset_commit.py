@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.handlers.committed_topics import CommittedTopics
+from kvorum.node.handlers.committed_topics import AnsweredTopic, CommittedTopics, refused_topics
 from kvorum.node.handlers.group_requests import asked, context_of, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
@@ -32,12 +33,10 @@ async def answer(request: IncomingRequest[OffsetCommitRequest], broker: BrokerSe
     require_on_group(request, AclOperation.READ, body.group_id)
     has_ids = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
     found = CommittedTopics[OffsetCommitRequestPartition](
-        request, broker.loader.published.topics, has_ids=has_ids
+        request, body.topics, broker.loader.published.topics, has_ids=has_ids
     )
-    for topic in body.topics:
-        found.sort_out(topic.name, topic.topic_id, topic.partitions)
     if not found.accepted:
-        return _response(found)
+        return _response(found.answered)
     accepted = OffsetCommitRequest(
         group_id=body.group_id,
         generation_id_or_member_epoch=body.generation_id_or_member_epoch,
@@ -56,13 +55,10 @@ async def answer(request: IncomingRequest[OffsetCommitRequest], broker: BrokerSe
     if not found.is_refused:
         # As in Kafka, a topic that the request names twice then stays apart.
         return response
-    for answered in response.topics:
-        codes = ((one.partition_index, one.error_code) for one in answered.partitions)
-        found.answer(answered.name, answered.topic_id, codes)
-    return _response(found)
+    return _response(found.merge(response.topics))
 
 
-def _response(found: CommittedTopics[OffsetCommitRequestPartition]) -> OffsetCommitResponse:
+def _response(topics: Iterable[AnsweredTopic]) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -70,7 +66,7 @@ def _response(found: CommittedTopics[OffsetCommitRequestPartition]) -> OffsetCom
                 one.topic_id,
                 [OffsetCommitResponsePartition(*each) for each in one.partitions],
             )
-            for one in found.answered
+            for one in topics
         ]
     )
 
@@ -79,19 +75,7 @@ def _refuse(
     request: OffsetCommitRequest, error: RequestError, _version: int
 ) -> OffsetCommitResponse:
     """Refuse every partition."""
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                topic.name,
-                topic.topic_id,
-                [
-                    OffsetCommitResponsePartition(partition.partition_index, error.code)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    return _response(refused_topics(request.topics, error.code))
 
 
 API: Final = BrokerApi(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from kvorum.broker.add_partitions_to_txn import operation_of_txn_offset_commit
@@ -12,7 +13,7 @@ from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.broker.group_coordinator.coordinator_partition_writer import TransactionWrite
 from kvorum.node.broker.transaction_verification import TransactionalProducer
-from kvorum.node.handlers.committed_topics import CommittedTopics
+from kvorum.node.handlers.committed_topics import AnsweredTopic, CommittedTopics, refused_topics
 from kvorum.node.handlers.group_requests import asked, context_of, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
@@ -46,12 +47,10 @@ async def answer(
     require_on_group(request, AclOperation.READ, body.group_id)
     has_ids = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
     found = CommittedTopics[TxnOffsetCommitRequestPartition](
-        request, broker.loader.published.topics, has_ids=has_ids
+        request, body.topics, broker.loader.published.topics, has_ids=has_ids
     )
-    for topic in body.topics:
-        found.sort_out(topic.name, topic.topic_id, topic.partitions)
     if not found.accepted:
-        return _response(found)
+        return _response(found.answered)
     wanted = TxnOffsetCommitRequest(
         transactional_id=body.transactional_id,
         group_id=body.group_id,
@@ -75,13 +74,10 @@ async def answer(
     if not found.is_refused:
         # As in Kafka, a topic that the request names twice then stays apart.
         return response
-    for answered in response.topics:
-        codes = ((one.partition_index, one.error_code) for one in answered.partitions)
-        found.answer(answered.name, answered.topic_id, codes)
-    return _response(found)
+    return _response(found.merge(response.topics))
 
 
-def _response(found: CommittedTopics[TxnOffsetCommitRequestPartition]) -> TxnOffsetCommitResponse:
+def _response(topics: Iterable[AnsweredTopic]) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
@@ -89,7 +85,7 @@ def _response(found: CommittedTopics[TxnOffsetCommitRequestPartition]) -> TxnOff
                 one.topic_id,
                 [TxnOffsetCommitResponsePartition(*each) for each in one.partitions],
             )
-            for one in found.answered
+            for one in topics
         ]
     )
 
@@ -122,19 +118,7 @@ def _refuse(
     is_loading = code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     if is_loading and version < FIRST_VERSION_THAT_KNOWS_LOADING:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return TxnOffsetCommitResponse(
-        topics=[
-            TxnOffsetCommitResponseTopic(
-                topic.name,
-                topic.topic_id,
-                [
-                    TxnOffsetCommitResponsePartition(partition.partition_index, code)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    return _response(refused_topics(request.topics, code))
 
 
 API: Final = BrokerApi(
