@@ -10,11 +10,13 @@ import pytest
 from immutables import Map
 from tests.support.kafka.java import Java
 
-from kvorum.broker.quota.client_quota_manager import UNLIMITED, ClientQuotaManager, QuotaClient
-from kvorum.broker.quota.quota_managers import (
+from kvorum.broker.quota.client_quota_manager import (
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
+    UNLIMITED,
+    ClientQuotaManager,
     ClientRequestQuotaManager,
+    QuotaClient,
 )
 from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.metadata.client_quotas_image import CLIENT_ID, USER, ClientQuotasImage, QuotaEntity

@@ -11,10 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kvorum.codegen.config_facts import NoDefinitionsError, read_definitions
 from kvorum.codegen.emit_catalog import ErrorCodeFact
-from kvorum.codegen.feature_levels import Feature, read_features
 from kvorum.codegen.parse import Json, JsonObject, as_list, as_object
+from kvorum.codegen.release_facts import (
+    Feature,
+    NoDefinitionsError,
+    read_definitions,
+    read_features,
+)
 from kvorum.codegen.sync import Protocol, read_protocol
 
 ABSENT = "-"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
-from kvorum.broker.quota.quota_managers import QuotaManagers
+from kvorum.broker.quota.client_quota_manager import QuotaManagers
 from kvorum.broker.replica_selector import RACK_AWARE, RackAwareReplicaSelector
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.add_partitions_to_txn_manager import (

@@ -6,16 +6,14 @@ import pytest
 from immutables import Map
 
 from kvorum.broker.quota.client_quota_manager import (
-    THROTTLE_TIME_MS_MAX,
-    UNLIMITED,
-    ClientQuotaManager,
-    QuotaClient,
-)
-from kvorum.broker.quota.quota_managers import (
     CONSUMER_BYTE_RATE,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
+    THROTTLE_TIME_MS_MAX,
+    UNLIMITED,
+    ClientQuotaManager,
     ClientRequestQuotaManager,
+    QuotaClient,
     QuotaManagers,
 )
 from kvorum.broker.quota.sampled_stat import MetricConfig

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.unit.codegen.made_up_jars import ERRORS, enum_class, errors_class, make_jar
 
-from kvorum.codegen.config_facts import definitions_in
 from kvorum.codegen.errors import CodegenError
 from kvorum.codegen.release_diff import definition_differences, release_diff
+from kvorum.codegen.release_facts import definitions_in
 
 COMMON = "org/apache/kafka/server/common"
 WIDGETS: Mapping[str, Any] = {

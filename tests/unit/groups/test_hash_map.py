@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kvorum.groups.hash_map import JavaHashMap
-from kvorum.metadata.java_hash import string_hash
+from kvorum.metadata.java_hash import JavaHashMap, string_hash
 
 
 def test_strings_hash_as_in_java() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.unit.node.committed_batches import batch
 
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.metadata_log_listener import MetadataLogListener
+from kvorum.node.shared_server import MetadataLogListener
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 
 LEVEL = FeatureLevelRecord(name="metadata.version", feature_level=30)

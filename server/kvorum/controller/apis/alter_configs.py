@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, Filtered
-from kvorum.controller.configs.authorization import refused_resources, resources_left
 from kvorum.controller.configs.changes import clear_elr_records, replacing_changes
-from kvorum.controller.configs.resources import sort_out_resources
+from kvorum.controller.configs.resources import (
+    refused_resources,
+    resources_left,
+    sort_out_resources,
+)
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext

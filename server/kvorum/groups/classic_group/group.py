@@ -14,7 +14,7 @@ from typing import Final
 from kvorum.groups.classic_group.member import ClassicGroupMember, SupportedProtocol
 from kvorum.groups.classic_group.state import VALID_PREVIOUS_STATES, ClassicGroupState
 from kvorum.groups.effects import JoinPromise
-from kvorum.groups.hash_map import JavaHashMap
+from kvorum.metadata.java_hash import JavaHashMap
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError

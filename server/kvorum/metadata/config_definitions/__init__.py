@@ -6,7 +6,6 @@ the `validate_*` functions check a resource's texts as a whole. They raise `Inva
 Kafka's own message.
 """
 
-from kvorum.metadata.config_definitions.client_metrics_rules import validate_client_metrics_configs
 from kvorum.metadata.config_definitions.definition import ConfigDefinition, ConfigType, UpdateMode
 from kvorum.metadata.config_definitions.endpoints import (
     QuorumVoterEntry,
@@ -15,7 +14,11 @@ from kvorum.metadata.config_definitions.endpoints import (
     parse_quorum_voters,
 )
 from kvorum.metadata.config_definitions.errors import InvalidConfigError
-from kvorum.metadata.config_definitions.group_rules import validate_group_configs
+from kvorum.metadata.config_definitions.rules import (
+    validate_client_metrics_configs,
+    validate_group_configs,
+    validate_topic_configs,
+)
 from kvorum.metadata.config_definitions.settings import (
     Settings,
     ValueOf,
@@ -38,7 +41,6 @@ from kvorum.metadata.config_definitions.tables import (
     GROUP_CONFIGS,
     TOPIC_CONFIGS,
 )
-from kvorum.metadata.config_definitions.topic_rules import validate_topic_configs
 from kvorum.metadata.config_definitions.validators import ConfigValue
 from kvorum.metadata.config_definitions.values import (
     convert_to_text,

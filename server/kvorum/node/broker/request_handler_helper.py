@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from kvorum.broker.quota.client_quota_manager import UNLIMITED, QuotaClient
-from kvorum.broker.quota.quota_managers import QuotaManagers
+from kvorum.broker.quota.client_quota_manager import UNLIMITED, QuotaClient, QuotaManagers
 from kvorum.node.broker.forwarding_manager import read_response
 from kvorum.node.clock import Clock
 from kvorum.node.serving.listener_api import ForwardedResponse, HandlerResponse

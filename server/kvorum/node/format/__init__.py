@@ -3,7 +3,7 @@
 `format_directories` takes a `FormatRequest`. Refusals are `FormatError` with Kafka's message.
 """
 
-from kvorum.node.format.directories import format_directories
+from kvorum.node.format.directories import DirectoryType, FormatRequest, format_directories
 from kvorum.node.format.dynamic_voters import (
     DynamicVoter,
     parse_dynamic_voter,
@@ -12,7 +12,6 @@ from kvorum.node.format.dynamic_voters import (
     voters_by_id,
 )
 from kvorum.node.format.errors import FormatError
-from kvorum.node.format.request import DirectoryType, FormatRequest
 
 __all__ = [
     "DirectoryType",

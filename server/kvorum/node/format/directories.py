@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,11 +18,10 @@ from kvorum.metadata.bootstrap import (
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.record_frame import encode_record
-from kvorum.node.format.dynamic_voters import voters_record
+from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.node.format.dynamic_voters import DynamicVoter, voters_record
 from kvorum.node.format.errors import FormatError
 from kvorum.node.format.levels import effective_feature_levels, effective_release_version
-from kvorum.node.format.record_text import bootstrap_metadata_text
-from kvorum.node.format.request import DirectoryType, FormatRequest, directory_type
 from kvorum.node.format.scram import parse_scram_credential
 from kvorum.storage.errors import DiskError, StorageError
 from kvorum.storage.files import FileSystem, disk_errors
@@ -36,8 +36,93 @@ from kvorum.storage.small_files.meta_properties_ensemble import (
     MetaPropertiesEnsemble,
     draw_directory_id,
 )
+from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
+from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 
 _SOURCE = "format command"
+
+
+def _no_levels() -> Mapping[str, int]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatRequest:
+    """The directories of one node, and the cluster that they will belong to.
+
+    `directories` and `metadata_directory` are texts of the configuration. The metadata directory of
+    a node that is a controller gets the bootstrap snapshot. `initial_controllers`
+    are the first voters of a dynamic quorum, None if the request does not name them.
+    `feature_levels` and `release_version` are only the requested ones, without defaults.
+    """
+
+    node_id: int
+    cluster_id: str
+    directories: tuple[str, ...]
+    metadata_directory: str
+    controller_listener_name: str
+    is_controller: bool
+    has_dynamic_quorum: bool
+    initial_controllers: Mapping[int, DynamicVoter] | None = None
+    release_version: MetadataVersion | None = None
+    feature_levels: Mapping[str, int] = field(default_factory=_no_levels)
+    scram_arguments: tuple[str, ...] = ()
+    ignore_formatted: bool = False
+    enable_unstable_features: bool = False
+
+
+class DirectoryType(Enum):
+    """The type of a directory; the value is the name in Kafka's output."""
+
+    DATA = "data directory"
+    STATIC_METADATA = "metadata directory"
+    DYNAMIC_METADATA = "dynamic metadata directory"
+    DYNAMIC_METADATA_VOTER = "dynamic metadata voter directory"
+
+
+def directory_type(directory: str, request: FormatRequest) -> DirectoryType:
+    """Return the type that `directory` is formatted as."""
+    if directory != request.metadata_directory:
+        return DirectoryType.DATA
+    if request.initial_controllers is None:
+        return DirectoryType.STATIC_METADATA
+    if request.node_id in request.initial_controllers:
+        return DirectoryType.DYNAMIC_METADATA_VOTER
+    return DirectoryType.DYNAMIC_METADATA
+
+
+def bootstrap_metadata_text(bootstrap: BootstrapMetadata) -> str:
+    """Return the line of the storage tool that shows a new cluster's first records."""
+    records = ", ".join(map(_record_text, bootstrap.records))
+    return (
+        f"BootstrapMetadata(records=[{records}], "
+        f"metadataVersionLevel={int(bootstrap.metadata_version)}, source={bootstrap.source})"
+    )
+
+
+def _record_text(record: RecordAndVersion) -> str:
+    message, version = record
+    match message:
+        case FeatureLevelRecord():
+            fields = f"name={_quoted(message.name)}, featureLevel={message.feature_level}"
+        case UserScramCredentialRecord():
+            fields = (
+                f"name={_quoted(message.name)}, mechanism={message.mechanism}, "
+                f"salt={_bytes_text(message.salt)}, storedKey={_bytes_text(message.stored_key)}, "
+                f"serverKey={_bytes_text(message.server_key)}, iterations={message.iterations}"
+            )
+        case _:
+            raise TypeError(f"{type(message).__name__} is no bootstrap record")
+    return f"ApiMessageAndVersion({type(message).__name__}({fields}) at version {version})"
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}'"
+
+
+def _bytes_text(data: bytes) -> str:
+    """Return bytes as Java prints a byte array: signed numbers."""
+    return f"[{', '.join(str(byte - 256 if byte > 127 else byte) for byte in data)}]"
 
 
 @dataclass(slots=True)
