@@ -87,9 +87,8 @@ class ControllerApi(Generic[Request, Response]):
     - `request`, `response`: the classes of its messages.
     - `permission`: the permission on the cluster that the whole request needs.
     - `decide`: returns records and the response, from the pending image. It may raise RequestError.
+      For an API whose records have no limit it pauses now and then, so that other work can be done.
     - `refuse`: returns the response that refuses a whole request, for a version.
-    - `decide_in_pieces`: the same as `decide`, for an API whose records have no limit; it pauses
-      now and then, so that other work can be done.
     - `admit`: the checks that every controller makes, active or not; a response from it is final.
     - `is_admitted_by_brokers`: whether a broker makes these checks too, before it forwards.
     - `filter_by_authorization`: removes the parts of a request that its client has no permission
@@ -105,14 +104,11 @@ class ControllerApi(Generic[Request, Response]):
     request: type[Request]
     response: type[Response]
     permission: Permission
-    decide: Callable[[MetadataImage, Request, ControllerRequestContext], ControllerResult[Response]]
+    decide: Callable[
+        [MetadataImage, Request, ControllerRequestContext],
+        ControllerResult[Response] | Pieces[ControllerResult[Response]],
+    ]
     refuse: Callable[[Request, RequestError, int], Response]
-    decide_in_pieces: (
-        Callable[
-            [MetadataImage, Request, ControllerRequestContext], Pieces[ControllerResult[Response]]
-        ]
-        | None
-    ) = None
     admit: Callable[[Request, Requester], Response | None] | None = None
     is_admitted_by_brokers: bool = False
     filter_by_authorization: (

@@ -11,7 +11,7 @@ from functools import cache
 
 from kvorum.controller import apis
 from kvorum.controller.api import ControllerApi
-from kvorum.controller.result import ControllerResult, Pieces
+from kvorum.controller.result import ControllerResult, Pieces, at_once
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.api_modules import find_apis
 from kvorum.metadata.image import MetadataImage
@@ -38,31 +38,29 @@ def controller_api(request: Message) -> ControllerApi[Message, Message]:
 def handle(
     image: MetadataImage, request: Message, context: ControllerRequestContext
 ) -> ControllerResult[Message]:
-    """Return the active controller's result for `request`; `image` is its pending state.
-
-    A request that is refused as a whole gets its own response, with the error that Kafka would
-    return, and no records. Raises `KeyError` for a request the controller does not handle.
-    """
-    api = controller_api(request)
-    try:
-        if context.access.is_restricted and api.filter_by_authorization is not None:
-            filtered = api.filter_by_authorization(image, request, context.access)
-            result = api.decide(image, filtered.request, context)
-            filtered.complete(result.response)
-            return result
-        return api.decide(image, request, context)
-    except RequestError as error:
-        return ControllerResult(api.refuse(request, error, context.api_version))
+    """Return the result of `handle_in_pieces` without a pause."""
+    return at_once(handle_in_pieces(image, request, context))
 
 
 def handle_in_pieces(
     image: MetadataImage, request: Message, context: ControllerRequestContext
 ) -> Pieces[ControllerResult[Message]]:
-    """Return the result of `handle`, with pauses where it may take long."""
+    """Return the active controller's result for `request`, with pauses where it may take long.
+
+    `image` is its pending state. A request that is refused as a whole gets its own response, with
+    the error that Kafka would return, and no records. Raises `KeyError` for a request the
+    controller does not handle.
+    """
     api = controller_api(request)
-    if api.decide_in_pieces is None:
-        return handle(image, request, context)
+    filtered, permitted = None, request
     try:
-        return (yield from api.decide_in_pieces(image, request, context))
+        if context.access.is_restricted and api.filter_by_authorization is not None:
+            filtered = api.filter_by_authorization(image, request, context.access)
+            permitted = filtered.request
+        decided = api.decide(image, permitted, context)
+        result = decided if isinstance(decided, ControllerResult) else (yield from decided)
+        if filtered is not None:
+            filtered.complete(result.response)
+        return result
     except RequestError as error:
         return ControllerResult(api.refuse(request, error, context.api_version))

@@ -32,7 +32,7 @@ MUTANTS = (
         cause="the same incarnation of a broker got another epoch when it registered again",
         breaks="broker epochs",
         kind=Kind.SAFETY,
-        within="register_in_pieces",
+        within="register_broker",
         old="""
             if is_new:
                 record.broker_epoch = context.next_offset

@@ -46,12 +46,10 @@ def test_each_api_decides_on_its_own_messages(key: ApiKey) -> None:
     api = controller_apis()[key]()
     assert "controller" in API_SPECS[key].listeners
     assert (api.request, api.response) == (request_class(key), response_class(key))
-    assert annotations_of(api.decide) == [
-        "MetadataImage",
-        api.request.NAME,
-        "ControllerRequestContext",
-        f"ControllerResult[{api.response.NAME}]",
-    ]
+    *given, returned = annotations_of(api.decide)
+    assert given == ["MetadataImage", api.request.NAME, "ControllerRequestContext"]
+    result = f"ControllerResult[{api.response.NAME}]"
+    assert returned in {result, f"Pieces[{result}]"}
 
 
 def annotations_of(function: Callable[..., object]) -> list[str]:

@@ -17,7 +17,7 @@ from kvorum.controller.broker_epochs import registration_of_epoch
 from kvorum.controller.broker_heartbeat_manager import NOTHING_READ, BrokerHeartbeatState
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.leader_and_isr_updates import leads_any
-from kvorum.controller.result import ControllerResult, Pieces, Steps, at_once, gather
+from kvorum.controller.result import ControllerResult, Pieces, Steps, gather
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.cluster_image import BrokerRegistration
@@ -46,16 +46,10 @@ class BrokerControlState(Enum):
 
 def broker_heartbeat(
     image: MetadataImage, request: BrokerHeartbeatRequest, context: ControllerRequestContext
-) -> ControllerResult[BrokerHeartbeatResponse]:
-    """Move the broker to the state that its heartbeat asks for, if that is allowed."""
-    return at_once(heartbeat_in_pieces(image, request, context))
-
-
-def heartbeat_in_pieces(
-    image: MetadataImage, request: BrokerHeartbeatRequest, context: ControllerRequestContext
 ) -> Pieces[ControllerResult[BrokerHeartbeatResponse]]:
-    """Move the broker as `heartbeat` does, in pieces: each of its partitions may be a record.
+    """Move the broker to the state that its heartbeat asks for, if that is allowed.
 
+    This is done in pieces: each of its partitions may be a record.
     The receiver of the request records the contact before the request waits for its turn.
     """
     broker = registration_of_epoch(image.cluster, request.broker_id, request.broker_epoch)
@@ -173,5 +167,4 @@ API: Final = ControllerApi(
     permission=AclOperation.CLUSTER_ACTION,
     decide=broker_heartbeat,
     refuse=refused_by_code(BrokerHeartbeatResponse),
-    decide_in_pieces=heartbeat_in_pieces,
 )

@@ -8,7 +8,7 @@ from typing import Final
 from kvorum.controller.api import ControllerApi
 from kvorum.controller.broker_changes import end_incarnation
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.result import ControllerResult, Pieces, at_once, gather
+from kvorum.controller.result import ControllerResult, Pieces, gather
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata import directory_ids
 from kvorum.metadata.acl_codes import AclOperation
@@ -54,16 +54,10 @@ NEVER_REGISTERED: Final = -2
 
 def register_broker(
     image: MetadataImage, request: BrokerRegistrationRequest, context: ControllerRequestContext
-) -> ControllerResult[BrokerRegistrationResponse]:
-    """Register the broker, or refuse a broker that may not join."""
-    return at_once(register_in_pieces(image, request, context))
-
-
-def register_in_pieces(
-    image: MetadataImage, request: BrokerRegistrationRequest, context: ControllerRequestContext
 ) -> Pieces[ControllerResult[BrokerRegistrationResponse]]:
-    """Register the broker in pieces: an earlier incarnation may leave many partitions to change.
+    """Register the broker, or refuse a broker that may not join.
 
+    This is done in pieces: an earlier incarnation may leave many partitions to change.
     The epoch of a new incarnation is the offset its registration gets if it is the first record
     of the result; a broker that registers the same incarnation again keeps its epoch.
     """
@@ -232,5 +226,4 @@ API: Final = ControllerApi(
     permission=AclOperation.CLUSTER_ACTION,
     decide=register_broker,
     refuse=refused_by_code(BrokerRegistrationResponse),
-    decide_in_pieces=register_in_pieces,
 )
