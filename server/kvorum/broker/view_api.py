@@ -11,29 +11,23 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kvorum.broker.broker_view import BrokerView
+from kvorum.metadata.api_modules import Api
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.permission import Permission
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.primitives import Message
 
 Request = TypeVar("Request", bound=Message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ViewApi(Generic[Request]):
+class ViewApi(Api[Request], Generic[Request]):
     """One API that reads the image. What has no default has to be said.
 
-    - `request`: the class of its request.
-    - `permission`: what the whole request needs on the cluster.
     - `answer`: makes the response. It may raise RequestError.
     - `refuse`: makes the response that refuses the whole of a request, in a version.
     - `form_problem`: what is wrong with a request beyond its schema; it counts as unreadable then.
     """
 
-    key: ApiKey
-    request: type[Request]
-    permission: Permission
     answer: Callable[[MetadataImage, Request, BrokerView], Message]
     refuse: Callable[[Request, RequestError, int], Message]
     form_problem: Callable[[Request], str | None] | None = None

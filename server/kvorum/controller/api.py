@@ -13,12 +13,11 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from kvorum.controller.result import ControllerResult, Pieces
 from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.api_modules import Api
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.permission import Permission
 from kvorum.metadata.principal import Principal
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
 
@@ -81,11 +80,9 @@ class MutationQuotaTerms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerApi(Generic[Request, Response]):
+class ControllerApi(Api[Request], Generic[Request, Response]):
     """One API of the controller; fields with a default are for few APIs.
 
-    - `request`, `response`: the classes of its messages.
-    - `permission`: the permission on the cluster that the whole request needs.
     - `decide`: returns records and the response, from the pending image. It may raise RequestError.
       For an API whose records have no limit it pauses now and then, so that other work can be done.
     - `refuse`: returns the response that refuses a whole request, for a version.
@@ -100,10 +97,6 @@ class ControllerApi(Generic[Request, Response]):
     - `is_for_any_controller`: whether controllers that are not active answer the request as well.
     """
 
-    key: ApiKey
-    request: type[Request]
-    response: type[Response]
-    permission: Permission
     decide: Callable[
         [MetadataImage, Request, ControllerRequestContext],
         ControllerResult[Response] | Pieces[ControllerResult[Response]],

@@ -1,4 +1,4 @@
-"""Finding the value of an API: the module named after the API, in the package of its kind.
+"""The value of an API, and how it is found: in the module named after the API.
 
 A package that holds APIs has one module for each, called as the generated message module is:
 `create_topics` for CreateTopics. The listing of the package is the list of what there is; a module
@@ -14,22 +14,38 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 from types import MappingProxyType, ModuleType
-from typing import Protocol, TypeVar
+from typing import Generic, TypeVar
 
+from kvorum.metadata.permission import Permission
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
+from kvorum.wire.primitives import Message
+
+Request_co = TypeVar("Request_co", bound=Message, covariant=True)
 
 
-class _OfApi(Protocol):
-    """A value that says which API it is about."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api(Generic[Request_co]):
+    """The facts of an API that it has whatever answers it.
+
+    - `request`: the class of its request.
+    - `permission`: the permission on the cluster that the whole request needs.
+    """
+
+    request: type[Request_co]
+    permission: Permission
 
     @property
-    def key(self) -> ApiKey: ...
+    def key(self) -> ApiKey:
+        """The API, by the class of its request."""
+        assert self.request.API_KEY is not None
+        return ApiKey(self.request.API_KEY)
 
 
-Value = TypeVar("Value", bound=_OfApi)
+Value = TypeVar("Value", bound=Api[Message])
 
 
 def find_apis(package: ModuleType, kind: type[Value]) -> Mapping[ApiKey, Callable[[], Value]]:

@@ -45,10 +45,10 @@ EVERY_API = pytest.mark.parametrize("key", list(controller_apis()), ids=lambda k
 def test_each_api_decides_on_its_own_messages(key: ApiKey) -> None:
     api = controller_apis()[key]()
     assert "controller" in API_SPECS[key].listeners
-    assert (api.request, api.response) == (request_class(key), response_class(key))
+    assert api.request is request_class(key)
     *given, returned = annotations_of(api.decide)
     assert given == ["MetadataImage", api.request.NAME, "ControllerRequestContext"]
-    result = f"ControllerResult[{api.response.NAME}]"
+    result = f"ControllerResult[{response_class(key).NAME}]"
     assert returned in {result, f"Pieces[{result}]"}
 
 

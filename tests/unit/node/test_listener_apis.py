@@ -200,15 +200,10 @@ def test_what_a_broker_demands_is_what_kafka_demands() -> None:
 
 
 def test_a_forgotten_permission_is_an_error_at_import() -> None:
-    facts: dict[str, Any] = {
-        "key": ApiKey.METADATA,
-        "request": MetadataRequest,
-        "answer": None,
-        "refuse": None,
-    }
+    facts: dict[str, Any] = {"request": MetadataRequest, "answer": None, "refuse": None}
     with pytest.raises(TypeError, match="permission"):
         BrokerApi[MetadataRequest](**facts)
-    facts |= {"response": MetadataResponse, "decide": None}
+    facts |= {"decide": None}
     del facts["answer"]
     with pytest.raises(TypeError, match="permission"):
         ControllerApi[MetadataRequest, MetadataResponse](**facts)

@@ -12,7 +12,6 @@ from kvorum.metadata.acls_image import AccessControlEntry
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.refusal import refused_by_message
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_acls import (
     DescribeAclsRequest,
@@ -62,7 +61,6 @@ def _form_problem(request: DescribeAclsRequest) -> str | None:
 
 
 API: Final = ViewApi(
-    key=ApiKey.DESCRIBE_ACLS,
     request=DescribeAclsRequest,
     permission=AclOperation.DESCRIBE,
     answer=describe_acls,

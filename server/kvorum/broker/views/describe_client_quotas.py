@@ -14,7 +14,6 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.client_quotas_image import QuotaEntity
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
@@ -135,7 +134,6 @@ def _refuse(
 
 
 API: Final = ViewApi(
-    key=ApiKey.DESCRIBE_CLIENT_QUOTAS,
     request=DescribeClientQuotasRequest,
     permission=AclOperation.DESCRIBE_CONFIGS,
     answer=describe_client_quotas,

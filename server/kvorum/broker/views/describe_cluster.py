@@ -10,7 +10,6 @@ from kvorum.broker.views.partitions import random_alive_broker
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import NONE
 from kvorum.metadata.refusal import refused_by_message
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import (
     DescribeClusterRequest,
@@ -71,7 +70,6 @@ def _wrong_endpoint_type(endpoint_type: int, api_version: int) -> DescribeCluste
 
 
 API: Final = ViewApi(
-    key=ApiKey.DESCRIBE_CLUSTER,
     request=DescribeClusterRequest,
     permission=NONE,
     answer=describe_cluster,

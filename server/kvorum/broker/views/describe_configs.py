@@ -28,7 +28,6 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import check_topic_name
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -221,7 +220,6 @@ def _invalid(message: str) -> RequestError:
 
 
 API: Final = ViewApi(
-    key=ApiKey.DESCRIBE_CONFIGS,
     request=DescribeConfigsRequest,
     permission=PER_RESOURCE,
     answer=describe_configs,

@@ -13,7 +13,6 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.principal import Principal
 from kvorum.metadata.refusal import refused_by_code
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,
@@ -93,7 +92,6 @@ def _described(
 
 
 API: Final = ViewApi(
-    key=ApiKey.DESCRIBE_DELEGATION_TOKEN,
     request=DescribeDelegationTokenRequest,
     permission=PER_RESOURCE,
     answer=describe_delegation_token,

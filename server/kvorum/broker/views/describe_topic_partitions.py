@@ -19,7 +19,6 @@ from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS, reason_name_is_illegal
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -154,7 +153,6 @@ def _refuse(
 
 
 API: Final = ViewApi(
-    key=ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     request=DescribeTopicPartitionsRequest,
     permission=PER_RESOURCE,
     answer=describe_topic_partitions,

@@ -11,7 +11,6 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.scram_image import ScramImage
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
@@ -86,7 +85,6 @@ def _refuse(
 
 
 API: Final = ViewApi(
-    key=ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     request=DescribeUserScramCredentialsRequest,
     permission=AclOperation.DESCRIBE,
     answer=describe_user_scram_credentials,

@@ -10,7 +10,6 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.refusal import refused_by_code
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.list_config_resources import (
     ListConfigResourcesRequest,
@@ -60,7 +59,6 @@ def _names(image: MetadataImage, resource_type: ResourceType, view: BrokerView) 
 
 
 API: Final = ViewApi(
-    key=ApiKey.LIST_CONFIG_RESOURCES,
     request=ListConfigResourcesRequest,
     permission=AclOperation.DESCRIBE_CONFIGS,
     answer=list_config_resources,

@@ -12,7 +12,6 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.refusal import refused_by_code
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
@@ -49,9 +48,7 @@ def allocate_producer_ids(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.ALLOCATE_PRODUCER_IDS,
     request=AllocateProducerIdsRequest,
-    response=AllocateProducerIdsResponse,
     permission=AclOperation.CLUSTER_ACTION,
     decide=allocate_producer_ids,
     refuse=refused_by_code(AllocateProducerIdsResponse),

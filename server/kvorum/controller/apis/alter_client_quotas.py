@@ -21,7 +21,6 @@ from kvorum.metadata.client_quotas_image import CLIENT_ID, IP, USER
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -223,9 +222,7 @@ def _refuse(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.ALTER_CLIENT_QUOTAS,
     request=AlterClientQuotasRequest,
-    response=AlterClientQuotasResponse,
     permission=AclOperation.ALTER_CONFIGS,
     decide=alter_client_quotas,
     refuse=_refuse,

@@ -19,7 +19,6 @@ from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -92,9 +91,7 @@ def _refuse(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.ALTER_CONFIGS,
     request=AlterConfigsRequest,
-    response=AlterConfigsResponse,
     permission=PER_RESOURCE,
     decide=alter_configs,
     refuse=_refuse,

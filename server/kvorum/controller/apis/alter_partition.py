@@ -23,7 +23,6 @@ from kvorum.metadata.partition import (
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.refusal import refused_by_code
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -179,9 +178,7 @@ def _is_eligible(cluster: ClusterImage, broker_id: int, epoch: int) -> bool:
 
 
 API: Final = ControllerApi(
-    key=ApiKey.ALTER_PARTITION,
     request=AlterPartitionRequest,
-    response=AlterPartitionResponse,
     permission=AclOperation.CLUSTER_ACTION,
     decide=alter_partition,
     refuse=refused_by_code(AlterPartitionResponse),

@@ -21,7 +21,6 @@ from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -198,9 +197,7 @@ def _refuse(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.ALTER_PARTITION_REASSIGNMENTS,
     request=AlterPartitionReassignmentsRequest,
-    response=AlterPartitionReassignmentsResponse,
     permission=AclOperation.ALTER,
     decide=alter_partition_reassignments,
     refuse=_refuse,

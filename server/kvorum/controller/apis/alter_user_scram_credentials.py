@@ -16,7 +16,6 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.scram_image import ScramMechanism
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -155,9 +154,7 @@ def _refuse(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     request=AlterUserScramCredentialsRequest,
-    response=AlterUserScramCredentialsResponse,
     permission=AclOperation.ALTER,
     decide=alter_user_scram_credentials,
     refuse=_refuse,

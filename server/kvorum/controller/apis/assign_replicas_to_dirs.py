@@ -16,7 +16,6 @@ from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.refusal import refused_by_code
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -91,9 +90,7 @@ def _assign(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.ASSIGN_REPLICAS_TO_DIRS,
     request=AssignReplicasToDirsRequest,
-    response=AssignReplicasToDirsResponse,
     permission=AclOperation.CLUSTER_ACTION,
     decide=assign_replicas_to_directories,
     refuse=refused_by_code(AssignReplicasToDirsResponse),

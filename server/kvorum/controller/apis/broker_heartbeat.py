@@ -24,7 +24,6 @@ from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.refusal import refused_by_code
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 
@@ -161,9 +160,7 @@ def _transition(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.BROKER_HEARTBEAT,
     request=BrokerHeartbeatRequest,
-    response=BrokerHeartbeatResponse,
     permission=AclOperation.CLUSTER_ACTION,
     decide=broker_heartbeat,
     refuse=refused_by_code(BrokerHeartbeatResponse),

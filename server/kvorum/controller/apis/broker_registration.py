@@ -28,7 +28,6 @@ from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.refusal import refused_by_code
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
@@ -220,9 +219,7 @@ def _invalid(message: str) -> RequestError:
 
 
 API: Final = ControllerApi(
-    key=ApiKey.BROKER_REGISTRATION,
     request=BrokerRegistrationRequest,
-    response=BrokerRegistrationResponse,
     permission=AclOperation.CLUSTER_ACTION,
     decide=register_broker,
     refuse=refused_by_code(BrokerRegistrationResponse),

@@ -13,7 +13,6 @@ from kvorum.metadata.cluster_image import feature_ranges, write_endpoints, write
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.refusal import refused_by_default_message
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,
@@ -51,9 +50,7 @@ def register_controller(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.CONTROLLER_REGISTRATION,
     request=ControllerRegistrationRequest,
-    response=ControllerRegistrationResponse,
     permission=AclOperation.CLUSTER_ACTION,
     decide=register_controller,
     refuse=refused_by_default_message(ControllerRegistrationResponse),

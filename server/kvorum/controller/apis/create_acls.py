@@ -21,7 +21,6 @@ from kvorum.metadata.cidr import CidrError, parse_cidr
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.create_acls import (
@@ -155,9 +154,7 @@ def _refuse(request: CreateAclsRequest, error: RequestError, _version: int) -> C
 
 
 API: Final = ControllerApi(
-    key=ApiKey.CREATE_ACLS,
     request=CreateAclsRequest,
-    response=CreateAclsResponse,
     permission=AclOperation.ALTER,
     decide=create_acls,
     refuse=_refuse,

@@ -18,7 +18,6 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.principal import ANONYMOUS, USER_TYPE, Principal
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
@@ -136,9 +135,7 @@ def _without_token(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.CREATE_DELEGATION_TOKEN,
     request=CreateDelegationTokenRequest,
-    response=CreateDelegationTokenResponse,
     permission=PER_RESOURCE,
     decide=create_delegation_token,
     refuse=_refuse,

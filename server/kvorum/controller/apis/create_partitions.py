@@ -24,7 +24,6 @@ from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -223,9 +222,7 @@ def _refuse(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.CREATE_PARTITIONS,
     request=CreatePartitionsRequest,
-    response=CreatePartitionsResponse,
     permission=PER_RESOURCE,
     decide=create_partitions,
     refuse=_refuse,

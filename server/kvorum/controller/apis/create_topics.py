@@ -36,7 +36,6 @@ from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC, check_topic_name
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import (
     CreateTopicsRequest,
@@ -331,9 +330,7 @@ def _refuse(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.CREATE_TOPICS,
     request=CreateTopicsRequest,
-    response=CreateTopicsResponse,
     permission=PER_RESOURCE,
     decide=create_topics,
     refuse=_refuse,

@@ -16,7 +16,6 @@ from kvorum.metadata.acl_filters import AclFilter, matching_entries
 from kvorum.metadata.acls_image import AccessControlEntry
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_acls import (
     DeleteAclsRequest,
@@ -105,9 +104,7 @@ def _refuse(request: DeleteAclsRequest, error: RequestError, _version: int) -> D
 
 
 API: Final = ControllerApi(
-    key=ApiKey.DELETE_ACLS,
     request=DeleteAclsRequest,
-    response=DeleteAclsResponse,
     permission=AclOperation.ALTER,
     decide=delete_acls,
     refuse=_refuse,

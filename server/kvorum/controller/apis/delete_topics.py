@@ -17,7 +17,6 @@ from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_topics import (
     DeleteTopicsRequest,
@@ -254,9 +253,7 @@ def _refuse(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.DELETE_TOPICS,
     request=DeleteTopicsRequest,
-    response=DeleteTopicsResponse,
     permission=PER_RESOURCE,
     decide=delete_topics,
     refuse=_refuse,

@@ -12,7 +12,6 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import BY_HANDLER
 from kvorum.metadata.refusal import refused_by_message
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import (
     DescribeClusterRequest,
@@ -73,9 +72,7 @@ def _check_endpoint_type(endpoint_type: int, api_version: int) -> None:
 
 
 API: Final = ControllerApi(
-    key=ApiKey.DESCRIBE_CLUSTER,
     request=DescribeClusterRequest,
-    response=DescribeClusterResponse,
     permission=BY_HANDLER,
     decide=describe_cluster,
     refuse=refused_by_message(DescribeClusterResponse),

@@ -15,7 +15,6 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -128,9 +127,7 @@ def _refuse(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.ELECT_LEADERS,
     request=ElectLeadersRequest,
-    response=ElectLeadersResponse,
     permission=AclOperation.ALTER,
     decide=elect_leaders,
     refuse=_refuse,

@@ -18,7 +18,6 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.refusal import refused_by_code
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
@@ -52,9 +51,7 @@ def expire_delegation_token(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.EXPIRE_DELEGATION_TOKEN,
     request=ExpireDelegationTokenRequest,
-    response=ExpireDelegationTokenResponse,
     permission=PER_RESOURCE,
     decide=expire_delegation_token,
     refuse=refused_by_code(ExpireDelegationTokenResponse),

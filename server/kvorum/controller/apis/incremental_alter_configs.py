@@ -27,7 +27,6 @@ from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -147,9 +146,7 @@ def _refuse(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.INCREMENTAL_ALTER_CONFIGS,
     request=IncrementalAlterConfigsRequest,
-    response=IncrementalAlterConfigsResponse,
     permission=PER_RESOURCE,
     decide=incremental_alter_configs,
     refuse=_refuse,

@@ -14,7 +14,6 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -116,9 +115,7 @@ def _refuse(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.LIST_PARTITION_REASSIGNMENTS,
     request=ListPartitionReassignmentsRequest,
-    response=ListPartitionReassignmentsResponse,
     permission=AclOperation.DESCRIBE,
     decide=list_partition_reassignments,
     refuse=_refuse,

@@ -18,7 +18,6 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.refusal import refused_by_code
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
@@ -49,9 +48,7 @@ def renew_delegation_token(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.RENEW_DELEGATION_TOKEN,
     request=RenewDelegationTokenRequest,
-    response=RenewDelegationTokenResponse,
     permission=PER_RESOURCE,
     decide=renew_delegation_token,
     refuse=refused_by_code(RenewDelegationTokenResponse),

@@ -13,7 +13,6 @@ from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
@@ -42,9 +41,7 @@ def _refuse(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.UNREGISTER_BROKER,
     request=UnregisterBrokerRequest,
-    response=UnregisterBrokerResponse,
     permission=AclOperation.ALTER,
     decide=unregister_broker,
     refuse=_refuse,

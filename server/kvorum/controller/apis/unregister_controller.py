@@ -10,7 +10,6 @@ from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.unregister_controller import (
     UnregisterControllerRequest,
@@ -59,9 +58,7 @@ def _refuse(
 
 
 API: Final = ControllerApi(
-    key=ApiKey.UNREGISTER_CONTROLLER,
     request=UnregisterControllerRequest,
-    response=UnregisterControllerResponse,
     permission=AclOperation.ALTER,
     decide=unregister_controller,
     refuse=_refuse,

@@ -34,7 +34,6 @@ from kvorum.metadata.metadata_version import (
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.refusal import refused_by_message
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
@@ -282,9 +281,7 @@ def _invalid(update: _Update, reason: str) -> RequestError:
 
 
 API: Final = ControllerApi(
-    key=ApiKey.UPDATE_FEATURES,
     request=UpdateFeaturesRequest,
-    response=UpdateFeaturesResponse,
     permission=AclOperation.ALTER,
     decide=update_features,
     refuse=refused_by_message(UpdateFeaturesResponse),

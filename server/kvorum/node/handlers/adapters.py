@@ -32,7 +32,6 @@ def decided(api: ControllerApi[Message, Message]) -> ControllerListenerApi[Messa
 
     quota = api.mutation_quota
     return ControllerListenerApi(
-        key=api.key,
         request=api.request,
         permission=api.permission,
         answer=answer,
@@ -57,7 +56,6 @@ def forwarded(api: ControllerApi[Message, Message]) -> BrokerApi[Message]:
         return ForwardedResponse(frame, quota.throttle_time_ms(read_response(request, frame)))
 
     return BrokerApi(
-        key=api.key,
         request=api.request,
         permission=api.permission if api.is_admitted_by_brokers else BY_CONTROLLER,
         answer=answer,
@@ -82,7 +80,6 @@ def of_replica(api: RaftApi[Message]) -> ControllerListenerApi[Message]:
         return response
 
     return ControllerListenerApi(
-        key=api.key,
         request=api.request,
         permission=api.permission,
         answer=answer,
@@ -99,7 +96,6 @@ def forwarded_to_replica(api: RaftApi[Message]) -> BrokerApi[Message]:
         return ForwardedResponse(await broker.forwarder.forward(request))
 
     return BrokerApi(
-        key=api.key,
         request=api.request,
         permission=BY_CONTROLLER,
         answer=answer,
@@ -114,7 +110,6 @@ def viewed_by_broker(api: ViewApi[Message]) -> BrokerApi[Message]:
         return api.answer(broker.loader.published, request.body, view_of(request, broker))
 
     return BrokerApi(
-        key=api.key,
         request=api.request,
         permission=api.permission,
         answer=answer,
@@ -131,7 +126,6 @@ def viewed_by_controller(api: ViewApi[Message]) -> ControllerListenerApi[Message
         return api.answer(controller.loader.published, request.body, view)
 
     return ControllerListenerApi(
-        key=api.key,
         request=api.request,
         permission=api.permission,
         answer=answer,

@@ -11,7 +11,6 @@ from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
@@ -63,7 +62,6 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.ALTER_REPLICA_LOG_DIRS,
     request=AlterReplicaLogDirsRequest,
     permission=AclOperation.ALTER,
     answer=answer,

@@ -14,7 +14,6 @@ from kvorum.metadata.refusal import refused_by_code
 from kvorum.node.handlers.kinds import BrokerApi, ControllerListenerApi
 from kvorum.node.services import BrokerServices, ControllerServices, VersionRanges
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.api_versions import (
     ApiVersionsRequest,
@@ -124,14 +123,12 @@ def _response(
 
 
 ON_BROKER: Final = BrokerApi(
-    key=ApiKey.API_VERSIONS,
     request=ApiVersionsRequest,
     permission=NONE,
     answer=answer_on_broker,
     refuse=refused_by_code(ApiVersionsResponse),
 )
 ON_CONTROLLER: Final = ControllerListenerApi(
-    key=ApiKey.API_VERSIONS,
     request=ApiVersionsRequest,
     permission=NONE,
     answer=answer_on_controller,

@@ -11,7 +11,6 @@ from kvorum.node.handlers.group_requests import asked
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_groups import (
     DeleteGroupsRequest,
@@ -51,7 +50,6 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.DELETE_GROUPS,
     request=DeleteGroupsRequest,
     permission=PER_RESOURCE,
     answer=answer,

@@ -19,7 +19,6 @@ from kvorum.node.handlers.merged_topics import last_requested
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_records import (
     DeleteRecordsRequest,
@@ -172,7 +171,6 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.DELETE_RECORDS,
     request=DeleteRecordsRequest,
     permission=PER_RESOURCE,
     answer=answer,

@@ -10,7 +10,6 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_groups import (
     DescribeGroupsRequest,
@@ -61,7 +60,6 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.DESCRIBE_GROUPS,
     request=DescribeGroupsRequest,
     permission=PER_RESOURCE,
     answer=answer,

@@ -15,7 +15,6 @@ from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
@@ -114,7 +113,6 @@ def _offline(directory: Path) -> DescribeLogDirsResponseDescribeLogDirsResult:
 
 
 API: Final = BrokerApi(
-    key=ApiKey.DESCRIBE_LOG_DIRS,
     request=DescribeLogDirsRequest,
     permission=AclOperation.DESCRIBE,
     answer=answer,

@@ -13,7 +13,6 @@ from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.log.producer_state import ProducerEntry
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -109,7 +108,6 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.DESCRIBE_PRODUCERS,
     request=DescribeProducersRequest,
     permission=PER_RESOURCE,
     answer=answer,

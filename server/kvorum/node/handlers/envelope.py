@@ -17,7 +17,6 @@ from kvorum.node.serving.answer_frame import encode_answer
 from kvorum.node.serving.listener_api import ForwardedResponse, HandlerResponse
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import Origin, RequestHandler
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.headers import decode_request_header
@@ -103,7 +102,6 @@ def _says_not_leader(response: DescribeQuorumResponse) -> bool:
 
 
 API: Final = ControllerListenerApi(
-    key=ApiKey.ENVELOPE,
     request=EnvelopeRequest,
     permission=AclOperation.CLUSTER_ACTION,
     answer=answer,

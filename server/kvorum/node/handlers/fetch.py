@@ -57,7 +57,6 @@ from kvorum.node.handlers.preferred_read_replica import preferred_read_replica
 from kvorum.node.raft.translation.fetch import refuse_fetch
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
     FetchRequest,
@@ -335,7 +334,6 @@ def _refused_partition(index: int, code: ErrorCode) -> FetchResponsePartitionDat
 
 
 API: Final = BrokerApi(
-    key=ApiKey.FETCH,
     request=FetchRequest,
     permission=PER_RESOURCE,
     answer=answer,

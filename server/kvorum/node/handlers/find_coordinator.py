@@ -23,7 +23,6 @@ from kvorum.node.asyncio_bridge import run
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -155,7 +154,6 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.FIND_COORDINATOR,
     request=FindCoordinatorRequest,
     permission=PER_RESOURCE,
     answer=answer,

@@ -11,7 +11,6 @@ from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kvorum.wire.primitives import Message
 
@@ -24,7 +23,6 @@ async def answer(request: IncomingRequest[HeartbeatRequest], broker: BrokerServi
 
 
 API: Final = BrokerApi(
-    key=ApiKey.HEARTBEAT,
     request=HeartbeatRequest,
     permission=PER_RESOURCE,
     answer=answer,

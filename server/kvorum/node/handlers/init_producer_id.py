@@ -10,7 +10,6 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kvorum.wire.primitives import Message
@@ -50,7 +49,6 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.INIT_PRODUCER_ID,
     request=InitProducerIdRequest,
     permission=BY_HANDLER,
     answer=answer,

@@ -31,7 +31,6 @@ from kvorum.node.handlers.group_requests import asked, context_of, require_on_gr
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kvorum.wire.primitives import Message
 
@@ -49,7 +48,6 @@ def _refuse(_request: JoinGroupRequest, error: RequestError, version: int) -> Jo
 
 
 API: Final = BrokerApi(
-    key=ApiKey.JOIN_GROUP,
     request=JoinGroupRequest,
     permission=PER_RESOURCE,
     answer=answer,

@@ -12,7 +12,6 @@ from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.leave_group import (
     LeaveGroupRequest,
@@ -60,7 +59,6 @@ def _strangers(request: LeaveGroupRequest) -> LeaveGroupResponse:
 
 
 API: Final = BrokerApi(
-    key=ApiKey.LEAVE_GROUP,
     request=LeaveGroupRequest,
     permission=PER_RESOURCE,
     answer=answer,

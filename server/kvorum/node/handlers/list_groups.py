@@ -10,7 +10,6 @@ from kvorum.metadata.refusal import refused_by_code
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kvorum.wire.primitives import Message
 
@@ -28,7 +27,6 @@ async def answer(request: IncomingRequest[ListGroupsRequest], broker: BrokerServ
 
 
 API: Final = BrokerApi(
-    key=ApiKey.LIST_GROUPS,
     request=ListGroupsRequest,
     permission=PER_RESOURCE,
     answer=answer,

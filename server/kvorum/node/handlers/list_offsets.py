@@ -56,7 +56,6 @@ from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
 from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError, InvalidRecordError
 from kvorum.wire.messages.list_offsets import (
@@ -307,7 +306,6 @@ def _refuse(request: ListOffsetsRequest, error: RequestError, _version: int) -> 
 
 
 API: Final = BrokerApi(
-    key=ApiKey.LIST_OFFSETS,
     request=ListOffsetsRequest,
     permission=PER_RESOURCE,
     answer=answer,

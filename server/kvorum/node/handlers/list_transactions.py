@@ -9,7 +9,6 @@ from kvorum.metadata.refusal import refused_by_code
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kvorum.wire.primitives import Message
 
@@ -36,7 +35,6 @@ async def answer(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.LIST_TRANSACTIONS,
     request=ListTransactionsRequest,
     permission=PER_RESOURCE,
     answer=answer,

@@ -11,7 +11,6 @@ from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.handlers.views import view_of
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from kvorum.wire.primitives import Message
 
@@ -38,7 +37,6 @@ def _refuse(request: MetadataRequest, error: RequestError, _version: int) -> Met
 
 
 API: Final = BrokerApi(
-    key=ApiKey.METADATA,
     request=MetadataRequest,
     permission=PER_RESOURCE,
     answer=answer,

@@ -13,7 +13,6 @@ from kvorum.node.handlers.group_requests import asked, context_of, require_on_gr
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -79,7 +78,6 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.OFFSET_COMMIT,
     request=OffsetCommitRequest,
     permission=PER_RESOURCE,
     answer=answer,

@@ -12,7 +12,6 @@ from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -86,7 +85,6 @@ def _merged(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.OFFSET_DELETE,
     request=OffsetDeleteRequest,
     permission=PER_RESOURCE,
     answer=answer,

@@ -31,7 +31,6 @@ from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -200,7 +199,6 @@ def _refuse(request: OffsetFetchRequest, error: RequestError, version: int) -> O
 
 
 API: Final = BrokerApi(
-    key=ApiKey.OFFSET_FETCH,
     request=OffsetFetchRequest,
     permission=PER_RESOURCE,
     answer=answer,

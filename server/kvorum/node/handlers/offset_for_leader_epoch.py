@@ -13,7 +13,6 @@ from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -104,7 +103,6 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.OFFSET_FOR_LEADER_EPOCH,
     request=OffsetForLeaderEpochRequest,
     permission=PER_RESOURCE,
     answer=answer,

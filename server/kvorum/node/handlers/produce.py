@@ -63,7 +63,6 @@ from kvorum.storage.topic_log.log_validator import (
 )
 from kvorum.storage.topic_log.unified_log import LogAppendInfo
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.produce import (
     ProduceRequest,
@@ -472,7 +471,6 @@ def _refuse(request: ProduceRequest, error: RequestError, _version: int) -> Prod
 
 
 API: Final = BrokerApi(
-    key=ApiKey.PRODUCE,
     request=ProduceRequest,
     permission=PER_RESOURCE,
     answer=answer,

@@ -8,7 +8,6 @@ from kvorum.metadata.permission import NONE
 from kvorum.metadata.refusal import refused_by_message
 from kvorum.node.handlers.kinds import BrokerApi, ControllerListenerApi
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kvorum.wire.primitives import Message
@@ -23,14 +22,12 @@ async def answer(_request: IncomingRequest[Message], _services: object) -> Messa
 
 
 ON_BROKER: Final = BrokerApi(
-    key=ApiKey.SASL_AUTHENTICATE,
     request=SaslAuthenticateRequest,
     permission=NONE,
     answer=answer,
     refuse=refused_by_message(SaslAuthenticateResponse),
 )
 ON_CONTROLLER: Final = ControllerListenerApi(
-    key=ApiKey.SASL_AUTHENTICATE,
     request=SaslAuthenticateRequest,
     permission=NONE,
     answer=answer,

@@ -8,7 +8,6 @@ from kvorum.metadata.permission import NONE
 from kvorum.metadata.refusal import refused_by_code
 from kvorum.node.handlers.kinds import BrokerApi, ControllerListenerApi
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kvorum.wire.primitives import Message
@@ -20,14 +19,12 @@ async def answer(_request: IncomingRequest[Message], _services: object) -> Messa
 
 
 ON_BROKER: Final = BrokerApi(
-    key=ApiKey.SASL_HANDSHAKE,
     request=SaslHandshakeRequest,
     permission=NONE,
     answer=answer,
     refuse=refused_by_code(SaslHandshakeResponse),
 )
 ON_CONTROLLER: Final = ControllerListenerApi(
-    key=ApiKey.SASL_HANDSHAKE,
     request=SaslHandshakeRequest,
     permission=NONE,
     answer=answer,

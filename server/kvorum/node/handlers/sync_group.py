@@ -12,7 +12,6 @@ from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.primitives import Message
@@ -31,7 +30,6 @@ async def answer(request: IncomingRequest[SyncGroupRequest], broker: BrokerServi
 
 
 API: Final = BrokerApi(
-    key=ApiKey.SYNC_GROUP,
     request=SyncGroupRequest,
     permission=PER_RESOURCE,
     answer=answer,

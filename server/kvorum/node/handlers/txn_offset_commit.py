@@ -18,7 +18,6 @@ from kvorum.node.handlers.group_requests import asked, context_of, require_on_gr
 from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -122,7 +121,6 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.TXN_OFFSET_COMMIT,
     request=TxnOffsetCommitRequest,
     permission=PER_RESOURCE,
     answer=answer,

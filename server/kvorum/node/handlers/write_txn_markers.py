@@ -24,7 +24,6 @@ from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.topic_log.log_validator import RecordValidationError
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
@@ -164,7 +163,6 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.WRITE_TXN_MARKERS,
     request=WriteTxnMarkersRequest,
     permission=BY_HANDLER,
     answer=answer,

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from kvorum.metadata.api_modules import Api
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.permission import Permission
 from kvorum.metadata.request_error import RequestError
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.primitives import Message
 
 if TYPE_CHECKING:
@@ -22,11 +21,9 @@ Request_co = TypeVar("Request_co", bound=Message, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RaftApi(Generic[Request_co]):
+class RaftApi(Api[Request_co], Generic[Request_co]):
     """One API of the replica.
 
-    - `request`: the class of its request.
-    - `permission`: the permission on the cluster that the whole request needs.
     - `admit`: the check of a request against the metadata, before the replica gets it; a response
       from it is final.
     - `complete`: adds a reassignment of the quorum that is wanted to the replica's response; the
@@ -34,9 +31,6 @@ class RaftApi(Generic[Request_co]):
     - `refuse`: returns the response that refuses the whole request, in a version.
     """
 
-    key: ApiKey
-    request: type[Request_co]
-    permission: Permission
     refuse: Callable[[Message, RequestError, int], Message]
     admit: Callable[[MetadataImage, Message], Message | None] | None = None
     complete: Callable[[Message, ReassignmentDescription], None] | None = None

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
-from kvorum.metadata.permission import Permission
+from kvorum.metadata.api_modules import Api
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.api_keys import ApiKey
@@ -32,11 +32,9 @@ HandlerResponse: TypeAlias = Message | ForwardedResponse | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerApi(Generic[Services, Request]):
+class ListenerApi(Api[Request], Generic[Services, Request]):
     """One API on one kind of listener. Every field without a default must be given.
 
-    - `request`: the class of its request.
-    - `permission`: the permission on the cluster that the whole request needs.
     - `answer`: answers a request, with the services of the node. It may raise RequestError.
     - `refuse`: returns the response that refuses the whole request, in a version.
     - `form_problem`: returns why a request that fits its schema is invalid all the same, else None;
@@ -45,9 +43,6 @@ class ListenerApi(Generic[Services, Request]):
       long, because not every client obeys the throttle time.
     """
 
-    key: ApiKey
-    request: type[Request]
-    permission: Permission
     answer: Callable[[IncomingRequest[Request], Services], Awaitable[HandlerResponse]]
     refuse: Callable[[Request, RequestError, int], Message]
     form_problem: Callable[[Request], str | None] | None = None

@@ -11,7 +11,6 @@ from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.handlers.views import view_of
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kvorum.wire.primitives import Message
 
@@ -29,7 +28,6 @@ async def answer(request: IncomingRequest[AlterConfigsRequest], broker: BrokerSe
 
 
 API: Final = BrokerApi(
-    key=ApiKey.ALTER_CONFIGS,
     request=AlterConfigsRequest,
     permission=PER_RESOURCE,
     answer=answer,

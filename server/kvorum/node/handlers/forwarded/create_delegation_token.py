@@ -12,7 +12,6 @@ from kvorum.node.handlers.requesters import requester_of
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.listener_api import ForwardedResponse, HandlerResponse
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 
@@ -32,7 +31,6 @@ async def answer(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.CREATE_DELEGATION_TOKEN,
     request=CreateDelegationTokenRequest,
     permission=PER_RESOURCE,
     answer=answer,

@@ -11,7 +11,6 @@ from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.handlers.views import view_of
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -34,7 +33,6 @@ async def answer(
 
 
 API: Final = BrokerApi(
-    key=ApiKey.INCREMENTAL_ALTER_CONFIGS,
     request=IncrementalAlterConfigsRequest,
     permission=PER_RESOURCE,
     answer=answer,

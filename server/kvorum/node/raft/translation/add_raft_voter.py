@@ -11,7 +11,6 @@ from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.node.raft.translation.admission import refusal_of_adding
 from kvorum.raft import messages as core
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import (
     AddRaftVoterRequest,
@@ -77,7 +76,6 @@ def _admit(image: MetadataImage, request: Message) -> AddRaftVoterResponse | Non
 
 
 API: Final = RaftApi(
-    key=ApiKey.ADD_RAFT_VOTER,
     request=AddRaftVoterRequest,
     permission=AclOperation.ALTER,
     refuse=refused_by_default_message(AddRaftVoterResponse),

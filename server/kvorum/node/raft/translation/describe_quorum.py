@@ -11,7 +11,6 @@ from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_META
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -146,7 +145,6 @@ def _target(state: ReplicaState, now_ms: int) -> QuorumReassignmentTarget:
 
 
 API: Final = RaftApi(
-    key=ApiKey.DESCRIBE_QUORUM,
     request=DescribeQuorumRequest,
     permission=AclOperation.DESCRIBE,
     refuse=refused_by_default_message(DescribeQuorumResponse),

@@ -11,7 +11,6 @@ from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
 from kvorum.raft.basics import ReplicaKey
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.end_quorum_epoch import (
     EndQuorumEpochRequest,
@@ -104,7 +103,6 @@ def read_response(
 
 
 API: Final = RaftApi(
-    key=ApiKey.END_QUORUM_EPOCH,
     request=EndQuorumEpochRequest,
     permission=AclOperation.CLUSTER_ACTION,
     refuse=refused_by_code(EndQuorumEpochResponse),

@@ -11,7 +11,6 @@ from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
 from kvorum.raft.basics import ReplicaKey
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (
     FetchRequest,
@@ -195,7 +194,6 @@ def refuse_fetch(request: Message, error: RequestError, version: int) -> FetchRe
 
 
 API: Final = RaftApi(
-    key=ApiKey.FETCH,
     request=FetchRequest,
     permission=AclOperation.CLUSTER_ACTION,
     refuse=refuse_fetch,

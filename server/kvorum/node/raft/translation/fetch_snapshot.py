@@ -11,7 +11,6 @@ from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
 from kvorum.raft.basics import ReplicaKey
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch_snapshot import (
     FetchSnapshotRequest,
@@ -145,7 +144,6 @@ def read_response(
 
 
 API: Final = RaftApi(
-    key=ApiKey.FETCH_SNAPSHOT,
     request=FetchSnapshotRequest,
     permission=AclOperation.CLUSTER_ACTION,
     refuse=refused_by_code(FetchSnapshotResponse),

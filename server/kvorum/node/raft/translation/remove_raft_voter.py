@@ -11,7 +11,6 @@ from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.node.raft.translation.admission import refusal_of_removing
 from kvorum.raft import messages as core
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.primitives import Message
@@ -65,7 +64,6 @@ def _admit(image: MetadataImage, request: Message) -> RemoveRaftVoterResponse | 
 
 
 API: Final = RaftApi(
-    key=ApiKey.REMOVE_RAFT_VOTER,
     request=RemoveRaftVoterRequest,
     permission=AclOperation.ALTER,
     refuse=refused_by_default_message(RemoveRaftVoterResponse),

@@ -9,7 +9,6 @@ from kvorum.metadata.refusal import refused_by_code
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.update_raft_voter import (
     UpdateRaftVoterRequest,
     UpdateRaftVoterRequestKRaftVersionFeature,
@@ -81,7 +80,6 @@ def read_response(
 
 
 API: Final = RaftApi(
-    key=ApiKey.UPDATE_RAFT_VOTER,
     request=UpdateRaftVoterRequest,
     permission=AclOperation.CLUSTER_ACTION,
     refuse=refused_by_code(UpdateRaftVoterResponse),

@@ -10,7 +10,6 @@ from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_META
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.vote import (
     VoteRequest,
@@ -90,7 +89,6 @@ def read_response(
 
 
 API: Final = RaftApi(
-    key=ApiKey.VOTE,
     request=VoteRequest,
     permission=AclOperation.CLUSTER_ACTION,
     refuse=refused_by_code(VoteResponse),
