@@ -16,7 +16,7 @@ from kvorum.broker.add_partitions_to_txn import (
     TransactionData,
     TransactionSupportedOperation,
 )
-from kvorum.broker.coordinator_node import TRANSACTION_STATE_TOPIC, transaction_coordinator
+from kvorum.broker.coordinators import TRANSACTION_STATE_TOPIC, transaction_coordinator
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage, Endpoint
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration

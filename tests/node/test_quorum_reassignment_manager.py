@@ -13,7 +13,7 @@ from tests.node.played_leader import PlayedLeader, PlayedReplica
 from tests.support.waiting import PATIENCE_S, let_others_run
 
 from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
-from kvorum.controller.quorum_reassignment.leader_description import quorum_described_by
+from kvorum.controller.quorum_reassignment.turn import quorum_described_by
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.clock import SystemClock
 from kvorum.node.controller.quorum_controller import QuorumController

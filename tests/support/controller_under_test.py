@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from kvorum.controller.activation_records_generator import activation_records
+from kvorum.controller.api import ControllerResult
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
 from kvorum.controller.requests import handle
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
 from kvorum.metadata.bootstrap import bootstrap_from_features
 from kvorum.metadata.features import default_feature_levels, supported_features

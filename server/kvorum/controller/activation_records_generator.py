@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvorum.controller.result import ControllerResult
+from kvorum.controller.api import ControllerResult
 from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.bootstrap import BootstrapMetadata
 from kvorum.metadata.configs_image import ResourceType

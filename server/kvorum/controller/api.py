@@ -1,4 +1,4 @@
-"""One API that the controller decides on: all its facts in one value.
+"""One API that the controller decides on: all its facts in one value, and its results.
 
 Each module of `kvorum.controller.apis` ends with such a value, below the functions that it names.
 `kvorum.controller.requests` finds the value by the API's key. The node's listeners read from it the
@@ -7,22 +7,80 @@ permission, the check of the form, the quota, and how the whole request is refus
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from kvorum.controller.result import ControllerResult, Pieces
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.api_modules import Api
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.principal import Principal
+from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
 
+Response_co = TypeVar("Response_co", covariant=True)
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerResult(Generic[Response_co]):
+    """Records, and the response that may be sent once they are committed.
+
+    Atomic records go into the log as one append; others may be split between appends. A response
+    without records waits for the records that are pending, and is sent at once without any.
+    A `kraft_version` is the new one of the quorum; it goes into the log before the records.
+    """
+
+    response: Response_co
+    records: tuple[RecordAndVersion, ...] = ()
+    is_atomic: bool = True
+    kraft_version: int | None = None
+
+
+Result = TypeVar("Result")
+Pieces: TypeAlias = Generator[None, None, Result]
+"""Work that pauses now and then, so that other work can be done, and then returns its result."""
+
+Steps: TypeAlias = Iterator[RecordAndVersion | None]
+"""Records in order, and None where the work may pause without one."""
+
+PIECE_RECORDS: Final = 1000
+"""The number of records that are decided on between two pauses: some 20 ms."""
+
+
+def at_once(pieces: Pieces[Result]) -> Result:
+    """Return the result of `pieces` without a pause."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+
+
+def gather(records: list[RecordAndVersion], steps: Steps) -> Iterator[None]:
+    """Append the records of `steps` to `records`, with a pause now and then."""
+    until_stop = PIECE_RECORDS
+    for record in steps:
+        if record is not None:
+            records.append(record)
+            until_stop -= 1
+        if record is None or until_stop == 0:
+            until_stop = PIECE_RECORDS
+            yield
+
+
+def records_of(steps: Steps) -> Iterator[RecordAndVersion]:
+    """Yield the records of `steps` without a pause."""
+    return (record for record in steps if record is not None)
+
+
+MAX_RECORDS_PER_USER_OPERATION = 10_000
+"""The limit of one request, as in Kafka: a single request cannot stall the log."""
 
 
 class Filtered(NamedTuple, Generic[Request, Response]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kvorum.controller.api import Steps, records_of
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.leader_and_isr_updates import (
     leader_and_isr_changes,
@@ -13,7 +14,6 @@ from kvorum.controller.leader_and_isr_updates import (
     partitions_with_isr_member,
     partitions_without_leader,
 )
-from kvorum.controller.result import Steps, records_of
 from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
-from kvorum.controller.api import Requester
-from kvorum.controller.result import ControllerResult
+from kvorum.controller.api import ControllerResult, Requester
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.delegation_tokens import is_expired, may_renew

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Protocol
 
+from kvorum.controller.api import Steps
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
-from kvorum.controller.result import Steps
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import NO_LEADER
 from kvorum.metadata.topics_image import TopicImage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sized
 
-from kvorum.controller.result import MAX_RECORDS_PER_USER_OPERATION
+from kvorum.controller.api import MAX_RECORDS_PER_USER_OPERATION
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 

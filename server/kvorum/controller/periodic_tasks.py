@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kvorum.controller.api import (
+    PIECE_RECORDS,
+    ControllerResult,
+    Pieces,
+    gather,
+)
 from kvorum.controller.broker_changes import handle_broker_fenced
 from kvorum.controller.broker_heartbeat_manager import NOTHING_READ
 from kvorum.controller.cluster_rules import ClusterRules
@@ -12,12 +18,6 @@ from kvorum.controller.leader_and_isr_updates import (
     PartitionOfTopic,
     partitions_without_leader,
     partitions_without_preferred_leader,
-)
-from kvorum.controller.result import (
-    PIECE_RECORDS,
-    ControllerResult,
-    Pieces,
-    gather,
 )
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from kvorum.controller import apis
-from kvorum.controller.api import ControllerApi
-from kvorum.controller.result import ControllerResult, Pieces, at_once
+from kvorum.controller.api import ControllerApi, ControllerResult, Pieces, at_once
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.api_modules import find_apis
 from kvorum.metadata.image import MetadataImage

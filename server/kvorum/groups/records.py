@@ -1,7 +1,11 @@
-"""Records of ``__consumer_offsets`` as a shard makes and replays them.
+"""Records of ``__consumer_offsets`` as a shard makes and replays them, and their errors.
 
 A key is the number of the record's type (int16) and a message; a value is the version of its
 message (int16) and the message. A null value is a tombstone.
+
+GroupRecordError
+├── DamagedGroupRecordError       bytes that are not the expected message, or of a later version
+└── UnsupportedGroupRecordError   a record of a kind of group that this coordinator does not hold
 """
 
 from __future__ import annotations
@@ -12,7 +16,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
-from kvorum.groups.errors import DamagedGroupRecordError, UnsupportedGroupRecordError
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.group_metadata_key import GroupMetadataKey
 from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
@@ -54,6 +57,22 @@ _VALUES: Final[Mapping[int, type[GroupValue]]] = MappingProxyType(
 _OTHER_TYPES: Final = frozenset(
     {3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23}
 )
+
+
+class GroupRecordError(Exception):
+    """A record because of which a shard cannot be loaded."""
+
+
+class DamagedGroupRecordError(GroupRecordError):
+    """A key or value that cannot be read; the text names what is wrong with it."""
+
+
+class UnsupportedGroupRecordError(GroupRecordError):
+    """A record of a consumer, share or streams group."""
+
+    def __init__(self, type_id: int) -> None:
+        super().__init__(f"no support of groups with records of type {type_id}")
+        self.type_id = type_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,22 @@
-"""The error that refuses a request, or a part of one, with Kafka's error code."""
+"""The error that refuses a request, or a part of one, and the refusal of a whole request.
+
+A refusal takes the request, the error and the version of the request, and returns the response
+that Kafka's `AbstractRequest.getErrorResponse` makes. Where the form has a place for the error of
+the whole, one of the functions below makes the refusal; other APIs have their own, which gives the
+error to every part.
+
+It is the only way to refuse: for a missing permission, an error of the handler, a defect, and
+NOT_CONTROLLER. A connection is closed only where Kafka closes it: after bytes that are not a
+request, and after a version that is not served.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.primitives import Message
 
 
 class RequestError(Exception):
@@ -25,3 +39,59 @@ class RequestError(Exception):
     def message_or_default(self) -> str | None:
         """The message, or the default message of the code without one."""
         return self.code.default_message if self.message is None else self.message
+
+
+class _WithCode(Protocol):
+    """A response with an error code for the whole."""
+
+    error_code: int
+
+
+class _WithMessage(Protocol):
+    """A response with an error code and a text for the whole."""
+
+    error_code: int
+    error_message: str | None
+
+
+Coded = TypeVar("Coded", bound=_WithCode)
+Explained = TypeVar("Explained", bound=_WithMessage)
+
+
+def refused_by_code(make: Callable[[], Coded]) -> Callable[[Message, RequestError, int], Coded]:
+    """Return a refusal that sets the error code of a response which is empty otherwise."""
+
+    def refuse(_: Message, error: RequestError, _version: int) -> Coded:
+        response = make()
+        response.error_code = error.code
+        return response
+
+    return refuse
+
+
+def refused_by_message(
+    make: Callable[[], Explained],
+) -> Callable[[Message, RequestError, int], Explained]:
+    """Return a refusal with the code and the error's own text."""
+
+    def refuse(_: Message, error: RequestError, _version: int) -> Explained:
+        response = make()
+        response.error_code = error.code
+        response.error_message = error.message
+        return response
+
+    return refuse
+
+
+def refused_by_default_message(
+    make: Callable[[], Explained],
+) -> Callable[[Message, RequestError, int], Explained]:
+    """Return a refusal with the code and the text that Kafka gives to the code by default."""
+
+    def refuse(_: Message, error: RequestError, _version: int) -> Explained:
+        response = make()
+        response.error_code = error.code
+        response.error_message = error.code.default_message
+        return response
+
+    return refuse

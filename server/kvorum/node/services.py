@@ -1,11 +1,11 @@
-"""The parts of a node that the handlers of each listener use."""
+"""The parts of a node that the handlers of each listener use, and the classes of their APIs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
@@ -28,8 +28,10 @@ from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmentManager
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
+from kvorum.node.serving.listener_api import ListenerApi
 from kvorum.node.serving.request_handler import GiveAccess
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
+from kvorum.wire.primitives import Message
 
 if TYPE_CHECKING:
     from kvorum.node.broker.group_coordinator.group_coordinator_service import (
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 VersionRanges = Mapping[int, tuple[int, int]]
 """The lowest and highest version by API key."""
+Request = TypeVar("Request", bound=Message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +104,13 @@ class ControllerServices:
     reassignment: QuorumReassignmentManager
     served: VersionRanges
     give_access: GiveAccess
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerApi(ListenerApi[BrokerServices, Request]):
+    """One API on a broker's listeners."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerListenerApi(ListenerApi[ControllerServices, Request]):
+    """One API on a controller's listeners."""

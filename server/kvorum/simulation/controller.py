@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol, TypeAlias
 
+from kvorum.controller.api import ControllerResult
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.controller.requests import controller_api, handle
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import encode_record

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from kvorum.controller.api import ControllerResult
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
     Blocked,
@@ -26,7 +27,6 @@ from kvorum.controller.quorum_reassignment.requests import (
     refusal_of,
     request_of,
 )
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.target_voters import recorded_target_voters

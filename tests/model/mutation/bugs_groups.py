@@ -247,7 +247,7 @@ MUTANTS = (
         within="_compare",
         old="known is not None and broker_id in known.replicas",
         new="False",
-        room="broker.coordinator_elections",
+        room="broker.coordinators",
     ),
     mutant(
         id="KAFKA-20634",

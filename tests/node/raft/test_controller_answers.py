@@ -8,8 +8,8 @@ import pytest
 from tests.node.raft.cluster import Lab
 from tests.node.raft.played_controllers import TURNS, leading
 
+from kvorum.controller.api import ControllerResult
 from kvorum.controller.periodic_tasks import no_op
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError

@@ -8,7 +8,7 @@ import pytest
 from tests.node.raft.cluster import Lab
 from tests.node.raft.played_controllers import TURNS, leading
 
-from kvorum.controller.result import ControllerResult, Pieces
+from kvorum.controller.api import ControllerResult, Pieces
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record

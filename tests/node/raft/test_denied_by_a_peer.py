@@ -11,7 +11,7 @@ from tests.node.raft.one_channel import VOTE, channel_over
 from tests.support.clocks import StandingClock
 
 from kvorum.metadata.address import Address
-from kvorum.node.events.rare_events import INTERVAL_MS
+from kvorum.node.events.log_event import INTERVAL_MS
 from kvorum.node.outbound.client_connection import ClientConnection
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.raft import messages as core

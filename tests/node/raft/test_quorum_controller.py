@@ -8,9 +8,9 @@ import pytest
 from tests.node.raft.cluster import Lab
 from tests.node.raft.played_controllers import controller_over, leading
 
+from kvorum.controller.api import ControllerResult
 from kvorum.controller.periodic_tasks import no_op
 from kvorum.controller.quorum_reassignment.quorum_targets import alter_target_voters
-from kvorum.controller.result import ControllerResult
 from kvorum.node.errors import NotControllerError
 
 pytestmark = pytest.mark.asyncio

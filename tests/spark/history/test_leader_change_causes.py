@@ -17,11 +17,11 @@ from tests.support.controller_under_test import (
 )
 from tests.support.spark.log_records import written_records
 
+from kvorum.controller.api import at_once
 from kvorum.controller.periodic_tasks import (
     maybe_balance_partition_leaders,
     maybe_fence_stale_broker,
 )
-from kvorum.controller.result import at_once
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.spark.history import LogRecord, MetadataHistory
 from kvorum.spark.history.tables import LeaderChangeRow

@@ -10,12 +10,12 @@ from tests.support.controller_under_test import CLUSTER_ID
 from tests.support.partitions.space import TOPIC, Space, World
 
 from kvorum.controller import broker_changes
+from kvorum.controller.api import at_once, records_of
 from kvorum.controller.periodic_tasks import (
     maybe_balance_partition_leaders,
     maybe_elect_unclean_leaders,
 )
 from kvorum.controller.requests import handle
-from kvorum.controller.result import at_once, records_of
 from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.features import ELR_VERSION_FEATURE

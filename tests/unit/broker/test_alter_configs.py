@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import BrokerView
 from kvorum.broker.views.alter_configs import (
     reassemble_incremental,
     reassemble_legacy,

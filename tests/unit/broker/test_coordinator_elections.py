@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from immutables import Map
 
-from kvorum.broker.coordinator_elections import (
+from kvorum.broker.coordinators import (
     NO_LEADER_EPOCH,
     CoordinatorChange,
     coordinator_elections,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.support.golden_data import read_json_lines
 
-from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import BrokerView
 from kvorum.broker.views.describe_configs import describe_configs
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import BrokerView
 from kvorum.broker.views.describe_user_scram_credentials import describe_user_scram_credentials
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest

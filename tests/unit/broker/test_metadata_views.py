@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from tests.support.controller_under_test import ControllerUnderTest, started_cluster
 
-from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import BrokerView
 from kvorum.broker.views.describe_cluster import describe_cluster
 from kvorum.broker.views.describe_topic_partitions import describe_topic_partitions
 from kvorum.broker.views.list_config_resources import list_config_resources

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 from tests.support.controller_under_test import directory_of, started_cluster
 
+from kvorum.controller.api import at_once
 from kvorum.controller.periodic_tasks import maybe_fence_stale_broker, no_op
-from kvorum.controller.result import at_once
 from kvorum.metadata import directory_ids
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.wire.error_codes import ErrorCode

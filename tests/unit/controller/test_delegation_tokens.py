@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from tests.support.controller_under_test import SETTINGS, ControllerUnderTest, started_cluster
 
-from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import BrokerView
 from kvorum.broker.views.describe_delegation_token import describe_delegation_token
 from kvorum.controller.apis.create_delegation_token import create_delegation_token
 from kvorum.controller.apis.expire_delegation_token import expire_delegation_token

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
-from kvorum.controller.quorum_reassignment.leader_description import quorum_described_by
+from kvorum.controller.quorum_reassignment.turn import quorum_described_by
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.uuid_text import ZERO_UUID

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kvorum.controller.api import PIECE_RECORDS, gather, records_of
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.leader_and_isr_updates import (
     SEARCHED_PER_PIECE,
@@ -22,7 +23,6 @@ from kvorum.controller.leader_and_isr_updates import (
     partitions_without_leader,
     partitions_without_preferred_leader,
 )
-from kvorum.controller.result import PIECE_RECORDS, gather, records_of
 from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage

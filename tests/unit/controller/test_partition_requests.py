@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import pytest
 from tests.support.controller_under_test import ControllerUnderTest, directory_of, started_cluster
 
+from kvorum.controller.api import at_once
 from kvorum.controller.periodic_tasks import (
     maybe_balance_partition_leaders,
     maybe_elect_unclean_leaders,
 )
-from kvorum.controller.result import at_once
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse

@@ -16,9 +16,12 @@ from tests.unit.groups.coordinator import (
 )
 
 from kvorum.groups.classic_group.state import ClassicGroupState
-from kvorum.groups.errors import DamagedGroupRecordError, UnsupportedGroupRecordError
 from kvorum.groups.offsets.store import DeletedTopic
-from kvorum.groups.records import decode_record
+from kvorum.groups.records import (
+    DamagedGroupRecordError,
+    UnsupportedGroupRecordError,
+    decode_record,
+)
 from kvorum.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.offset_commit_key import OffsetCommitKey

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kvorum.groups.errors import DamagedGroupRecordError
-from kvorum.groups.records import OFFSET_COMMIT_VALUE_VERSION, CoordinatorRecord, decode_record
+from kvorum.groups.records import (
+    OFFSET_COMMIT_VALUE_VERSION,
+    CoordinatorRecord,
+    DamagedGroupRecordError,
+    decode_record,
+)
 from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
 from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
 

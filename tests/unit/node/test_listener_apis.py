@@ -25,8 +25,8 @@ from kvorum.metadata.permission import (
     Permission,
 )
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.handlers.registry import broker_apis, controller_apis, forwardable_keys
+from kvorum.node.services import BrokerApi
 from kvorum.node.serving.listener_api import ServedApi
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import response_class

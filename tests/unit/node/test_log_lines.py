@@ -13,9 +13,8 @@ from kvorum.metadata.features_image import FeaturesImage
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_delta import ImageDelta
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.node.events.log_event import LogEvent
+from kvorum.node.events.log_event import INTERVAL_MS, LogEvent, RareEvents
 from kvorum.node.events.log_format import JsonFormatter
-from kvorum.node.events.rare_events import INTERVAL_MS, RareEvents
 from kvorum.node.metadata_events import changes
 from kvorum.wire.uuid_text import uuid_to_text
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
-from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import BrokerView
 from kvorum.broker.views.config_changes import (
     DELETE,
     SET,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.broker.broker_view import BrokerView
-from kvorum.broker.view_api import ViewApi
+from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.metadata.acl_codes import AclOperation, problem_with_codes
 from kvorum.metadata.acl_filters import AclFilter, matching_entries
 from kvorum.metadata.acls_image import AccessControlEntry
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.refusal import refused_by_message
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, refused_by_message
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_acls import (
     DescribeAclsRequest,

@@ -8,8 +8,7 @@ from typing import Final
 
 from immutables import Map
 
-from kvorum.broker.broker_view import BrokerView
-from kvorum.broker.view_api import ViewApi
+from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.client_quotas_image import QuotaEntity
 from kvorum.metadata.image import MetadataImage

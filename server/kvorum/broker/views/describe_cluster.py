@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.broker.broker_view import BrokerView
-from kvorum.broker.view_api import ViewApi
+from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.broker.views.partitions import random_alive_broker
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import NONE
-from kvorum.metadata.refusal import refused_by_message
+from kvorum.metadata.request_error import refused_by_message
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import (
     DescribeClusterRequest,

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from kvorum.broker.broker_view import BrokerView
-from kvorum.broker.view_api import ViewApi
+from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.broker.views.config_entries import (
     ConfigEntry,
     broker_entries,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.broker.broker_view import BrokerView
-from kvorum.broker.view_api import ViewApi
+from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.delegation_tokens import TokenSecrets, is_involved
 from kvorum.metadata.delegation_tokens_image import DelegationToken
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.principal import Principal
-from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.request_error import refused_by_code
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.broker.broker_view import BrokerView
-from kvorum.broker.view_api import ViewApi
+from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.broker.views.metadata_topic import (
     find_topic,
     may_describe,

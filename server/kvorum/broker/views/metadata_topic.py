@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import BrokerView
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.directory_ids import UNASSIGNED
 from kvorum.metadata.image import MetadataImage

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.controller.api import ControllerApi
+from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.broker_epochs import registration_of_epoch
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.refusal import refused_by_code
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, refused_by_code
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.controller.api import ControllerApi, Filtered
+from kvorum.controller.api import ControllerApi, ControllerResult, Filtered
 from kvorum.controller.configs.changes import clear_elr_records, replacing_changes
 from kvorum.controller.configs.resources import (
     refused_resources,
@@ -12,7 +12,6 @@ from kvorum.controller.configs.resources import (
     sort_out_resources,
 )
 from kvorum.controller.limits import check_record_count
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import PER_RESOURCE

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.controller.api import ControllerApi
+from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.broker_epochs import registration_of_epoch
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.cluster_image import ClusterImage
@@ -21,7 +20,7 @@ from kvorum.metadata.partition import (
     merge_partition_change,
 )
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.request_error import refused_by_code
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import (

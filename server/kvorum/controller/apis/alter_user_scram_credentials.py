@@ -8,8 +8,7 @@ from collections import Counter
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.controller.api import ControllerApi
-from kvorum.controller.result import ControllerResult
+from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage

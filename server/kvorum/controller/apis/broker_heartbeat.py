@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, unique
 from typing import Final
 
-from kvorum.controller.api import ControllerApi
+from kvorum.controller.api import ControllerApi, ControllerResult, Pieces, Steps, gather
 from kvorum.controller.broker_changes import (
     cordon_directories,
     handle_broker_fenced,
@@ -17,13 +17,12 @@ from kvorum.controller.broker_epochs import registration_of_epoch
 from kvorum.controller.broker_heartbeat_manager import NOTHING_READ, BrokerHeartbeatState
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.leader_and_isr_updates import leads_any
-from kvorum.controller.result import ControllerResult, Pieces, Steps, gather
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.request_error import refused_by_code
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kvorum.controller.api import ControllerApi
+from kvorum.controller.api import ControllerApi, ControllerResult, Pieces, gather
 from kvorum.controller.broker_changes import end_incarnation
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.result import ControllerResult, Pieces, gather
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata import directory_ids
 from kvorum.metadata.acl_codes import AclOperation
@@ -26,8 +25,7 @@ from kvorum.metadata.features import DISABLED, KRAFT_VERSION_FEATURE, VersionRan
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.refusal import refused_by_code
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, refused_by_code
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,

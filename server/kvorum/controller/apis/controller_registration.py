@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.controller.api import ControllerApi
+from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.apis.broker_registration import checked_listeners
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.cluster_image import feature_ranges, write_endpoints, write_features
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.refusal import refused_by_default_message
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, refused_by_default_message
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.controller.api import ControllerApi, Requester
+from kvorum.controller.api import ControllerApi, ControllerResult, Requester
 from kvorum.controller.delegation_tokens import (
     NEVER,
     admission_code,
     check_tokens_are_possible,
     token_record,
 )
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.delegation_tokens_image import DelegationToken
 from kvorum.metadata.image import MetadataImage

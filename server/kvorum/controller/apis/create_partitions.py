@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from kvorum.controller.api import ControllerApi, Filtered, MutationQuotaTerms, own_timeout_ms
+from kvorum.controller.api import (
+    ControllerApi,
+    ControllerResult,
+    Filtered,
+    MutationQuotaTerms,
+    own_timeout_ms,
+)
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.manual_assignment import check_assignment, check_some_replica_is_active
 from kvorum.controller.new_partitions import (
@@ -14,7 +20,6 @@ from kvorum.controller.new_partitions import (
     new_partition,
     new_partition_record,
 )
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.controller.topic_validation import check_total
 from kvorum.metadata.acl_codes import AclOperation

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kvorum.controller.api import ControllerApi, Filtered, MutationQuotaTerms, own_timeout_ms
+from kvorum.controller.api import (
+    ControllerApi,
+    ControllerResult,
+    Filtered,
+    MutationQuotaTerms,
+    own_timeout_ms,
+)
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.configs.changes import (
     ConfigOperation,
@@ -23,7 +29,6 @@ from kvorum.controller.new_partitions import (
 )
 from kvorum.controller.policies import CreateTopicRequest
 from kvorum.controller.policy_calls import ask_policy
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.controller.topic_validation import CollidingNames, check_partition_total
 from kvorum.metadata.acl_codes import AclOperation

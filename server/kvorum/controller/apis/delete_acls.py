@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.controller.acls import NO_AUTHORIZER, admit_with_authorizer, invalid_request
-from kvorum.controller.api import ControllerApi
-from kvorum.controller.result import MAX_RECORDS_PER_USER_OPERATION, ControllerResult
+from kvorum.controller.api import MAX_RECORDS_PER_USER_OPERATION, ControllerApi, ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import (
     AclOperation,

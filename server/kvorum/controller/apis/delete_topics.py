@@ -7,9 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from kvorum.controller.api import ControllerApi, Filtered, MutationQuotaTerms, own_timeout_ms
+from kvorum.controller.api import (
+    ControllerApi,
+    ControllerResult,
+    Filtered,
+    MutationQuotaTerms,
+    own_timeout_ms,
+)
 from kvorum.controller.limits import check_record_count
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage

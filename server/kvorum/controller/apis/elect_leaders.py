@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kvorum.controller.api import ControllerApi, own_timeout_ms
+from kvorum.controller.api import ControllerApi, ControllerResult, own_timeout_ms
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
 from kvorum.controller.limits import check_record_count
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage

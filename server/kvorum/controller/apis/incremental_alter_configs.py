@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.controller.api import ControllerApi, Filtered
+from kvorum.controller.api import ControllerApi, ControllerResult, Filtered
 from kvorum.controller.configs.changes import (
     ConfigOperation,
     clear_elr_records,
@@ -16,7 +16,6 @@ from kvorum.controller.configs.resources import (
     sort_out_resources,
 )
 from kvorum.controller.limits import check_record_count
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.config_operation import Operation

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kvorum.controller.api import ControllerApi
+from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.quorum_reassignment.quorum_targets import ongoing_quorum_reassignment
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import Final
 
-from kvorum.controller.api import ControllerApi
+from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.java_order import hash_table_order
 from kvorum.controller.limits import check_record_count
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.configs_image import ResourceType
@@ -32,8 +31,7 @@ from kvorum.metadata.metadata_version import (
     metadata_changed_between,
 )
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.refusal import refused_by_message
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, refused_by_message
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord

@@ -1,4 +1,4 @@
-"""The turn of a controller to take the next step in place of a leader that does not act.
+"""The turn of a controller to take the next step in place of a leader, which it sees from outside.
 
 None is appointed: every controller of ours watches the same leader, and the lowest id goes first.
 The others let it have so much time that they see the step before they would take it themselves.
@@ -17,9 +17,54 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from kvorum.controller.quorum_description import QuorumDescription
+from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.next_step import BlockReason
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voter_key import VoterKey, voter_key
+from kvorum.wire.messages.describe_quorum import (
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseReplicaState,
+)
+
+
+def quorum_described_by(
+    answer: DescribeQuorumResponsePartitionData,
+    *,
+    kraft_version: int,
+    committed_voters: frozenset[VoterKey] | None,
+) -> QuorumDescription:
+    """Return the quorum that a leader describes; ages of fetches are by the leader's clock.
+
+    The answer does not contain whether the listed voters are committed. They are if they equal
+    those of the caller's own log, `committed_voters`: None if the latest ones there are not
+    committed either. A leader that has left the voters is about to resign; and one that does not
+    know its high watermark has not committed anything in its epoch.
+    """
+    row = next((one for one in answer.current_voters if one.replica_id == answer.leader_id), None)
+    now_ms = None if row is None else row.last_fetch_timestamp
+    voters = tuple(_state(one, now_ms) for one in answer.current_voters)
+    return QuorumDescription(
+        leader_id=answer.leader_id,
+        kraft_version=kraft_version,
+        may_change=(
+            row is not None
+            and answer.high_watermark >= 0
+            and committed_voters == frozenset(state.key for state in voters)
+        ),
+        log_end_offset=answer.high_watermark if row is None else row.log_end_offset,
+        voters=voters,
+        observers=tuple(_state(one, now_ms) for one in answer.observers),
+    )
+
+
+def _state(described: DescribeQuorumResponseReplicaState, now_ms: int | None) -> ReplicaState:
+    age_ms = None
+    if now_ms is not None and described.last_fetch_timestamp >= 0:
+        age_ms = float(max(now_ms - described.last_fetch_timestamp, 0))
+    return ReplicaState(
+        key=voter_key(described.replica_id, described.replica_directory_id),
+        log_end_offset=described.log_end_offset if described.log_end_offset >= 0 else None,
+        last_fetch_age_ms=age_ms,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from kvorum.broker.add_partitions_to_txn import (
     TransactionData,
     TransactionQueue,
 )
-from kvorum.broker.coordinator_node import transaction_coordinator
+from kvorum.broker.coordinators import transaction_coordinator
 from kvorum.metadata.address import Address
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.events.log_event import LogEvent

@@ -12,8 +12,7 @@ from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig, OffsetsTopicSettings
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.events.log_event import LogEvent
-from kvorum.node.events.rare_events import RareEvents
+from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
 from kvorum.node.serving.request import IncomingRequest

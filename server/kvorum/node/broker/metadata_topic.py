@@ -19,8 +19,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.node.clock import Clock
-from kvorum.node.events.log_event import LogEvent
-from kvorum.node.events.rare_events import RareEvents
+from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError

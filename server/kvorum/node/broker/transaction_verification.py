@@ -15,7 +15,7 @@ from kvorum.broker.add_partitions_to_txn import (
     TransactionSupportedOperation,
     is_verification_enabled,
 )
-from kvorum.broker.coordinator_node import is_transaction_state_known
+from kvorum.broker.coordinators import is_transaction_state_known
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.views.config_layers import config_layers

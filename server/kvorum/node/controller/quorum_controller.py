@@ -21,12 +21,11 @@ from random import Random
 from typing import TypeAlias, TypeVar
 
 from kvorum.controller.activation_records_generator import activation_records
-from kvorum.controller.api import ControllerApi
+from kvorum.controller.api import ControllerApi, ControllerResult, Pieces, at_once
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.controller.controller_mutation_quota import MutationQuota, MutationQuotas
 from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
 from kvorum.controller.requests import handle, handle_in_pieces
-from kvorum.controller.result import ControllerResult, Pieces, at_once
 from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
 from kvorum.metadata.bootstrap import BootstrapMetadata
 from kvorum.metadata.image import MetadataImage

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from kvorum.controller.api import ControllerResult
 from kvorum.controller.quorum_reassignment.description import (
     ReassignmentDescription,
     describe_reassignment,
@@ -30,7 +31,6 @@ from kvorum.controller.quorum_reassignment.requests import (
     refusal_of,
     request_of,
 )
-from kvorum.controller.result import ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.clock import Clock

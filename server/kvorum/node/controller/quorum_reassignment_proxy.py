@@ -30,7 +30,6 @@ from kvorum.controller.quorum_reassignment.description import (
     ReassignmentDescription,
     describe_reassignment,
 )
-from kvorum.controller.quorum_reassignment.leader_description import quorum_described_by
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
     Blocked,
@@ -47,7 +46,12 @@ from kvorum.controller.quorum_reassignment.requests import (
     refusal_to_clear,
     request_of,
 )
-from kvorum.controller.quorum_reassignment.turn import Situation, Turn, live_controllers
+from kvorum.controller.quorum_reassignment.turn import (
+    Situation,
+    Turn,
+    live_controllers,
+    quorum_described_by,
+)
 from kvorum.metadata.address import Address
 from kvorum.metadata.target_voters import recorded_target_voters
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC

@@ -7,12 +7,16 @@ from kvorum.controller.api import ControllerApi
 from kvorum.metadata.permission import BY_CONTROLLER
 from kvorum.node.broker.forwarding_manager import read_response
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.handlers.kinds import BrokerApi, ControllerListenerApi
 from kvorum.node.handlers.requesters import requester_of
 from kvorum.node.handlers.views import view_of, view_of_controller
 from kvorum.node.raft import RaftStoppedError
 from kvorum.node.raft.raft_api import RaftApi
-from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.node.services import (
+    BrokerApi,
+    BrokerServices,
+    ControllerListenerApi,
+    ControllerServices,
+)
 from kvorum.node.serving.listener_api import ForwardedResponse, HandlerResponse
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.primitives import Message

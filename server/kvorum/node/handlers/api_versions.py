@@ -10,9 +10,14 @@ from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange, suppor
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE, MINIMUM_METADATA_VERSION
 from kvorum.metadata.permission import NONE
-from kvorum.metadata.refusal import refused_by_code
-from kvorum.node.handlers.kinds import BrokerApi, ControllerListenerApi
-from kvorum.node.services import BrokerServices, ControllerServices, VersionRanges
+from kvorum.metadata.request_error import refused_by_code
+from kvorum.node.services import (
+    BrokerApi,
+    BrokerServices,
+    ControllerListenerApi,
+    ControllerServices,
+    VersionRanges,
+)
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.api_versions import (

@@ -14,9 +14,8 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.hosting import Hosting, TopicChoice
-from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.handlers.merged_topics import last_requested
-from kvorum.node.services import BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode

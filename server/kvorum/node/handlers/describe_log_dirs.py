@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.request_error import refused_by_code
 from kvorum.node.broker.replica_manager import ReplicaManager
-from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.services import BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.topic_log.unified_log import UnifiedLog

@@ -6,13 +6,11 @@ import ipaddress
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.refusal import refused_by_code
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, refused_by_code
 from kvorum.node.errors import CloseConnectionError, NotControllerError
-from kvorum.node.handlers.kinds import ControllerListenerApi
 from kvorum.node.handlers.registry import controller_apis, forwardable_keys
 from kvorum.node.principal_serde import decode_principal
-from kvorum.node.services import ControllerServices
+from kvorum.node.services import ControllerListenerApi, ControllerServices
 from kvorum.node.serving.answer_frame import encode_answer
 from kvorum.node.serving.listener_api import ForwardedResponse, HandlerResponse
 from kvorum.node.serving.request import IncomingRequest

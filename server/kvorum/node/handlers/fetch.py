@@ -51,11 +51,10 @@ from kvorum.node.broker.delayed_fetch import (
 from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.handlers.current_leader import CurrentLeaders
-from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.handlers.leader_throttle import record_throttled, throttle
 from kvorum.node.handlers.preferred_read_replica import preferred_read_replica
 from kvorum.node.raft.translation.fetch import refuse_fetch
-from kvorum.node.services import BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.broker.coordinator_node import (
+from kvorum.broker.coordinators import (
     CoordinatorNode,
     coordinator_node,
     is_transaction_state_known,
@@ -20,8 +20,7 @@ from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.asyncio_bridge import run
-from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.services import BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.find_coordinator import (

@@ -6,10 +6,9 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.request_error import refused_by_code
 from kvorum.node.handlers.group_requests import asked, require_on_group
-from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.services import BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kvorum.wire.primitives import Message

@@ -6,9 +6,8 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.refusal import refused_by_code
-from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.services import BrokerServices
+from kvorum.metadata.request_error import refused_by_code
+from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kvorum.wire.primitives import Message

@@ -50,9 +50,8 @@ from kvorum.node.broker.metadata_topic import (
     MetadataTopic,
     find_offset,
 )
-from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.handlers.merged_topics import last_requested
-from kvorum.node.services import BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
 from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.refusal import refused_by_code
-from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.services import BrokerServices
+from kvorum.metadata.request_error import refused_by_code
+from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kvorum.wire.primitives import Message

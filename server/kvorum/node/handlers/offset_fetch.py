@@ -28,8 +28,7 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.handlers.group_requests import asked, require_on_group
-from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.services import BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.offset_fetch import (

@@ -10,8 +10,7 @@ from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.hosting import Hosting, TopicChoice
-from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.services import BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.offset_for_leader_epoch import (

@@ -49,9 +49,8 @@ from kvorum.node.broker.transaction_verification import (
 )
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.current_leader import CurrentLeaders
-from kvorum.node.handlers.kinds import BrokerApi
 from kvorum.node.handlers.merged_topics import last_requested
-from kvorum.node.services import BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.producer_state import ProducerError

@@ -34,9 +34,13 @@ from kvorum.controller.requests import controller_apis as decided_apis
 from kvorum.metadata.api_modules import find_apis
 from kvorum.node import handlers
 from kvorum.node.handlers import adapters, forwarded
-from kvorum.node.handlers.kinds import BrokerApi, ControllerListenerApi
 from kvorum.node.handlers.raft import RAFT_APIS
-from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.node.services import (
+    BrokerApi,
+    BrokerServices,
+    ControllerListenerApi,
+    ControllerServices,
+)
 from kvorum.node.serving.listener_api import ListenerApi, ServedApi, ServedApis, Services
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS

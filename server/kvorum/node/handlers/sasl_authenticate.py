@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.metadata.permission import NONE
-from kvorum.metadata.refusal import refused_by_message
-from kvorum.node.handlers.kinds import BrokerApi, ControllerListenerApi
+from kvorum.metadata.request_error import refused_by_message
+from kvorum.node.services import BrokerApi, ControllerListenerApi
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse

@@ -15,8 +15,7 @@ from kvorum.node.broker.group_coordinator.coordinator_partition_writer import Tr
 from kvorum.node.broker.transaction_verification import TransactionalProducer
 from kvorum.node.handlers.committed_topics import AnsweredTopic, CommittedTopics, refused_topics
 from kvorum.node.handlers.group_requests import asked, context_of, require_on_group
-from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.services import BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.txn_offset_commit import (

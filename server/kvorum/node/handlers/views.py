@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from kvorum.broker.broker_view import BrokerView
+from kvorum.broker.view_api import BrokerView
 from kvorum.node.handlers.requesters import may_ask_about_tokens
 from kvorum.node.services import BrokerServices, ControllerServices
 from kvorum.node.serving.request import IncomingRequest

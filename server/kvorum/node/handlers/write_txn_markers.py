@@ -16,8 +16,7 @@ from kvorum.metadata.permission import BY_HANDLER
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.broker.hosting import TopicChoice
 from kvorum.node.handlers.group_requests import asked
-from kvorum.node.handlers.kinds import BrokerApi
-from kvorum.node.services import BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.append_origin import AppendOrigin

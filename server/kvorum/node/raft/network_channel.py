@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from kvorum.metadata.address import Address
 from kvorum.node.clock import Clock
-from kvorum.node.events.log_event import LogEvent
-from kvorum.node.events.rare_events import RareEvents
+from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.outbound.client_connection import (
     ClientConnectionError,
     ConnectionLostError,

@@ -10,8 +10,7 @@ from typing import NamedTuple, cast
 
 from kvorum.node.clock import Clock
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.events.log_event import LogEvent
-from kvorum.node.events.rare_events import RareEvents
+from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.serving.connection_quotas import ConnectionQuotas
 from kvorum.node.serving.connection_rates import AT_ONCE
 from kvorum.node.serving.frame_writer import FramePart, FrameWriter

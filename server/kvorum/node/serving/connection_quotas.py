@@ -12,8 +12,7 @@ from typing import NamedTuple
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
-from kvorum.node.events.log_event import LogEvent
-from kvorum.node.events.rare_events import RareEvents
+from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.open_file_limit import connection_count_max
 from kvorum.node.serving.connection_rates import (
     AT_ONCE,

@@ -21,7 +21,7 @@ from kvorum.node.handlers import (
     sync_group,
     txn_offset_commit,
 )
-from kvorum.node.handlers.kinds import BrokerApi
+from kvorum.node.services import BrokerApi
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.groups import code_of

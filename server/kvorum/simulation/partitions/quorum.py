@@ -12,7 +12,7 @@ from functools import partial
 from random import Random
 from typing import Final, TypeAlias
 
-from kvorum.controller.result import ControllerResult, Pieces, at_once
+from kvorum.controller.api import ControllerResult, Pieces, at_once
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from kvorum.controller.result import ControllerResult, Pieces
+from kvorum.controller.api import ControllerResult, Pieces
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.configs_image import ResourceType

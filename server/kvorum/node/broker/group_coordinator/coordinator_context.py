@@ -16,8 +16,8 @@ from typing import Generic, TypeAlias, TypeVar
 from kvorum.broker.partition import Partition
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.effects import Effects, Timeout
-from kvorum.groups.errors import GroupRecordError
 from kvorum.groups.offsets.store import DeletedTopic
+from kvorum.groups.records import GroupRecordError
 from kvorum.groups.results import Append, CoordinatorResult
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.request_error import RequestError

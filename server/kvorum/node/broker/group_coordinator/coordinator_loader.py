@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kvorum.broker.partition import Partition
-from kvorum.groups.errors import DamagedGroupRecordError
-from kvorum.groups.records import decode_record
+from kvorum.groups.records import DamagedGroupRecordError, decode_record
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.node.event_loop import Runtime
 from kvorum.wire.errors import WireError

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Final, TypeAlias, TypeVar
 
-from kvorum.broker.coordinator_elections import (
+from kvorum.broker.coordinators import (
     NO_LEADER_EPOCH,
     CoordinatorChange,
     coordinator_elections,

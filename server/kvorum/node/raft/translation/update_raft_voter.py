@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.refusal import refused_by_code
+from kvorum.metadata.request_error import refused_by_code
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core

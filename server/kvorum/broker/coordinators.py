@@ -1,14 +1,54 @@
-"""The coordinators that start and end on one broker with a change of the image."""
+"""The coordinators in partitions of an internal topic: who leads one, and which start and end."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.java_hash import partition_of_string
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
 
+TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 NO_LEADER_EPOCH: Final = -1
 """Stands for no epoch at all: a replica that is gone resigns whatever its last epoch was."""
+
+
+class CoordinatorNode(NamedTuple):
+    """A broker's id, and its address on a listener."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+def coordinator_node(
+    image: MetadataImage, topic: str, partition: int, listener: str
+) -> CoordinatorNode | None:
+    """Return the leader of a partition; None while it has none that is alive on the listener."""
+    found = image.topics.by_name(topic)
+    registration = None if found is None else found.partitions.get(partition)
+    leader = None if registration is None else image.cluster.brokers.get(registration.leader)
+    if leader is None or leader.is_fenced:
+        return None
+    endpoint = leader.endpoint(listener)
+    return None if endpoint is None else CoordinatorNode(leader.id, endpoint.host, endpoint.port)
+
+
+def is_transaction_state_known(image: MetadataImage) -> bool:
+    """Return whether the cluster keeps transactions: whether ``__transaction_state`` exists."""
+    return image.topics.by_name(TRANSACTION_STATE_TOPIC) is not None
+
+
+def transaction_coordinator(
+    image: MetadataImage, transactional_id: str, listener: str
+) -> CoordinatorNode | None:
+    """Return the coordinator of a transactional id; None without one."""
+    topic = image.topics.by_name(TRANSACTION_STATE_TOPIC)
+    if topic is None:
+        return None
+    partition = partition_of_string(transactional_id, len(topic.partitions))
+    return coordinator_node(image, TRANSACTION_STATE_TOPIC, partition, listener)
 
 
 class CoordinatorChange(NamedTuple):
