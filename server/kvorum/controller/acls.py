@@ -16,8 +16,3 @@ def admit_with_authorizer(_: Message, requester: Requester) -> None:
     """Raise `RequestError` if the cluster has no authorizer, as any controller does."""
     if not requester.access.is_restricted:
         raise NO_AUTHORIZER
-
-
-def invalid_request(message: str) -> RequestError:
-    """Return the refusal of an entry or a filter that makes no sense."""
-    return RequestError(ErrorCode.INVALID_REQUEST, message)

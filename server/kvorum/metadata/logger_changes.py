@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from kvorum.metadata.config_operation import Operation
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 
 NOT_ALLOWED: Mapping[int, str] = MappingProxyType(
@@ -23,19 +23,17 @@ def check_logger_changes(
 ) -> None:
     """Raise `RequestError` for the first of `operations` (logger, operation, level)."""
     if not re.fullmatch(r"[+-]?[0-9]+", node_name, re.ASCII):
-        raise _invalid(f"Node id must be an integer, but it is: {node_name}")
+        raise invalid_request(f"Node id must be an integer, but it is: {node_name}")
     if int(node_name) != node_id:
-        raise _invalid(f"Unexpected node id. Expected {node_id}, but received {int(node_name)}")
+        raise invalid_request(
+            f"Unexpected node id. Expected {node_id}, but received {int(node_name)}"
+        )
     for name, operation, _ in operations:
         if operation in (Operation.SET, Operation.DELETE):
             raise RequestError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
-        raise _invalid(
+        raise invalid_request(
             NOT_ALLOWED.get(
                 operation,
                 f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource",
             )
         )
-
-
-def _invalid(message: str) -> RequestError:
-    return RequestError(ErrorCode.INVALID_REQUEST, message)

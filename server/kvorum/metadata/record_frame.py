@@ -8,6 +8,7 @@ from kvorum.metadata.errors import MetadataParseError
 from kvorum.metadata.record_types import record_type
 from kvorum.wire.errors import WireError
 from kvorum.wire.primitives import Message
+from kvorum.wire.records.record import encode_unsigned_varint
 
 FRAME_VERSION = 1
 SHORT_HEADER_BYTES = 3
@@ -70,16 +71,6 @@ def _decode_header(value: bytes | memoryview) -> tuple[int, int, int]:
     key, offset = decode_header_number(value, offset, "type")
     version, offset = decode_header_number(value, offset, "version")
     return key, version, offset
-
-
-def encode_unsigned_varint(number: int) -> bytes:
-    """Return `number` in groups of seven bits, the lowest first."""
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
 
 
 def decode_header_number(value: bytes | memoryview, offset: int, what: str) -> tuple[int, int]:

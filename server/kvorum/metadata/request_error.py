@@ -41,6 +41,11 @@ class RequestError(Exception):
         return self.code.default_message if self.message is None else self.message
 
 
+def invalid_request(message: str) -> RequestError:
+    """Return the refusal INVALID_REQUEST with a message."""
+    return RequestError(ErrorCode.INVALID_REQUEST, message)
+
+
 class _WithCode(Protocol):
     """A response with an error code for the whole."""
 

@@ -1,4 +1,4 @@
-"""The ends of asyncio's tasks."""
+"""The ends of asyncio's tasks and futures."""
 
 from __future__ import annotations
 
@@ -25,3 +25,13 @@ async def wait_for_end(tasks: Sequence[asyncio.Future[Any]]) -> None:
     for task in tasks:
         if not task.cancelled():
             task.result()
+
+
+def end(future: asyncio.Future[None], error: Exception | None) -> None:
+    """End a future unless its caller has given up."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)

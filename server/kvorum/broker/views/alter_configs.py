@@ -22,7 +22,7 @@ from kvorum.metadata.config_permissions import config_refusal
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.logger_changes import check_logger_changes
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -168,7 +168,7 @@ def _screen(
     for index, resource in enumerate(resources):
         try:
             if counts[resource.resource_type, resource.resource_name] > 1:
-                raise _invalid_request("Each resource must appear at most once.")
+                raise invalid_request("Each resource must appear at most once.")
             if check(resource):
                 answers[index] = None
         except RequestError as error:
@@ -184,10 +184,10 @@ def _without(
 
 def _check_keys(names: Iterable[str], names_without_value: Iterable[str]) -> None:
     if any(count > 1 for count in Counter(names).values()):
-        raise _invalid_request("Error due to duplicate config keys")
+        raise invalid_request("Error due to duplicate config keys")
     missing = list(names_without_value)
     if missing:
-        raise _invalid_request(f"Null value not supported for : {', '.join(missing)}")
+        raise invalid_request(f"Null value not supported for : {', '.join(missing)}")
 
 
 def _check_resource(
@@ -199,7 +199,7 @@ def _check_resource(
     if resource.resource_type in PASSED_ON:
         return
     if resource.resource_type != ResourceType.BROKER:
-        raise _invalid_request(f"Unknown resource type {resource.resource_type}")
+        raise invalid_request(f"Unknown resource type {resource.resource_type}")
     check_broker_name(resource.resource_name, view.node_id)
     is_of_one_broker = bool(resource.resource_name)
     stored = image.configs.of(ResourceType.BROKER, resource.resource_name)
@@ -236,7 +236,3 @@ def _answers(
         else:
             code = ErrorCode.UNKNOWN_SERVER_ERROR
             yield resource, code, code.default_message
-
-
-def _invalid_request(message: str) -> RequestError:
-    return RequestError(ErrorCode.INVALID_REQUEST, message)

@@ -21,7 +21,7 @@ from kvorum.metadata.config_definitions import (
     java_split,
     parse_value,
 )
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 
 LISTENER_KEY: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
@@ -33,9 +33,9 @@ def check_broker_name(name: str, node_id: int) -> None:
     if not name:
         return
     if not re.fullmatch(r"[+-]?[0-9]+", name, re.ASCII):
-        raise _invalid_request(f"Node id must be an integer, but it is: {name}")
+        raise invalid_request(f"Node id must be an integer, but it is: {name}")
     if int(name) != node_id:
-        raise _invalid_request(f"Unexpected broker id, expected {node_id}, but received {name}")
+        raise invalid_request(f"Unexpected broker id, expected {node_id}, but received {name}")
 
 
 def check_broker_values(values: Mapping[str, str], *, is_of_one_broker: bool) -> None:
@@ -53,7 +53,7 @@ def check_broker_values(values: Mapping[str, str], *, is_of_one_broker: bool) ->
             try:
                 parse_value(definition, text)
             except InvalidConfigError as error:
-                raise _invalid_request(error.message) from error
+                raise invalid_request(error.message) from error
     if not is_of_one_broker:
         _refuse_any(
             "Cannot update these configs at default cluster level, broker id must be specified",
@@ -75,7 +75,7 @@ def changed_values(
             case 2 | 3:
                 values[name] = _edited_list(values, name, operation, value or "")
             case _:
-                raise _invalid_request(f"Unknown operations type {operation}")
+                raise invalid_request(f"Unknown operations type {operation}")
     return values
 
 
@@ -114,8 +114,4 @@ def _is_per_broker(name: str) -> bool:
 def _refuse_any(problem: str, names: Iterable[str]) -> None:
     found = sorted(names)
     if found:
-        raise _invalid_request(f"{problem}: [{', '.join(found)}]")
-
-
-def _invalid_request(message: str) -> RequestError:
-    return RequestError(ErrorCode.INVALID_REQUEST, message)
+        raise invalid_request(f"{problem}: [{', '.join(found)}]")

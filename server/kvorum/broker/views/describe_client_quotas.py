@@ -12,7 +12,7 @@ from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.client_quotas_image import QuotaEntity
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
@@ -63,14 +63,14 @@ def _read_filter(components: Iterable[DescribeClientQuotasRequestComponentData])
     for component in components:
         kind = component.entity_type
         if not kind:
-            raise _invalid("Invalid empty entity type.")
+            raise invalid_request("Invalid empty entity type.")
         if kind in found.types:
-            raise _invalid(f"Entity type {kind} cannot appear more than once in the filter.")
+            raise invalid_request(f"Entity type {kind} cannot appear more than once in the filter.")
         if kind not in ENTITY_TYPES:
             raise RequestError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
         _add(found, component)
     if "ip" in found.types and len(found.types) > 1:
-        raise _invalid(
+        raise invalid_request(
             "Invalid entity filter component combination. IP filter component should not be used "
             "with user or clientId filter component."
         )
@@ -82,7 +82,9 @@ def _add(found: _Filter, component: DescribeClientQuotasRequestComponentData) ->
     match component.match_type:
         case 0:  # the given name
             if name is None:
-                raise _invalid("Request specified MATCH_TYPE_EXACT, but set match string to null.")
+                raise invalid_request(
+                    "Request specified MATCH_TYPE_EXACT, but set match string to null."
+                )
             found.exact[kind] = name
         case 1:  # the default of the type
             _refuse_name(name, "MATCH_TYPE_DEFAULT")
@@ -91,12 +93,12 @@ def _add(found: _Filter, component: DescribeClientQuotasRequestComponentData) ->
             _refuse_name(name, "MATCH_TYPE_SPECIFIED")
             found.present.add(kind)
         case unknown:
-            raise _invalid(f"Unknown match type {unknown}")
+            raise invalid_request(f"Unknown match type {unknown}")
 
 
 def _refuse_name(name: str | None, match_type: str) -> None:
     if name is not None:
-        raise _invalid(f"Request specified {match_type}, but also specified a match string.")
+        raise invalid_request(f"Request specified {match_type}, but also specified a match string.")
 
 
 def _entry(entity: QuotaEntity, values: Map[str, float]) -> DescribeClientQuotasResponseEntryData:
@@ -114,10 +116,6 @@ def _entry(entity: QuotaEntity, values: Map[str, float]) -> DescribeClientQuotas
 
 def _by_name(item: tuple[QuotaEntity, object]) -> list[tuple[str, str]]:
     return [(kind, name or "") for kind, name in item[0]]
-
-
-def _invalid(message: str) -> RequestError:
-    return RequestError(ErrorCode.INVALID_REQUEST, message)
 
 
 def _refuse(

@@ -25,7 +25,7 @@ from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.effective_configs import ConfigSource
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.metadata.topic_names import check_topic_name
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_configs import (
@@ -145,25 +145,25 @@ def _entries(
             return broker_entries(layers)
         case ResourceType.BROKER_LOGGER:
             if not name:
-                raise _invalid("Broker id must not be empty")
+                raise invalid_request("Broker id must not be empty")
             _check_is_this_node(name, view, or_empty="")
             return _loggers(view)
         case ResourceType.CLIENT_METRICS:
             if not name:
-                raise _invalid("Client metrics subscription name must not be empty")
+                raise invalid_request("Client metrics subscription name must not be empty")
             return client_metrics_entries(own)
         case _:
             if not name:
-                raise _invalid("Group name must not be empty")
+                raise invalid_request("Group name must not be empty")
             return group_entries(own, layers)
 
 
 def _check_is_this_node(name: str, view: BrokerView, *, or_empty: str) -> None:
     is_number = re.fullmatch(r"[+-]?[0-9]+", name, re.ASCII)
     if not is_number or not INT32_MIN <= int(name) <= INT32_MAX:
-        raise _invalid(f"Broker id must be an integer, but it is: {name}")
+        raise invalid_request(f"Broker id must be an integer, but it is: {name}")
     if int(name) != view.node_id:
-        raise _invalid(
+        raise invalid_request(
             f"Unexpected broker id, expected {view.node_id}{or_empty} but received {name}"
         )
 
@@ -212,10 +212,6 @@ def _answer(
         config_type=entry.type,
         documentation=documentation if request.include_documentation else None,
     )
-
-
-def _invalid(message: str) -> RequestError:
-    return RequestError(ErrorCode.INVALID_REQUEST, message)
 
 
 API: Final = ViewApi(

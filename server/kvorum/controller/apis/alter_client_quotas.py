@@ -19,7 +19,7 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.client_quotas_image import CLIENT_ID, IP, USER
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -74,7 +74,7 @@ def alter_client_quotas(
         try:
             keys = [operation.key for operation in entry.ops]
             if _key(entity) in answers or len(set(keys)) != len(keys):
-                raise _invalid(f"Ignoring duplicate entity {_as_text(entity)}")
+                raise invalid_request(f"Ignoring duplicate entity {_as_text(entity)}")
             records.extend(_changes(image, entry, entity))
         except RequestError as error:
             answer.error_code, answer.error_message = error.code, error.message
@@ -153,22 +153,22 @@ def _record(entity: Entity, key: str, *, value: float, remove: bool) -> ClientQu
 def _keys_of(entity: Entity) -> Mapping[str, QuotaKey]:
     """Return the quotas that the entity may have, or refuse an invalid entity."""
     if not entity:
-        raise _invalid("Invalid empty client quota entity")
+        raise invalid_request("Invalid empty client quota entity")
     for kind, name in entity.items():
         if kind not in KINDS:
-            raise _invalid(f"Unhandled client quota entity type: {kind}")
+            raise invalid_request(f"Unhandled client quota entity type: {kind}")
         if name is not None and not name:
-            raise _invalid(f"Empty {kind} not supported")
+            raise invalid_request(f"Empty {kind} not supported")
     if IP not in entity:
         return CLIENT_KEYS
     if len(entity) > 1:
-        raise _invalid(
+        raise invalid_request(
             "Invalid quota entity combination, IP entity shouldnot be combined with User or "
             "ClientId"
         )
     address = entity[IP]
     if address is not None and not _is_address(address):
-        raise _invalid(f"{address} is not a valid IP or resolvable host.")
+        raise invalid_request(f"{address} is not a valid IP or resolvable host.")
     return IP_KEYS
 
 
@@ -184,21 +184,17 @@ def _is_address(text: str) -> bool:
 def _check_value(keys: Mapping[str, QuotaKey], name: str, value: float) -> None:
     key = keys.get(name)
     if key is None:
-        raise _invalid(f"Invalid configuration key {name}")
+        raise invalid_request(f"Invalid configuration key {name}")
     if not math.isfinite(value):
-        raise _invalid(f"Quota {name} must be a finite number")
+        raise invalid_request(f"Quota {name} must be a finite number")
     if value <= 0.0:
-        raise _invalid(f"Quota {name} must be greater than 0")
+        raise invalid_request(f"Quota {name} must be greater than 0")
     if key.value_max is None:
         return
     if value > float(key.value_max):
-        raise _invalid(f"Proposed value for {name} is too large for {key.type_name}.")
+        raise invalid_request(f"Proposed value for {name} is too large for {key.type_name}.")
     if abs(value % 1.0) > FRACTION_MAX:
-        raise _invalid(f"{name} cannot be a fractional value.")
-
-
-def _invalid(message: str) -> RequestError:
-    return RequestError(ErrorCode.INVALID_REQUEST, message)
+        raise invalid_request(f"{name} cannot be a fractional value.")
 
 
 def _refuse(

@@ -19,7 +19,7 @@ from kvorum.metadata.acls_image import AccessControlEntry, acl_record
 from kvorum.metadata.cidr import CidrError, parse_cidr
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.create_acls import (
@@ -32,7 +32,7 @@ from kvorum.wire.uuid_text import random_uuid
 
 if TYPE_CHECKING:
     from random import Random
-from kvorum.controller.acls import NO_AUTHORIZER, admit_with_authorizer, invalid_request
+from kvorum.controller.acls import NO_AUTHORIZER, admit_with_authorizer
 
 
 def create_acls(

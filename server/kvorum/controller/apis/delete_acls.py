@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvorum.controller.acls import NO_AUTHORIZER, admit_with_authorizer, invalid_request
+from kvorum.controller.acls import NO_AUTHORIZER, admit_with_authorizer
 from kvorum.controller.api import MAX_RECORDS_PER_USER_OPERATION, ControllerApi, ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import (
@@ -14,7 +14,7 @@ from kvorum.metadata.acl_codes import (
 from kvorum.metadata.acl_filters import AclFilter, matching_entries
 from kvorum.metadata.acls_image import AccessControlEntry
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_acls import (
     DeleteAclsRequest,

@@ -22,7 +22,7 @@ from kvorum.metadata.configs_image import ConfigResource, ResourceType
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.metadata.target_voters import (
     TARGET_VOTERS,
     InvalidTargetVotersError,
@@ -192,21 +192,21 @@ def _check_resource(
                 validate_client_metrics_configs(name, wanted)
             case ResourceType.GROUP:
                 if not name:
-                    raise _invalid_request("Default group resources are not allowed.")
+                    raise invalid_request("Default group resources are not allowed.")
                 validate_group_configs(wanted, broker_texts=static)
             case _:
-                raise _invalid_request(
+                raise invalid_request(
                     f"Unexpected resource type {ResourceType(resource_type).name}."
                 )
     except InvalidConfigError as error:
         if error.is_invalid_request:
-            raise _invalid_request(error.message) from error
+            raise invalid_request(error.message) from error
         raise _invalid_config(error.message) from error
 
 
 def _check_topic_resource_name(name: str) -> None:
     if not name:
-        raise _invalid_request("Default topic resources are not allowed.")
+        raise invalid_request("Default topic resources are not allowed.")
     check_topic_name(name)
 
 
@@ -214,9 +214,9 @@ def _check_broker_name(name: str) -> None:
     if not name:
         return
     if not re.fullmatch(r"[+-]?[0-9]+", name, re.ASCII) or abs(int(name)) > INT32_MAX:
-        raise _invalid_request("Unable to parse broker name as a base 10 number.")
+        raise invalid_request("Unable to parse broker name as a base 10 number.")
     if int(name) < 0:
-        raise _invalid_request("Invalid negative broker ID.")
+        raise invalid_request("Invalid negative broker ID.")
 
 
 def _check_existence(
@@ -244,7 +244,3 @@ def _java_length(text: str) -> int:
 
 def _invalid_config(message: str) -> RequestError:
     return RequestError(ErrorCode.INVALID_CONFIG, message)
-
-
-def _invalid_request(message: str) -> RequestError:
-    return RequestError(ErrorCode.INVALID_REQUEST, message)

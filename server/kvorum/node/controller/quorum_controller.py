@@ -40,6 +40,7 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import ProposalTooLargeError, RaftNode, RaftStoppedError
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.tasks import end
 from kvorum.raft import NotLeaderError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -243,7 +244,7 @@ class QuorumController:
     def _committed_at(self, offset: int) -> asyncio.Future[None]:
         """Return a future that is done once the loader has applied `offset`."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._deferred.add(offset, partial(_end, future))
+        self._deferred.add(offset, partial(end, future))
         return future
 
     async def _decide(
@@ -376,13 +377,3 @@ def _split(
         records[start : start + RECORDS_PER_BATCH_MAX]
         for start in range(0, len(records), RECORDS_PER_BATCH_MAX)
     ]
-
-
-def _end(future: asyncio.Future[None], error: Exception | None) -> None:
-    """End a future unless its caller has given up."""
-    if future.done():
-        return
-    if error is None:
-        future.set_result(None)
-    else:
-        future.set_exception(error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from random import Random
 
 from kvorum.node.clock import Clock
@@ -21,6 +22,7 @@ from kvorum.node.raft.network_channel import NetworkChannel
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.raft_client import RaftClient, WhenDone
 from kvorum.node.raft.settings import RaftSettings
+from kvorum.node.tasks import end
 from kvorum.raft import OffsetAndEpoch
 from kvorum.storage.files import FileSystem
 from kvorum.wire.primitives import Message
@@ -189,16 +191,7 @@ class RaftNode(RaftClient):
     def _awaited(self) -> tuple[asyncio.Future[None], WhenDone]:
         """Return a future, and the callback that ends it."""
         future: asyncio.Future[None] = self._loop.create_future()
-
-        def done(error: Exception | None) -> None:
-            if future.done():
-                return
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
-
-        return future, done
+        return future, partial(end, future)
 
 
 def _settle(response: asyncio.Future[Message], outcome: Message | RaftStoppedError) -> None:

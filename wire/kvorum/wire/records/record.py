@@ -331,10 +331,11 @@ def _signed(number: int) -> bytes:
     """Return any number of up to 64 bits as a zigzag varint."""
     if not -(2**63) <= number < 2**63:
         raise EncodeError(f"{number} does not fit 64 bits")
-    return _unsigned((number << 1) ^ (number >> 63))
+    return encode_unsigned_varint((number << 1) ^ (number >> 63))
 
 
-def _unsigned(number: int) -> bytes:
+def encode_unsigned_varint(number: int) -> bytes:
+    """Return a number that is not negative in groups of seven bits, the lowest first."""
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
