@@ -208,7 +208,7 @@ class PartitionLeader:
         if not lagging:
             return None
         proposal = self._proposal(state, state.members - lagging)
-        self.state = PendingShrinkIsr(lagging, proposal, state)
+        self.state = PendingShrinkIsr(proposal, state, lagging)
         return proposal
 
     def on_answer(self, proposal: IsrProposal, answer: Answer, now_ms: float) -> IsrProposal | None:
@@ -262,7 +262,7 @@ class PartitionLeader:
         if progress.log_end_offset < needed or not self._may_join(follower):
             return None
         proposal = self._proposal(state, state.members | {follower})
-        self.state = PendingExpandIsr(follower, proposal, state)
+        self.state = PendingExpandIsr(proposal, state, follower)
         return proposal
 
     def _proposal(self, state: CommittedPartitionState, members: frozenset[int]) -> IsrProposal:

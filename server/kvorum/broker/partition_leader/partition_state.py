@@ -47,10 +47,9 @@ class CommittedPartitionState:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingExpandIsr:
-    """A proposal that adds a replica; it counts from now on, whatever the outcome is."""
+class _PendingIsr:
+    """A change of the ISR that is in flight."""
 
-    joining: int
     proposal: IsrProposal
     committed: CommittedPartitionState
 
@@ -58,6 +57,18 @@ class PendingExpandIsr:
     def members(self) -> frozenset[int]:
         """The ISR that is known to be in force."""
         return self.committed.members
+
+    @property
+    def maximal(self) -> frozenset[int]:
+        """The ISR that the high watermark follows."""
+        return self.committed.members
+
+
+@dataclass(frozen=True, slots=True)
+class PendingExpandIsr(_PendingIsr):
+    """A proposal that adds a replica; it counts from now on, whatever the outcome is."""
+
+    joining: int
 
     @property
     def maximal(self) -> frozenset[int]:
@@ -66,22 +77,10 @@ class PendingExpandIsr:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingShrinkIsr:
+class PendingShrinkIsr(_PendingIsr):
     """A proposal that removes replicas; they count until the controller has accepted it."""
 
     leaving: frozenset[int]
-    proposal: IsrProposal
-    committed: CommittedPartitionState
-
-    @property
-    def members(self) -> frozenset[int]:
-        """The ISR that is known to be in force."""
-        return self.committed.members
-
-    @property
-    def maximal(self) -> frozenset[int]:
-        """The ISR that the high watermark follows."""
-        return self.committed.members
 
 
 IsrState: TypeAlias = CommittedPartitionState | PendingExpandIsr | PendingShrinkIsr

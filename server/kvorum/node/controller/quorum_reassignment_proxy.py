@@ -58,7 +58,7 @@ from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_META
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.node.clock import Clock
 from kvorum.node.controller.quorum_controller import QuorumController
-from kvorum.node.controller.quorum_reassignment_status import ReassignmentStatus
+from kvorum.node.controller.quorum_reassignment import ReassignmentStatus
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError

@@ -7,8 +7,7 @@ from kvorum.controller.api import ControllerApi
 from kvorum.metadata.permission import BY_CONTROLLER
 from kvorum.node.broker.forwarding_manager import read_response
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.handlers.requesters import requester_of
-from kvorum.node.handlers.views import view_of, view_of_controller
+from kvorum.node.handlers.requesters import requester_of, view_of, view_of_controller
 from kvorum.node.raft import RaftStoppedError
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.services import (

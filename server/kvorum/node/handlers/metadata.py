@@ -7,7 +7,7 @@ from typing import Final
 from kvorum.broker.views.metadata import metadata
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.handlers.views import view_of
+from kvorum.node.handlers.requesters import view_of
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic

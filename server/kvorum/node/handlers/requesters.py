@@ -1,10 +1,14 @@
-"""The client of a request, as the decisions on delegation tokens need it."""
+"""The client of a request, as decisions on delegation tokens and the views of a node need it."""
 
 from __future__ import annotations
 
+from random import Random
+
+from kvorum.broker.view_api import BrokerView
 from kvorum.controller.api import Requester
 from kvorum.metadata.principal import ANONYMOUS
 from kvorum.node.config import NodeConfig, SecurityProtocol
+from kvorum.node.services import BrokerServices, ControllerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.primitives import Message
 
@@ -32,4 +36,41 @@ def may_ask_about_tokens(request: IncomingRequest[Message], config: NodeConfig) 
     protocol = next(each.protocol for each in listeners if each.name == request.listener)
     return protocol is not SecurityProtocol.PLAINTEXT and (
         protocol is not SecurityProtocol.SSL or not request.principal.is_same_user(ANONYMOUS)
+    )
+
+
+def view_of(request: IncomingRequest[Message], broker: BrokerServices) -> BrokerView:
+    """Return the view of the broker that answers `request` on its listener."""
+    config = broker.config
+    return BrokerView(
+        node_id=config.node_id,
+        cluster_id=broker.cluster_id,
+        listener=request.listener,
+        random=broker.random,
+        api_version=request.version,
+        texts=config.texts,
+        is_auto_create_enabled=config.topics.is_auto_create_enabled,
+        request_partitions_max=config.network.request_partitions_max,
+        access=request.access,
+        token_settings=config.security.tokens,
+        may_ask_about_tokens=may_ask_about_tokens(request, config),
+        serves_metadata_topic=broker.metadata_topic is not None,
+    )
+
+
+def view_of_controller(
+    request: IncomingRequest[Message], controller: ControllerServices
+) -> BrokerView:
+    """Return the view of a controller, which answers some requests as a broker does."""
+    return BrokerView(
+        node_id=controller.config.node_id,
+        cluster_id=controller.cluster_id,
+        listener=request.listener,
+        # These responses need no random choice.
+        random=Random(0),  # noqa: S311 - no secret
+        api_version=request.version,
+        texts=controller.config.texts,
+        access=request.access,
+        token_settings=controller.config.security.tokens,
+        may_ask_about_tokens=may_ask_about_tokens(request, controller.config),
     )

@@ -7,7 +7,7 @@ from typing import Final
 from kvorum.broker.views.alter_configs import reassemble_incremental, screen_incremental
 from kvorum.controller.apis import incremental_alter_configs as decided
 from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.node.handlers.views import view_of
+from kvorum.node.handlers.requesters import view_of
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.incremental_alter_configs import (
