@@ -16,6 +16,7 @@ from kvorum.metadata import (
     features_image,
     scram_image,
 )
+from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.errors import ReplayError
 from kvorum.metadata.image_parts import ImageParts, OpenTransaction
@@ -112,24 +113,8 @@ def _register_broker(editor: ImageEditor, record: RegisterBrokerRecord, offset: 
     editor.cluster = cluster_image.replay_register_broker(editor.cluster, record, offset)
 
 
-def _unregister_broker(editor: ImageEditor, record: UnregisterBrokerRecord, _: int) -> None:
-    editor.cluster = cluster_image.replay_unregister_broker(editor.cluster, record)
-
-
-def _topic(editor: ImageEditor, record: TopicRecord, _: int) -> None:
-    editor.topics.create_topic(record)
-
-
-def _partition(editor: ImageEditor, record: PartitionRecord, _: int) -> None:
-    editor.topics.create_partition(record)
-
-
 def _config(editor: ImageEditor, record: ConfigRecord, _: int) -> None:
     editor.configs = configs_image.replay_config(editor.configs, record)
-
-
-def _partition_change(editor: ImageEditor, record: PartitionChangeRecord, _: int) -> None:
-    editor.topics.change_partition(record)
 
 
 def _fence_broker(editor: ImageEditor, record: FenceBrokerRecord, _: int) -> None:
@@ -169,12 +154,6 @@ def _client_quota(editor: ImageEditor, record: ClientQuotaRecord, _: int) -> Non
 
 def _producer_ids(editor: ImageEditor, record: ProducerIdsRecord, _: int) -> None:
     editor.next_producer_id = record.next_producer_id
-
-
-def _broker_registration_change(
-    editor: ImageEditor, record: BrokerRegistrationChangeRecord, _: int
-) -> None:
-    editor.cluster = cluster_image.replay_broker_registration_change(editor.cluster, record)
 
 
 def _access_control_entry(editor: ImageEditor, record: AccessControlEntryRecord, _: int) -> None:
@@ -229,18 +208,6 @@ def _remove_delegation_token(
     )
 
 
-def _unregister_controller(editor: ImageEditor, record: UnregisterControllerRecord, _: int) -> None:
-    editor.cluster = cluster_image.replay_unregister_controller(editor.cluster, record)
-
-
-def _register_controller(editor: ImageEditor, record: RegisterControllerRecord, _: int) -> None:
-    editor.cluster = cluster_image.replay_register_controller(editor.cluster, record)
-
-
-def _clear_elr(editor: ImageEditor, record: ClearElrRecord, _: int) -> None:
-    editor.topics.clear_elr(record)
-
-
 def _typed(
     message_class: type[Record], fold: Callable[[ImageEditor, Record, int], None]
 ) -> tuple[int, Fold]:
@@ -257,15 +224,33 @@ def _typed(
     return key, checked
 
 
+def _of_topics(
+    message_class: type[Record], fold: Callable[[TopicsEditor, Record], None]
+) -> tuple[int, Fold]:
+    """Return the entry of a record that changes topics alone."""
+    return _typed(message_class, lambda editor, record, _: fold(editor.topics, record))
+
+
+def _of_cluster(
+    message_class: type[Record], replay: Callable[[ClusterImage, Record], ClusterImage]
+) -> tuple[int, Fold]:
+    """Return the entry of a record that changes the cluster alone."""
+
+    def fold(editor: ImageEditor, record: Record, _: int) -> None:
+        editor.cluster = replay(editor.cluster, record)
+
+    return _typed(message_class, fold)
+
+
 FOLDS: Final[Mapping[int, Fold]] = MappingProxyType(
     dict(
         [
             _typed(RegisterBrokerRecord, _register_broker),
-            _typed(UnregisterBrokerRecord, _unregister_broker),
-            _typed(TopicRecord, _topic),
-            _typed(PartitionRecord, _partition),
+            _of_cluster(UnregisterBrokerRecord, cluster_image.replay_unregister_broker),
+            _of_topics(TopicRecord, TopicsEditor.create_topic),
+            _of_topics(PartitionRecord, TopicsEditor.create_partition),
             _typed(ConfigRecord, _config),
-            _typed(PartitionChangeRecord, _partition_change),
+            _of_topics(PartitionChangeRecord, TopicsEditor.change_partition),
             _typed(FenceBrokerRecord, _fence_broker),
             _typed(UnfenceBrokerRecord, _unfence_broker),
             _typed(RemoveTopicRecord, _remove_topic),
@@ -274,7 +259,9 @@ FOLDS: Final[Mapping[int, Fold]] = MappingProxyType(
             _typed(FeatureLevelRecord, _feature_level),
             _typed(ClientQuotaRecord, _client_quota),
             _typed(ProducerIdsRecord, _producer_ids),
-            _typed(BrokerRegistrationChangeRecord, _broker_registration_change),
+            _of_cluster(
+                BrokerRegistrationChangeRecord, cluster_image.replay_broker_registration_change
+            ),
             _typed(AccessControlEntryRecord, _access_control_entry),
             _typed(RemoveAccessControlEntryRecord, _remove_access_control_entry),
             _typed(NoOpRecord, _nothing),
@@ -284,9 +271,9 @@ FOLDS: Final[Mapping[int, Fold]] = MappingProxyType(
             _typed(EndTransactionRecord, _end_transaction),
             _typed(AbortTransactionRecord, _abort_transaction),
             _typed(RemoveDelegationTokenRecord, _remove_delegation_token),
-            _typed(RegisterControllerRecord, _register_controller),
-            _typed(ClearElrRecord, _clear_elr),
-            _typed(UnregisterControllerRecord, _unregister_controller),
+            _of_cluster(RegisterControllerRecord, cluster_image.replay_register_controller),
+            _of_topics(ClearElrRecord, TopicsEditor.clear_elr),
+            _of_cluster(UnregisterControllerRecord, cluster_image.replay_unregister_controller),
         ]
     )
 )
