@@ -127,15 +127,11 @@ def reassemble_incremental(
     response: IncrementalAlterConfigsResponse,
 ) -> IncrementalAlterConfigsResponse:
     """Return one result per resource of `request`: the broker's own, or the controller's."""
+    answers = _answers(request.resources, own_answers, response.responses)
     return IncrementalAlterConfigsResponse(
         throttle_time_ms=response.throttle_time_ms,
         responses=[
-            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
-                code, message, resource.resource_type, resource.resource_name
-            )
-            for resource, code, message in _answers(
-                request.resources, own_answers, response.responses
-            )
+            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(*one) for one in answers
         ],
     )
 
@@ -146,16 +142,10 @@ def reassemble_legacy(
     response: AlterConfigsResponse,
 ) -> AlterConfigsResponse:
     """Return one result per resource of `request`: the broker's own, or the controller's."""
+    answers = _answers(request.resources, own_answers, response.responses)
     return AlterConfigsResponse(
         throttle_time_ms=response.throttle_time_ms,
-        responses=[
-            AlterConfigsResponseAlterConfigsResourceResponse(
-                code, message, resource.resource_type, resource.resource_name
-            )
-            for resource, code, message in _answers(
-                request.resources, own_answers, response.responses
-            )
-        ],
+        responses=[AlterConfigsResponseAlterConfigsResourceResponse(*one) for one in answers],
     )
 
 
@@ -220,19 +210,21 @@ def _check_may_change_loggers(view: BrokerView) -> None:
 
 
 def _answers(
-    resources: Sequence[Resource],
+    resources: Sequence[_Resource],
     own_answers: Mapping[int, RequestError | None],
     answers: Iterable[_Answer],
-) -> Iterable[tuple[Resource, int, str | None]]:
+) -> Iterable[tuple[int, str | None, int, str]]:
+    """Yield for each resource its code and message, with its type and name."""
     by_resource = {(answer.resource_type, answer.resource_name): answer for answer in answers}
     for index, resource in enumerate(resources):
-        answer = by_resource.get((resource.resource_type, resource.resource_name))
+        key = resource.resource_type, resource.resource_name
+        answer = by_resource.get(key)
         if index in own_answers:
             refusal = own_answers[index]
             code = ErrorCode.NONE if refusal is None else refusal.code
-            yield resource, code, None if refusal is None else refusal.message
+            yield code, None if refusal is None else refusal.message, *key
         elif answer is not None:
-            yield resource, answer.error_code, answer.error_message
+            yield answer.error_code, answer.error_message, *key
         else:
             code = ErrorCode.UNKNOWN_SERVER_ERROR
-            yield resource, code, code.default_message
+            yield code, code.default_message, *key
