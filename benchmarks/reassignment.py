@@ -26,7 +26,7 @@ from tests.support.kafka.tools import ToolRunner
 from tests.support.quorum.reassigning import alter
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.uuid_text import uuid_to_text
 
 ROUNDS: Final = 6
@@ -71,7 +71,7 @@ class Pauses:
 
 def leader_of(
     quorum: QuorumProcesses, client: ControllerClient
-) -> DescribeQuorumResponsePartitionData | None:
+) -> DescribeQuorumResponse.PartitionData | None:
     """Return what the leader says of the quorum, None without one."""
     for node_id, address in quorum.running.items():
         found = client.describe(address)
@@ -82,7 +82,7 @@ def leader_of(
 
 def wait_for_voters(
     quorum: QuorumProcesses, client: ControllerClient, voters: Sequence[int]
-) -> DescribeQuorumResponsePartitionData:
+) -> DescribeQuorumResponse.PartitionData:
     """Wait until the voters are these and the others observe; return what the leader says."""
     deadline = time.perf_counter() + PATIENCE_SECONDS
     while time.perf_counter() < deadline:

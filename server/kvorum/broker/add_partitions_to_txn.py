@@ -19,8 +19,6 @@ from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
-    AddPartitionsToTxnRequestAddPartitionsToTxnTopic,
-    AddPartitionsToTxnRequestAddPartitionsToTxnTransaction,
     AddPartitionsToTxnResponse,
 )
 
@@ -217,17 +215,17 @@ class TransactionQueue:
         return TransactionBatch(waiting.values()) if waiting else None
 
 
-def _transaction(data: TransactionData) -> AddPartitionsToTxnRequestAddPartitionsToTxnTransaction:
+def _transaction(data: TransactionData) -> AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction:
     topics: dict[str, list[int]] = {}
     for topic, partition in data.partitions:
         topics.setdefault(topic, []).append(partition)
-    return AddPartitionsToTxnRequestAddPartitionsToTxnTransaction(
+    return AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
         transactional_id=data.transactional_id,
         producer_id=data.producer_id,
         producer_epoch=data.producer_epoch,
         verify_only=not data.operation.supports_epoch_bump,
         topics=[
-            AddPartitionsToTxnRequestAddPartitionsToTxnTopic(name, partitions)
+            AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name, partitions)
             for name, partitions in topics.items()
         ],
     )

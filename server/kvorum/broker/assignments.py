@@ -13,9 +13,6 @@ from kvorum.metadata.topics_image import TopicsImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
-    AssignReplicasToDirsRequestDirectoryData,
-    AssignReplicasToDirsRequestPartitionData,
-    AssignReplicasToDirsRequestTopicData,
     AssignReplicasToDirsResponse,
 )
 
@@ -100,18 +97,18 @@ class Assignments:
 
 def _by_directory(
     assignments: dict[PartitionKey, bytes],
-) -> list[AssignReplicasToDirsRequestDirectoryData]:
+) -> list[AssignReplicasToDirsRequest.DirectoryData]:
     places: dict[bytes, dict[bytes, list[int]]] = {}
     for (topic_id, index), directory_id in assignments.items():
         places.setdefault(directory_id, {}).setdefault(topic_id, []).append(index)
     return [
-        AssignReplicasToDirsRequestDirectoryData(
+        AssignReplicasToDirsRequest.DirectoryData(
             id=directory_id,
             topics=[
-                AssignReplicasToDirsRequestTopicData(
+                AssignReplicasToDirsRequest.TopicData(
                     topic_id=topic_id,
                     partitions=[
-                        AssignReplicasToDirsRequestPartitionData(partition_index=index)
+                        AssignReplicasToDirsRequest.PartitionData(partition_index=index)
                         for index in indexes
                     ],
                 )

@@ -25,8 +25,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
-    BrokerRegistrationRequestFeature,
-    BrokerRegistrationRequestListener,
     BrokerRegistrationResponse,
 )
 
@@ -212,9 +210,9 @@ class BrokerLifecycle:
             broker_id=identity.node_id,
             cluster_id=identity.cluster_id,
             incarnation_id=identity.incarnation_id,
-            listeners=write_endpoints(identity.listeners, BrokerRegistrationRequestListener),
+            listeners=write_endpoints(identity.listeners, BrokerRegistrationRequest.Listener),
             features=write_features(
-                identity.supported_features.items(), BrokerRegistrationRequestFeature
+                identity.supported_features.items(), BrokerRegistrationRequest.Feature
             ),
             rack=identity.rack,
             log_dirs=sorted(identity.directory_ids, key=directory_ids.in_kafka_order),

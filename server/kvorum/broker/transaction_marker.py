@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 
 from kvorum.storage.log.verification_state import TransactionAppend
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
-from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequestWritableTxnMarker
+from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from kvorum.wire.records import (
     BatchOptions,
     ControlRecord,
@@ -28,7 +28,7 @@ class TransactionMarker(NamedTuple):
     transaction_version: int
 
     @classmethod
-    def of(cls, wanted: WriteTxnMarkersRequestWritableTxnMarker) -> Self:
+    def of(cls, wanted: WriteTxnMarkersRequest.WritableTxnMarker) -> Self:
         """Return the marker that a coordinator of transactions asks for."""
         return cls(
             producer_id=wanted.producer_id,

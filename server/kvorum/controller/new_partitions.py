@@ -14,15 +14,13 @@ from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequestCreatableTopic,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest
 
 NOBODY_ACTIVE = "All brokers are currently fenced or in controlled shutdown."
 
 
 def assigned_partitions(
-    image: MetadataImage, topic: CreateTopicsRequestCreatableTopic
+    image: MetadataImage, topic: CreateTopicsRequest.CreatableTopic
 ) -> list[list[int]]:
     """Return the replicas that the request assigns to each partition, or refuse the assignment."""
     if topic.replication_factor != -1:

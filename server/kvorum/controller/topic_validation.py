@@ -9,9 +9,7 @@ from typing import Final
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequestCreatableTopic,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 SEPARATORS: Final = "._"
@@ -66,7 +64,7 @@ def unified_name(name: str) -> str:
 
 
 def check_partition_total(
-    topics: Iterable[CreateTopicsRequestCreatableTopic], *, partitions_default: int
+    topics: Iterable[CreateTopicsRequest.CreatableTopic], *, partitions_default: int
 ) -> None:
     """Raise `RequestError` POLICY_VIOLATION where `topics` have too many partitions."""
     check_total(
@@ -81,7 +79,7 @@ def check_total(counts: Iterable[int], message: str) -> None:
         raise RequestError(ErrorCode.POLICY_VIOLATION, message)
 
 
-def _partition_count(topic: CreateTopicsRequestCreatableTopic, partitions_default: int) -> int:
+def _partition_count(topic: CreateTopicsRequest.CreatableTopic, partitions_default: int) -> int:
     if topic.assignments:
         return len(topic.assignments)
     if topic.num_partitions == -1:

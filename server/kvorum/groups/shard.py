@@ -33,17 +33,17 @@ from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
 from kvorum.groups.shard_state import ShardState
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.delete_groups import DeleteGroupsResponseDeletableGroupResult
-from kvorum.wire.messages.describe_groups import DescribeGroupsResponseDescribedGroup
+from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
+from kvorum.wire.messages.describe_groups import DescribeGroupsResponse
 from kvorum.wire.messages.group_metadata_key import GroupMetadataKey
 from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from kvorum.wire.messages.list_groups import ListGroupsResponseListedGroup
+from kvorum.wire.messages.list_groups import ListGroupsResponse
 from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from kvorum.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -203,8 +203,8 @@ class GroupCoordinatorShard:
         )
 
     def fetch_offsets(
-        self, request: OffsetFetchRequestGroup, *, require_stable: bool
-    ) -> OffsetFetchResponseGroup:
+        self, request: OffsetFetchRequest.OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
         """Return a group's offsets, those that are committed.
 
         With `require_stable` the newest ones are returned: the response then has to wait for what
@@ -220,17 +220,17 @@ class GroupCoordinatorShard:
 
     def delete_groups(
         self, group_ids: Sequence[str]
-    ) -> CoordinatorResult[list[DeleteGroupsResponseDeletableGroupResult]]:
+    ) -> CoordinatorResult[list[DeleteGroupsResponse.DeletableGroupResult]]:
         """Delete empty groups with their offsets; no id may be there twice."""
         return self._result(lambda: delete_groups(self.offsets, group_ids))
 
-    def describe_group(self, version: int, group_id: str) -> DescribeGroupsResponseDescribedGroup:
+    def describe_group(self, version: int, group_id: str) -> DescribeGroupsResponse.DescribedGroup:
         """Describe a committed group."""
         return describe_group(self.state, version, group_id)
 
     def list_groups(
         self, states: Iterable[str], types: Iterable[str]
-    ) -> list[ListGroupsResponseListedGroup]:
+    ) -> list[ListGroupsResponse.ListedGroup]:
         """List committed groups by their states and types, whatever the case of the letters."""
         return list_groups(self.state, states, types)
 

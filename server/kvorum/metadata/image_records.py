@@ -24,22 +24,14 @@ from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.scram_image import ScramImage
 from kvorum.metadata.topics_image import TopicsImage
-from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
-from kvorum.wire.messages.register_broker_record import (
-    RegisterBrokerRecord,
-    RegisterBrokerRecordBrokerEndpoint,
-    RegisterBrokerRecordBrokerFeature,
-)
-from kvorum.wire.messages.register_controller_record import (
-    RegisterControllerRecord,
-    RegisterControllerRecordControllerEndpoint,
-    RegisterControllerRecordControllerFeature,
-)
+from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
+from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 
@@ -99,9 +91,9 @@ def broker_record(broker: BrokerRegistration, version: MetadataVersion) -> Regis
         is_migrating_zk_broker=broker.is_migrating_zk_broker,
         incarnation_id=broker.incarnation_id,
         broker_epoch=broker.epoch,
-        end_points=write_endpoints(broker.listeners, RegisterBrokerRecordBrokerEndpoint),
+        end_points=write_endpoints(broker.listeners, RegisterBrokerRecord.BrokerEndpoint),
         features=write_features(
-            sorted(broker.supported_features.items()), RegisterBrokerRecordBrokerFeature
+            sorted(broker.supported_features.items()), RegisterBrokerRecord.BrokerFeature
         ),
         rack=broker.rack,
         fenced=broker.is_fenced,
@@ -118,10 +110,11 @@ def controller_record(controller: ControllerRegistration) -> RegisterControllerR
         incarnation_id=controller.incarnation_id,
         zk_migration_ready=controller.is_zk_migration_ready,
         end_points=write_endpoints(
-            controller.listeners, RegisterControllerRecordControllerEndpoint
+            controller.listeners, RegisterControllerRecord.ControllerEndpoint
         ),
         features=write_features(
-            sorted(controller.supported_features.items()), RegisterControllerRecordControllerFeature
+            sorted(controller.supported_features.items()),
+            RegisterControllerRecord.ControllerFeature,
         ),
     )
 
@@ -194,7 +187,8 @@ def _client_quotas(image: ClientQuotasImage) -> Iterator[RecordAndVersion]:
     )
     for entity in entities:
         parts = [
-            ClientQuotaRecordEntityData(entity_type=kind, entity_name=name) for kind, name in entity
+            ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name)
+            for kind, name in entity
         ]
         for key, value in sorted(image.entities[entity].items()):
             yield ClientQuotaRecord(entity=parts, key=key, value=value, remove=False), 0

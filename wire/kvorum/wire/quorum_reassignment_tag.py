@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.wire.errors import DecodeError
-from kvorum.wire.messages.describe_quorum import DescribeQuorumResponsePartitionData
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignment
 
 REASSIGNMENT_TAG: Final = 642
@@ -19,7 +19,7 @@ _VERSION: Final = 0
 
 
 def add_reassignment(
-    partition: DescribeQuorumResponsePartitionData, reassignment: QuorumReassignment
+    partition: DescribeQuorumResponse.PartitionData, reassignment: QuorumReassignment
 ) -> None:
     """Put the reassignment into the response's partition."""
     tags = partition.unknown_tagged_fields or []
@@ -27,7 +27,7 @@ def add_reassignment(
     partition.unknown_tagged_fields = [*tags, (REASSIGNMENT_TAG, payload)]
 
 
-def reassignment_in(partition: DescribeQuorumResponsePartitionData) -> QuorumReassignment | None:
+def reassignment_in(partition: DescribeQuorumResponse.PartitionData) -> QuorumReassignment | None:
     """Return the reassignment in the response's partition, None without one.
 
     A tag of this number that cannot be read has another meaning, and is ignored.

@@ -16,12 +16,7 @@ from kvorum.broker.fetch_session.session import (
     key_of,
 )
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch import (
-    FetchRequestFetchTopic,
-    FetchResponse,
-    FetchResponseFetchableTopicResponse,
-    FetchResponsePartitionData,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 SIZE_BYTES: Final = 4
 """The bytes before a frame."""
@@ -32,7 +27,7 @@ class ReadPartition(NamedTuple):
 
     topic: str
     topic_id: bytes
-    data: FetchResponsePartitionData
+    data: FetchResponse.PartitionData
 
 
 class FetchContext(ABC):
@@ -40,17 +35,17 @@ class FetchContext(ABC):
 
     @property
     @abstractmethod
-    def topics(self) -> list[FetchRequestFetchTopic]:
+    def topics(self) -> list[FetchRequest.FetchTopic]:
         """The partitions to read, in this order; a topic may come more than once."""
 
     @abstractmethod
     def response(
-        self, topics: Iterable[FetchResponseFetchableTopicResponse], *, now_ms: float
+        self, topics: Iterable[FetchResponse.FetchableTopicResponse], *, now_ms: float
     ) -> FetchResponse:
         """Return the response; `topics` are what was read and what is refused, in that order."""
 
     def response_size(
-        self, topics: Iterable[FetchResponseFetchableTopicResponse], *, version: int
+        self, topics: Iterable[FetchResponse.FetchableTopicResponse], *, version: int
     ) -> int:
         """Return the bytes that the response would have, as Kafka counts them; change nothing."""
         return response_size(_each(topics), version)
@@ -70,13 +65,13 @@ class SessionErrorContext(FetchContext):
     error: ErrorCode
 
     @property
-    def topics(self) -> list[FetchRequestFetchTopic]:
+    def topics(self) -> list[FetchRequest.FetchTopic]:
         """Nothing is read."""
         return []
 
     def response(
         self,
-        topics: Iterable[FetchResponseFetchableTopicResponse],  # noqa: ARG002 - there are none
+        topics: Iterable[FetchResponse.FetchableTopicResponse],  # noqa: ARG002 - there are none
         *,
         now_ms: float,  # noqa: ARG002 - nothing is kept
     ) -> FetchResponse:
@@ -85,7 +80,7 @@ class SessionErrorContext(FetchContext):
 
     def response_size(
         self,
-        topics: Iterable[FetchResponseFetchableTopicResponse],  # noqa: ARG002 - there are none
+        topics: Iterable[FetchResponse.FetchableTopicResponse],  # noqa: ARG002 - there are none
         *,
         version: int,
     ) -> int:
@@ -100,13 +95,13 @@ class SessionlessFetchContext(FetchContext):
     partitions: dict[PartitionKey, CachedPartition]
 
     @property
-    def topics(self) -> list[FetchRequestFetchTopic]:
+    def topics(self) -> list[FetchRequest.FetchTopic]:
         """Everything that is listed."""
         return asked_topics(self.partitions.values())
 
     def response(
         self,
-        topics: Iterable[FetchResponseFetchableTopicResponse],
+        topics: Iterable[FetchResponse.FetchableTopicResponse],
         *,
         now_ms: float,  # noqa: ARG002 - nothing is kept
     ) -> FetchResponse:
@@ -124,12 +119,12 @@ class FullFetchContext(FetchContext):
     uses_topic_ids: bool
 
     @property
-    def topics(self) -> list[FetchRequestFetchTopic]:
+    def topics(self) -> list[FetchRequest.FetchTopic]:
         """Everything that is listed."""
         return asked_topics(self.partitions.values())
 
     def response(
-        self, topics: Iterable[FetchResponseFetchableTopicResponse], *, now_ms: float
+        self, topics: Iterable[FetchResponse.FetchableTopicResponse], *, now_ms: float
     ) -> FetchResponse:
         """Begin a session with what was read, and return all of it."""
         read = list(_each(topics))
@@ -163,13 +158,13 @@ class IncrementalFetchContext(FetchContext):
     """The session's epoch as long as no other request of the session has come."""
 
     @property
-    def topics(self) -> list[FetchRequestFetchTopic]:
+    def topics(self) -> list[FetchRequest.FetchTopic]:
         """Everything in the session."""
         return asked_topics(self.session.partitions.values())
 
     def response(
         self,
-        topics: Iterable[FetchResponseFetchableTopicResponse],
+        topics: Iterable[FetchResponse.FetchableTopicResponse],
         *,
         now_ms: float,  # noqa: ARG002 - the request was the use
     ) -> FetchResponse:
@@ -184,7 +179,7 @@ class IncrementalFetchContext(FetchContext):
         )
 
     def response_size(
-        self, topics: Iterable[FetchResponseFetchableTopicResponse], *, version: int
+        self, topics: Iterable[FetchResponse.FetchableTopicResponse], *, version: int
     ) -> int:
         """Return the size of what is news to the client."""
         if self.session.epoch != self.expected_epoch:
@@ -215,10 +210,10 @@ class IncrementalFetchContext(FetchContext):
                 yield one
 
 
-def asked_topics(partitions: Iterable[CachedPartition]) -> list[FetchRequestFetchTopic]:
+def asked_topics(partitions: Iterable[CachedPartition]) -> list[FetchRequest.FetchTopic]:
     """Return what to read; neighbours of one topic go together."""
     return [
-        FetchRequestFetchTopic(name, topic_id, [one.requested for one in of_topic])
+        FetchRequest.FetchTopic(name, topic_id, [one.requested for one in of_topic])
         for (name, topic_id), of_topic in groupby(
             partitions, key=lambda one: (one.name, one.topic_id)
         )
@@ -227,10 +222,10 @@ def asked_topics(partitions: Iterable[CachedPartition]) -> list[FetchRequestFetc
 
 def response_topics(
     partitions: Iterable[ReadPartition],
-) -> list[FetchResponseFetchableTopicResponse]:
+) -> list[FetchResponse.FetchableTopicResponse]:
     """Return the topics of a response; neighbours of one topic go together."""
     return [
-        FetchResponseFetchableTopicResponse(name, topic_id, [one.data for one in of_topic])
+        FetchResponse.FetchableTopicResponse(name, topic_id, [one.data for one in of_topic])
         for (name, topic_id), of_topic in groupby(
             partitions, key=lambda one: (one.topic, one.topic_id)
         )
@@ -243,7 +238,7 @@ def response_size(partitions: Iterable[ReadPartition], version: int) -> int:
     return SIZE_BYTES + sum(map(len, response.encode_parts(version)))
 
 
-def _each(topics: Iterable[FetchResponseFetchableTopicResponse]) -> Iterator[ReadPartition]:
+def _each(topics: Iterable[FetchResponse.FetchableTopicResponse]) -> Iterator[ReadPartition]:
     for topic in topics:
         for data in topic.partitions:
             yield ReadPartition(topic.topic, topic.topic_id, data)

@@ -7,11 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch import (
-    FetchRequestFetchPartition,
-    FetchRequestForgottenTopic,
-    FetchResponsePartitionData,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.uuid_text import ZERO_UUID
 
 NO_SESSION: Final = 0
@@ -39,7 +35,7 @@ class CachedPartition:
     """Empty as long as no topic with the id is known."""
 
     topic_id: bytes
-    requested: FetchRequestFetchPartition
+    requested: FetchRequest.FetchPartition
     high_watermark: int = NOTHING_SENT
     log_start_offset: int = NOTHING_SENT
 
@@ -53,7 +49,7 @@ class CachedPartition:
         if not self.name and self.topic_id != ZERO_UUID:
             self.name = names(self.topic_id) or ""
 
-    def is_news(self, data: FetchResponsePartitionData) -> bool:
+    def is_news(self, data: FetchResponse.PartitionData) -> bool:
         """Return whether what was read has to be sent."""
         return (
             len(data.records or b"") > 0
@@ -64,7 +60,7 @@ class CachedPartition:
             or data.maybe_diverging_epoch is not None
         )
 
-    def note_sent(self, data: FetchResponsePartitionData) -> bool:
+    def note_sent(self, data: FetchResponse.PartitionData) -> bool:
         """Take note of what was read; return whether it has to be sent."""
         is_news = self.is_news(data)
         # Upon an error the next response has the partition again, so that its end is noticed.
@@ -93,7 +89,7 @@ class FetchSession:
     def update(
         self,
         listed: Mapping[PartitionKey, CachedPartition],
-        forgotten: Iterable[FetchRequestForgottenTopic],
+        forgotten: Iterable[FetchRequest.ForgottenTopic],
     ) -> None:
         """Add and change what a request lists, then remove what it forgets."""
         for key, asked in listed.items():

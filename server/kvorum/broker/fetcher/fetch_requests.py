@@ -8,17 +8,8 @@ from typing import Annotated, Final, NamedTuple
 
 from kvorum.broker.fetcher.partition_fetch_state import PartitionFetchState
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchRequestReplicaState,
-)
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-)
+from kvorum.wire.messages.fetch import FetchRequest
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest
 
 NO_SESSION: Final = (0, -1)
 """The session id and epoch of a full fetch that wants no session."""
@@ -79,16 +70,16 @@ def fetch_request(
     session_id, session_epoch = NO_SESSION
     return FetchRequest(
         replica_id=-1 if has_state else settings.broker_id,
-        replica_state=FetchRequestReplicaState(settings.broker_id, broker_epoch)
+        replica_state=FetchRequest.ReplicaState(settings.broker_id, broker_epoch)
         if has_state
-        else FetchRequestReplicaState(),
+        else FetchRequest.ReplicaState(),
         max_wait_ms=settings.wait_ms_max,
         min_bytes=settings.bytes_min,
         max_bytes=settings.response_bytes_max,
         session_id=session_id,
         session_epoch=session_epoch,
         topics=[
-            FetchRequestFetchTopic(
+            FetchRequest.FetchTopic(
                 topic_id=topic_id, partitions=[_fetch_partition(one, settings) for one in of_topic]
             )
             for topic_id, of_topic in groupby(states, key=lambda one: one.partition.topic_id)
@@ -98,8 +89,8 @@ def fetch_request(
 
 def _fetch_partition(
     state: PartitionFetchState, settings: FetcherSettings
-) -> FetchRequestFetchPartition:
-    return FetchRequestFetchPartition(
+) -> FetchRequest.FetchPartition:
+    return FetchRequest.FetchPartition(
         partition=state.partition.topic_partition.partition,
         current_leader_epoch=state.leader_epoch,
         fetch_offset=state.fetch_offset,
@@ -117,10 +108,10 @@ def list_offsets_request(
     return ListOffsetsRequest(
         replica_id=broker_id,
         topics=[
-            ListOffsetsRequestListOffsetsTopic(
+            ListOffsetsRequest.ListOffsetsTopic(
                 name=topic,
                 partitions=[
-                    ListOffsetsRequestListOffsetsPartition(
+                    ListOffsetsRequest.ListOffsetsPartition(
                         one.partition.topic_partition.partition, one.leader_epoch, timestamp
                     )
                     for one in of_topic

@@ -13,11 +13,7 @@ from kvorum.broker.fetcher.fetch_requests import list_offsets_request
 from kvorum.broker.fetcher.partition_fetch_state import PartitionFetchState
 from kvorum.broker.fetcher.replica_fetcher import ReplicaFetcher
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsResponseListOffsetsPartitionResponse,
-)
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -59,7 +55,7 @@ class OffsetSearch(NamedTuple):
         self,
         fetcher: ReplicaFetcher,
         state: PartitionFetchState,
-        answer: ListOffsetsResponseListOffsetsPartitionResponse,
+        answer: ListOffsetsResponse.ListOffsetsPartitionResponse,
     ) -> bool:
         """Return whether the leader's offset was enough to know what to do."""
         end_offset = state.partition.log.local_log.log_end_offset

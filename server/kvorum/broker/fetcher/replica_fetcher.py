@@ -23,11 +23,7 @@ from kvorum.storage.errors import StorageError
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchResponse,
-    FetchResponsePartitionData,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 Key = tuple[bytes, int]
 
@@ -179,7 +175,7 @@ class ReplicaFetcher:
             return
         self._states[state.partition.key] = state.at_end_of_log()
 
-    def _on_divergence(self, state: PartitionFetchState, data: FetchResponsePartitionData) -> None:
+    def _on_divergence(self, state: PartitionFetchState, data: FetchResponse.PartitionData) -> None:
         """Truncate. The response's high watermark is not taken: it may lie above the new end."""
         leader = EpochEndOffset(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
         log = state.partition.log
@@ -192,7 +188,7 @@ class ReplicaFetcher:
         self.truncate(state, offset)
 
     def _on_data(
-        self, state: PartitionFetchState, data: FetchResponsePartitionData, now_ms: float
+        self, state: PartitionFetchState, data: FetchResponse.PartitionData, now_ms: float
     ) -> None:
         partition, log = state.partition, state.partition.log.local_log
         if state.fetch_offset != log.log_end_offset:

@@ -14,14 +14,7 @@ from kvorum.broker.partition_leader.outcomes import Accepted, Answer, Refused
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.metadata.partition import RECOVERED, RECOVERING
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_partition import (
-    AlterPartitionRequest,
-    AlterPartitionRequestBrokerState,
-    AlterPartitionRequestPartitionData,
-    AlterPartitionRequestTopicData,
-    AlterPartitionResponse,
-    AlterPartitionResponsePartitionData,
-)
+from kvorum.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 RETRY_BACKOFF_MS: Final = 50
 """The time between a refusal of the whole request and the next request."""
@@ -113,25 +106,25 @@ class AlterPartitionManager:
             broker_id=self._broker_id,
             broker_epoch=broker_epoch,
             topics=[
-                AlterPartitionRequestTopicData(topic_id, [_partition(one) for one in of_topic])
+                AlterPartitionRequest.TopicData(topic_id, [_partition(one) for one in of_topic])
                 for topic_id, of_topic in groupby(proposals, key=lambda one: one.topic_id)
             ],
         )
 
 
-def _partition(proposal: IsrProposal) -> AlterPartitionRequestPartitionData:
-    return AlterPartitionRequestPartitionData(
+def _partition(proposal: IsrProposal) -> AlterPartitionRequest.PartitionData:
+    return AlterPartitionRequest.PartitionData(
         partition_index=proposal.partition_index,
         leader_epoch=proposal.leader_epoch,
         new_isr_with_epochs=[
-            AlterPartitionRequestBrokerState(member, epoch) for member, epoch in proposal.isr
+            AlterPartitionRequest.BrokerState(member, epoch) for member, epoch in proposal.isr
         ],
         leader_recovery_state=proposal.recovery_state,
         partition_epoch=proposal.partition_epoch,
     )
 
 
-def _answer(partition: AlterPartitionResponsePartitionData) -> Answer:
+def _answer(partition: AlterPartitionResponse.PartitionData) -> Answer:
     if partition.error_code != ErrorCode.NONE:
         return Refused(_error_code(partition.error_code))
     if partition.leader_recovery_state not in (RECOVERED, RECOVERING):

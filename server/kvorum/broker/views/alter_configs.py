@@ -24,17 +24,10 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.logger_changes import check_logger_changes
 from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsRequestAlterConfigsResource,
-    AlterConfigsResponse,
-    AlterConfigsResponseAlterConfigsResourceResponse,
-)
+from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
-    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
 
 PASSED_ON = (ResourceType.TOPIC, ResourceType.CLIENT_METRICS, ResourceType.GROUP)
@@ -72,7 +65,7 @@ def screen_incremental(
 ) -> Screened[IncrementalAlterConfigsRequest]:
     """Split `request` into the broker's own results and the part to forward."""
 
-    def check(resource: IncrementalAlterConfigsRequestAlterConfigsResource) -> bool:
+    def check(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> bool:
         _check_keys(
             (config.name for config in resource.configs),
             (
@@ -101,7 +94,7 @@ def screen_incremental(
 def screen_legacy(request: AlterConfigsRequest, view: BrokerView) -> Screened[AlterConfigsRequest]:
     """Split `request`, which replaces whole configurations, into own results and the rest."""
 
-    def check(resource: AlterConfigsRequestAlterConfigsResource) -> bool:
+    def check(resource: AlterConfigsRequest.AlterConfigsResource) -> bool:
         _check_keys(
             (config.name for config in resource.configs),
             (config.name for config in resource.configs if config.value is None),
@@ -131,7 +124,7 @@ def reassemble_incremental(
     return IncrementalAlterConfigsResponse(
         throttle_time_ms=response.throttle_time_ms,
         responses=[
-            IncrementalAlterConfigsResponseAlterConfigsResourceResponse(*one) for one in answers
+            IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(*one) for one in answers
         ],
     )
 
@@ -145,7 +138,7 @@ def reassemble_legacy(
     answers = _answers(request.resources, own_answers, response.responses)
     return AlterConfigsResponse(
         throttle_time_ms=response.throttle_time_ms,
-        responses=[AlterConfigsResponseAlterConfigsResourceResponse(*one) for one in answers],
+        responses=[AlterConfigsResponse.AlterConfigsResourceResponse(*one) for one in answers],
     )
 
 

@@ -11,12 +11,7 @@ from kvorum.metadata.acls_image import AccessControlEntry
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError, refused_by_message
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_acls import (
-    DescribeAclsRequest,
-    DescribeAclsResponse,
-    DescribeAclsResponseAclDescription,
-    DescribeAclsResponseDescribeAclsResource,
-)
+from kvorum.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 
 def describe_acls(
@@ -32,7 +27,7 @@ def describe_acls(
         by_resource.setdefault(resource, []).append(entry)
     return DescribeAclsResponse(
         resources=[
-            DescribeAclsResponseDescribeAclsResource(
+            DescribeAclsResponse.DescribeAclsResource(
                 resource_type=resource_type,
                 resource_name=name,
                 pattern_type=pattern_type,
@@ -43,8 +38,8 @@ def describe_acls(
     )
 
 
-def _description(entry: AccessControlEntry) -> DescribeAclsResponseAclDescription:
-    return DescribeAclsResponseAclDescription(
+def _description(entry: AccessControlEntry) -> DescribeAclsResponse.AclDescription:
+    return DescribeAclsResponse.AclDescription(
         principal=entry.principal,
         host=entry.host,
         operation=entry.operation,

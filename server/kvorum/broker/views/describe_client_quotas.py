@@ -16,11 +16,7 @@ from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
-    DescribeClientQuotasRequestComponentData,
     DescribeClientQuotasResponse,
-    DescribeClientQuotasResponseEntityData,
-    DescribeClientQuotasResponseEntryData,
-    DescribeClientQuotasResponseValueData,
 )
 
 ENTITY_TYPES = frozenset({"user", "client-id", "ip"})
@@ -58,7 +54,7 @@ def describe_client_quotas(
     return DescribeClientQuotasResponse(entries=entries)
 
 
-def _read_filter(components: Iterable[DescribeClientQuotasRequestComponentData]) -> _Filter:
+def _read_filter(components: Iterable[DescribeClientQuotasRequest.ComponentData]) -> _Filter:
     found = _Filter()
     for component in components:
         kind = component.entity_type
@@ -77,7 +73,7 @@ def _read_filter(components: Iterable[DescribeClientQuotasRequestComponentData])
     return found
 
 
-def _add(found: _Filter, component: DescribeClientQuotasRequestComponentData) -> None:
+def _add(found: _Filter, component: DescribeClientQuotasRequest.ComponentData) -> None:
     kind, name = component.entity_type, component.match
     match component.match_type:
         case 0:  # the given name
@@ -101,14 +97,14 @@ def _refuse_name(name: str | None, match_type: str) -> None:
         raise invalid_request(f"Request specified {match_type}, but also specified a match string.")
 
 
-def _entry(entity: QuotaEntity, values: Map[str, float]) -> DescribeClientQuotasResponseEntryData:
-    return DescribeClientQuotasResponseEntryData(
+def _entry(entity: QuotaEntity, values: Map[str, float]) -> DescribeClientQuotasResponse.EntryData:
+    return DescribeClientQuotasResponse.EntryData(
         entity=[
-            DescribeClientQuotasResponseEntityData(entity_type=kind, entity_name=name)
+            DescribeClientQuotasResponse.EntityData(entity_type=kind, entity_name=name)
             for kind, name in entity
         ],
         values=[
-            DescribeClientQuotasResponseValueData(key=key, value=value)
+            DescribeClientQuotasResponse.ValueData(key=key, value=value)
             for key, value in sorted(values.items())
         ],
     )

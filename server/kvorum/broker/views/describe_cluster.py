@@ -10,11 +10,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import NONE
 from kvorum.metadata.request_error import refused_by_message
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    DescribeClusterResponseDescribeClusterBroker,
-)
+from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
 BROKER_ENDPOINT: Final = 1
 ENDPOINT_TYPES: Final = {1: "BROKER", 2: "CONTROLLER"}
@@ -27,12 +23,12 @@ def describe_cluster(
     """List the brokers that have the listener; fenced ones only if the request includes them."""
     if request.endpoint_type != BROKER_ENDPOINT:
         return _wrong_endpoint_type(request.endpoint_type, view.api_version)
-    brokers: list[DescribeClusterResponseDescribeClusterBroker] = []
+    brokers: list[DescribeClusterResponse.DescribeClusterBroker] = []
     for broker in image.cluster.sorted_brokers():
         endpoint = broker.endpoint(view.listener)
         if endpoint is not None and (not broker.is_fenced or request.include_fenced_brokers):
             brokers.append(
-                DescribeClusterResponseDescribeClusterBroker(
+                DescribeClusterResponse.DescribeClusterBroker(
                     broker_id=broker.id,
                     host=endpoint.host,
                     port=endpoint.port,

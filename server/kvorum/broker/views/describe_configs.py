@@ -28,14 +28,7 @@ from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.metadata.topic_names import check_topic_name
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsRequestDescribeConfigsResource,
-    DescribeConfigsResponse,
-    DescribeConfigsResponseDescribeConfigsResourceResult,
-    DescribeConfigsResponseDescribeConfigsResult,
-    DescribeConfigsResponseDescribeConfigsSynonym,
-)
+from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 
 _log = logging.getLogger(__name__)
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
@@ -51,8 +44,8 @@ def describe_configs(
     """
     if any(resource.resource_type not in KNOWN_TYPES for resource in request.resources):
         return _refuse(request, RequestError(ErrorCode.INVALID_REQUEST), view.api_version)
-    described: list[DescribeConfigsResponseDescribeConfigsResult] = []
-    refused: list[DescribeConfigsResponseDescribeConfigsResult] = []
+    described: list[DescribeConfigsResponse.DescribeConfigsResult] = []
+    refused: list[DescribeConfigsResponse.DescribeConfigsResult] = []
     for resource in request.resources:
         error = config_refusal(
             view.access,
@@ -77,9 +70,9 @@ def _refuse(
 
 
 def _refusal(
-    resource: DescribeConfigsRequestDescribeConfigsResource, code: ErrorCode
-) -> DescribeConfigsResponseDescribeConfigsResult:
-    return DescribeConfigsResponseDescribeConfigsResult(
+    resource: DescribeConfigsRequest.DescribeConfigsResource, code: ErrorCode
+) -> DescribeConfigsResponse.DescribeConfigsResult:
+    return DescribeConfigsResponse.DescribeConfigsResult(
         error_code=code,
         error_message=code.default_message,
         resource_type=resource.resource_type,
@@ -90,10 +83,10 @@ def _refusal(
 def _describe(
     image: MetadataImage,
     request: DescribeConfigsRequest,
-    resource: DescribeConfigsRequestDescribeConfigsResource,
+    resource: DescribeConfigsRequest.DescribeConfigsResource,
     view: BrokerView,
-) -> DescribeConfigsResponseDescribeConfigsResult:
-    result = DescribeConfigsResponseDescribeConfigsResult(
+) -> DescribeConfigsResponse.DescribeConfigsResult:
+    result = DescribeConfigsResponse.DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name
     )
     try:
@@ -127,7 +120,7 @@ def _check_topic(name: str, image: MetadataImage, view: BrokerView) -> None:
 
 def _entries(
     image: MetadataImage,
-    resource: DescribeConfigsRequestDescribeConfigsResource,
+    resource: DescribeConfigsRequest.DescribeConfigsResource,
     view: BrokerView,
 ) -> Iterable[ConfigEntry]:
     name = resource.resource_name
@@ -181,9 +174,9 @@ def _loggers(view: BrokerView) -> Iterable[ConfigEntry]:
     ]
 
 
-def _logger_answer(entry: ConfigEntry) -> DescribeConfigsResponseDescribeConfigsResourceResult:
+def _logger_answer(entry: ConfigEntry) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
     """Return the result for a logger: its level, without type and synonyms."""
-    return DescribeConfigsResponseDescribeConfigsResourceResult(
+    return DescribeConfigsResponse.DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
         config_source=ConfigSource.DYNAMIC_BROKER_LOGGER,
@@ -192,9 +185,9 @@ def _logger_answer(entry: ConfigEntry) -> DescribeConfigsResponseDescribeConfigs
 
 def _answer(
     entry: ConfigEntry, request: DescribeConfigsRequest
-) -> DescribeConfigsResponseDescribeConfigsResourceResult:
+) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
     synonyms = [
-        DescribeConfigsResponseDescribeConfigsSynonym(
+        DescribeConfigsResponse.DescribeConfigsSynonym(
             name=synonym.name,
             value=None if entry.is_sensitive else synonym.value,
             source=synonym.source,
@@ -202,7 +195,7 @@ def _answer(
         for synonym in entry.synonyms
     ]
     documentation = entry.definition.documentation if entry.definition else None
-    return DescribeConfigsResponseDescribeConfigsResourceResult(
+    return DescribeConfigsResponse.DescribeConfigsResourceResult(
         name=entry.name,
         value=None if entry.is_sensitive else entry.value,
         read_only=entry.is_read_only,

@@ -16,8 +16,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
-    DescribeDelegationTokenResponseDescribedDelegationToken,
-    DescribeDelegationTokenResponseDescribedDelegationTokenRenewer,
 )
 
 FIRST_VERSION_WITH_REQUESTER = 3
@@ -66,9 +64,9 @@ def _may_describe(token_id: str, token: DelegationToken, view: BrokerView) -> bo
 
 def _described(
     token_id: str, token: DelegationToken, view: BrokerView, secrets: TokenSecrets
-) -> DescribeDelegationTokenResponseDescribedDelegationToken:
+) -> DescribeDelegationTokenResponse.DescribedDelegationToken:
     owner = Principal.from_text(token.owner)
-    described = DescribeDelegationTokenResponseDescribedDelegationToken(
+    described = DescribeDelegationTokenResponse.DescribedDelegationToken(
         principal_type=owner.type,
         principal_name=owner.name,
         issue_timestamp=token.issue_timestamp_ms,
@@ -77,7 +75,7 @@ def _described(
         token_id=token_id,
         hmac=secrets.of(token_id),
         renewers=[
-            DescribeDelegationTokenResponseDescribedDelegationTokenRenewer(
+            DescribeDelegationTokenResponse.DescribedDelegationTokenRenewer(
                 renewer.type, renewer.name
             )
             for renewer in map(Principal.from_text, token.renewers)

@@ -22,9 +22,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
-    DescribeTopicPartitionsResponseCursor,
-    DescribeTopicPartitionsResponsePartition,
-    DescribeTopicPartitionsResponseTopic,
 )
 
 
@@ -45,7 +42,7 @@ def describe_topic_partitions(
             start = request.cursor.partition_index
         topic = find_topic(image, name, view)
         if left == 0:
-            response.next_cursor = DescribeTopicPartitionsResponseCursor(name, 0)
+            response.next_cursor = DescribeTopicPartitionsResponse.Cursor(name, 0)
             break
         if topic is None:
             if request.topics:
@@ -55,7 +52,7 @@ def describe_topic_partitions(
         answer = _topic(image, topic, range(start, end), view)
         response.topics.append(answer)
         if end < len(topic.partitions):
-            response.next_cursor = DescribeTopicPartitionsResponseCursor(name, end)
+            response.next_cursor = DescribeTopicPartitionsResponse.Cursor(name, end)
             break
         left -= len(answer.partitions)
     for answered in response.topics:
@@ -90,15 +87,15 @@ def _names_from_cursor(
     return names
 
 
-def _refused(name: str) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(
+def _refused(name: str) -> DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name
     )
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(name: str) -> DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
     is_legal = reason_name_is_illegal(name) is None
-    return DescribeTopicPartitionsResponseTopic(
+    return DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
         error_code=(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
         ),
@@ -109,8 +106,8 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 def _topic(
     image: MetadataImage, topic: TopicImage, indexes: range, view: BrokerView
-) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(
+) -> DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
@@ -125,9 +122,9 @@ def _topic(
 
 def _partition(
     image: MetadataImage, index: int, partition: PartitionRegistration, view: BrokerView
-) -> DescribeTopicPartitionsResponsePartition:
+) -> DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition:
     leads = has_listener(image.cluster, partition.leader, view.listener)
-    return DescribeTopicPartitionsResponsePartition(
+    return DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition(
         partition_index=index,
         leader_id=partition.leader if leads else NO_NODE,
         leader_epoch=partition.leader_epoch,
@@ -145,7 +142,9 @@ def _refuse(
     """Refuse every topic that is named."""
     return DescribeTopicPartitionsResponse(
         topics=[
-            DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=error.code)
+            DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
+                name=topic.name, error_code=error.code
+            )
             for topic in request.topics
         ]
     )

@@ -14,8 +14,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
-    DescribeUserScramCredentialsResponseCredentialInfo,
-    DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult,
 )
 
 
@@ -37,8 +35,8 @@ def describe_user_scram_credentials(
 
 def _describe(
     image: ScramImage, user: str, count: int
-) -> DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult:
-    result = DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(user=user)
+) -> DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult:
+    result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult(user=user)
     if count > 1:
         result.error_code = ErrorCode.DUPLICATE_RESOURCE
         result.error_message = (
@@ -46,7 +44,7 @@ def _describe(
         )
         return result
     result.credential_infos = [
-        DescribeUserScramCredentialsResponseCredentialInfo(
+        DescribeUserScramCredentialsResponse.CredentialInfo(
             mechanism=mechanism, iterations=credential.iterations
         )
         for (mechanism, name), credential in sorted(image.credentials.items(), key=_mechanism)
@@ -75,7 +73,7 @@ def _refuse(
         error_code=error.code,
         error_message=message,
         results=[
-            DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(
+            DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult(
                 error_code=error.code, error_message=message
             )
             for _ in request.users or ()

@@ -13,7 +13,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
-    ListConfigResourcesResponseConfigResource,
 )
 
 ALL_TYPES: Final = (
@@ -35,7 +34,7 @@ def list_config_resources(
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     return ListConfigResourcesResponse(
         config_resources=[
-            ListConfigResourcesResponseConfigResource(
+            ListConfigResourcesResponse.ConfigResource(
                 resource_name=name, resource_type=resource_type
             )
             for resource_type in known

@@ -30,7 +30,6 @@ from kvorum.wire.messages.incremental_alter_configs import (
 )
 from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsRequestListPartitionReassignmentsTopics,
     ListPartitionReassignmentsResponse,
 )
 
@@ -100,7 +99,7 @@ def is_wanted_call(*, asks_controllers: bool) -> Call[ListPartitionReassignments
     """Return the call that asks the active controller whether other voters are wanted."""
 
     def request(timeout_ms: int) -> ListPartitionReassignmentsRequest:
-        topic = ListPartitionReassignmentsRequestListPartitionReassignmentsTopics(
+        topic = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics(
             CLUSTER_METADATA_TOPIC, [CLUSTER_METADATA_PARTITION]
         )
         return ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=[topic])

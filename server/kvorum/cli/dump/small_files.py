@@ -17,7 +17,7 @@ from kvorum.inspection.reading import (
 )
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.errors import WireError
-from kvorum.wire.messages.producer_snapshot import ProducerSnapshot, ProducerSnapshotProducerEntry
+from kvorum.wire.messages.producer_snapshot import ProducerSnapshot
 from kvorum.wire.records.legacy import Entry, read_entries
 
 _ABORTED_TRANSACTION = struct.Struct(">hqqqq")
@@ -173,7 +173,7 @@ def producer_snapshot_lines(data: bytes) -> Iterator[str]:
     yield from map(_producer_line, snapshot.producer_entries)
 
 
-def _producer_line(entry: ProducerSnapshotProducerEntry) -> str:
+def _producer_line(entry: ProducerSnapshot.ProducerEntry) -> str:
     first = entry.current_txn_first_offset
     first_text = f"OptionalLong[{first}]" if first >= 0 else "OptionalLong.empty"
     line = (

@@ -23,12 +23,9 @@ from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntryData,
     AlterClientQuotasResponse,
-    AlterClientQuotasResponseEntityData,
-    AlterClientQuotasResponseEntryData,
 )
-from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 
 KINDS: Final = (CLIENT_ID, USER, IP)
 FRACTION_MAX: Final = 1e-6
@@ -67,7 +64,7 @@ def alter_client_quotas(
     """
     del context
     records: list[RecordAndVersion] = []
-    answers: dict[tuple[tuple[str, str | None], ...], AlterClientQuotasResponseEntryData] = {}
+    answers: dict[tuple[tuple[str, str | None], ...], AlterClientQuotasResponse.EntryData] = {}
     for entry in request.entries:
         entity = _entity(entry)
         answer = _answer(entity)
@@ -84,7 +81,7 @@ def alter_client_quotas(
     return ControllerResult(response, () if request.validate_only else tuple(records))
 
 
-def _entity(entry: AlterClientQuotasRequestEntryData) -> Entity:
+def _entity(entry: AlterClientQuotasRequest.EntryData) -> Entity:
     """Return the entity of an entry, its parts in Kafka's order."""
     entity = {part.entity_type: part.entity_name for part in entry.entity}
     return {kind: entity[kind] for kind in sorted(entity, key=_place)}
@@ -103,19 +100,19 @@ def _as_text(entity: Entity) -> str:
     return f"ClientQuotaEntity(entries={{{parts}}})"
 
 
-def _answer(entity: Entity) -> AlterClientQuotasResponseEntryData:
-    return AlterClientQuotasResponseEntryData(
+def _answer(entity: Entity) -> AlterClientQuotasResponse.EntryData:
+    return AlterClientQuotasResponse.EntryData(
         error_code=ErrorCode.NONE,
         error_message=None,
         entity=[
-            AlterClientQuotasResponseEntityData(entity_type=kind, entity_name=name)
+            AlterClientQuotasResponse.EntityData(entity_type=kind, entity_name=name)
             for kind, name in entity.items()
         ],
     )
 
 
 def _changes(
-    image: MetadataImage, entry: AlterClientQuotasRequestEntryData, entity: Entity
+    image: MetadataImage, entry: AlterClientQuotasRequest.EntryData, entity: Entity
 ) -> Iterator[RecordAndVersion]:
     """Yield the records of one entity; none is written unless all are accepted."""
     keys = _keys_of(entity)
@@ -141,7 +138,7 @@ def _is_same(one: float | None, other: float) -> bool:
 def _record(entity: Entity, key: str, *, value: float, remove: bool) -> ClientQuotaRecord:
     return ClientQuotaRecord(
         entity=[
-            ClientQuotaRecordEntityData(entity_type=kind, entity_name=name)
+            ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name)
             for kind, name in entity.items()
         ],
         key=key,
@@ -203,11 +200,11 @@ def _refuse(
     """Refuse AlterClientQuotas."""
     return AlterClientQuotasResponse(
         entries=[
-            AlterClientQuotasResponseEntryData(
+            AlterClientQuotasResponse.EntryData(
                 error_code=error.code,
                 error_message=error.code.default_message,
                 entity=[
-                    AlterClientQuotasResponseEntityData(part.entity_type, part.entity_name)
+                    AlterClientQuotasResponse.EntityData(part.entity_type, part.entity_name)
                     for part in entry.entity
                 ],
             )

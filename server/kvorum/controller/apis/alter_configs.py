@@ -19,12 +19,7 @@ from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsRequestAlterConfigsResource,
-    AlterConfigsResponse,
-    AlterConfigsResponseAlterConfigsResourceResponse,
-)
+from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 
 def alter_configs(
@@ -55,9 +50,9 @@ def alter_configs(
 
 
 def _answer(
-    resource: AlterConfigsRequestAlterConfigsResource, error: RequestError | None
-) -> AlterConfigsResponseAlterConfigsResourceResponse:
-    return AlterConfigsResponseAlterConfigsResourceResponse(
+    resource: AlterConfigsRequest.AlterConfigsResource, error: RequestError | None
+) -> AlterConfigsResponse.AlterConfigsResourceResponse:
+    return AlterConfigsResponse.AlterConfigsResourceResponse(
         error_code=error.code if error else ErrorCode.NONE,
         error_message=error.message if error else None,
         resource_type=resource.resource_type,

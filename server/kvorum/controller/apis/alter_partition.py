@@ -23,11 +23,7 @@ from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import refused_by_code
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_partition import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResponseTopicData,
-)
+from kvorum.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from kvorum.wire.messages.alter_partition import (
     AlterPartitionRequestPartitionData as PartitionRequest,
 )
@@ -70,7 +66,7 @@ def alter_partition(
             for wanted in topic_request.partitions
         ]
         response.topics.append(
-            AlterPartitionResponseTopicData(topic_id=topic_request.topic_id, partitions=answers)
+            AlterPartitionResponse.TopicData(topic_id=topic_request.topic_id, partitions=answers)
         )
     return ControllerResult(response, tuple(records), is_atomic=False)
 

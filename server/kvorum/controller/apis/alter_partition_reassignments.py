@@ -24,8 +24,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    AlterPartitionReassignmentsResponseReassignablePartitionResponse,
-    AlterPartitionReassignmentsResponseReassignableTopicResponse,
 )
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequestReassignablePartition as ReassignablePartition,
@@ -180,7 +178,7 @@ def _refuse(
     )
     for topic in request.topics:
         partitions = [
-            AlterPartitionReassignmentsResponseReassignablePartitionResponse(
+            AlterPartitionReassignmentsResponse.ReassignablePartitionResponse(
                 partition_index=partition.partition_index,
                 error_code=error.code,
                 error_message=error.message,
@@ -188,7 +186,7 @@ def _refuse(
             for partition in topic.partitions
         ]
         response.responses.append(
-            AlterPartitionReassignmentsResponseReassignableTopicResponse(
+            AlterPartitionReassignmentsResponse.ReassignableTopicResponse(
                 name=topic.name, partitions=partitions
             )
         )

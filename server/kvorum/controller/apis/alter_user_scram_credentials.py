@@ -18,10 +18,7 @@ from kvorum.metadata.scram_image import ScramMechanism
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsRequestScramCredentialDeletion,
-    AlterUserScramCredentialsRequestScramCredentialUpsertion,
     AlterUserScramCredentialsResponse,
-    AlterUserScramCredentialsResponseAlterUserScramCredentialsResult,
 )
 from kvorum.wire.messages.remove_user_scram_credential_record import (
     RemoveUserScramCredentialRecord,
@@ -29,8 +26,8 @@ from kvorum.wire.messages.remove_user_scram_credential_record import (
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 
 Change = (
-    AlterUserScramCredentialsRequestScramCredentialDeletion
-    | AlterUserScramCredentialsRequestScramCredentialUpsertion
+    AlterUserScramCredentialsRequest.ScramCredentialDeletion
+    | AlterUserScramCredentialsRequest.ScramCredentialUpsertion
 )
 
 ITERATIONS_MIN: Final = 4_096
@@ -65,7 +62,7 @@ def alter_user_scram_credentials(
     answers = sorted(results.items(), key=lambda result: result[1] is not None)
     response = AlterUserScramCredentialsResponse(
         results=[
-            AlterUserScramCredentialsResponseAlterUserScramCredentialsResult(
+            AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult(
                 user=name,
                 error_code=error.code if error else ErrorCode.NONE,
                 error_message=error.message if error else None,
@@ -90,13 +87,13 @@ def _record(
         raise RequestError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     if change.mechanism not in DIGESTS:
         raise RequestError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-    if isinstance(change, AlterUserScramCredentialsRequestScramCredentialDeletion):
+    if isinstance(change, AlterUserScramCredentialsRequest.ScramCredentialDeletion):
         return _deletion(image, change)
     return _upsertion(change)
 
 
 def _deletion(
-    image: MetadataImage, change: AlterUserScramCredentialsRequestScramCredentialDeletion
+    image: MetadataImage, change: AlterUserScramCredentialsRequest.ScramCredentialDeletion
 ) -> RemoveUserScramCredentialRecord:
     if (change.mechanism, change.name) not in image.scram.credentials:
         raise RequestError(
@@ -107,7 +104,7 @@ def _deletion(
 
 
 def _upsertion(
-    change: AlterUserScramCredentialsRequestScramCredentialUpsertion,
+    change: AlterUserScramCredentialsRequest.ScramCredentialUpsertion,
 ) -> UserScramCredentialRecord:
     """Return the record with the keys that verify the password; the password is never stored."""
     if change.iterations < ITERATIONS_MIN:
@@ -144,7 +141,7 @@ def _refuse(
     users |= {upsertion.name for upsertion in request.upsertions}
     return AlterUserScramCredentialsResponse(
         results=[
-            AlterUserScramCredentialsResponseAlterUserScramCredentialsResult(
+            AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult(
                 user=user, error_code=error.code, error_message=error.message
             )
             for user in sorted(users)

@@ -31,11 +31,7 @@ from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from kvorum.wire.messages.register_broker_record import (
-    RegisterBrokerRecord,
-    RegisterBrokerRecordBrokerEndpoint,
-    RegisterBrokerRecordBrokerFeature,
-)
+from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.uuid_text import uuid_to_text
 
 SECURITY_PROTOCOLS: Final = frozenset(range(4))
@@ -201,9 +197,9 @@ def _registration_record(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
         broker_epoch=existing.epoch if existing else -1,
-        end_points=write_endpoints(listeners, RegisterBrokerRecordBrokerEndpoint),
+        end_points=write_endpoints(listeners, RegisterBrokerRecord.BrokerEndpoint),
         features=write_features(
-            feature_ranges(request.features), RegisterBrokerRecordBrokerFeature
+            feature_ranges(request.features), RegisterBrokerRecord.BrokerFeature
         ),
         rack=request.rack,
         fenced=existing.is_fenced if existing else True,

@@ -16,11 +16,7 @@ from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from kvorum.wire.messages.register_controller_record import (
-    RegisterControllerRecord,
-    RegisterControllerRecordControllerEndpoint,
-    RegisterControllerRecordControllerFeature,
-)
+from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
 
 
 def register_controller(
@@ -38,10 +34,10 @@ def register_controller(
         incarnation_id=request.incarnation_id,
         zk_migration_ready=False,
         end_points=write_endpoints(
-            checked_listeners(request.listeners), RegisterControllerRecordControllerEndpoint
+            checked_listeners(request.listeners), RegisterControllerRecord.ControllerEndpoint
         ),
         features=write_features(
-            feature_ranges(request.features), RegisterControllerRecordControllerFeature
+            feature_ranges(request.features), RegisterControllerRecord.ControllerFeature
         ),
     )
     return ControllerResult(ControllerRegistrationResponse(), ((record, 0),))

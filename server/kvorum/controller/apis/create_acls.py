@@ -22,12 +22,7 @@ from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
-from kvorum.wire.messages.create_acls import (
-    CreateAclsRequest,
-    CreateAclsRequestAclCreation,
-    CreateAclsResponse,
-    CreateAclsResponseAclCreationResult,
-)
+from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from kvorum.wire.uuid_text import random_uuid
 
 if TYPE_CHECKING:
@@ -54,9 +49,9 @@ def create_acls(
             _check(entry)
             _check_host(entry.host, image.metadata_version)
         except RequestError as error:
-            response.results.append(CreateAclsResponseAclCreationResult(error.code, error.message))
+            response.results.append(CreateAclsResponse.AclCreationResult(error.code, error.message))
             continue
-        response.results.append(CreateAclsResponseAclCreationResult(ErrorCode.NONE))
+        response.results.append(CreateAclsResponse.AclCreationResult(ErrorCode.NONE))
         if entry not in image.acls:
             new[entry] = None
     records = tuple((_record(image, entry, context.random), 0) for entry in new)
@@ -64,7 +59,7 @@ def create_acls(
     return ControllerResult(response, records)
 
 
-def _entry(creation: CreateAclsRequestAclCreation) -> AccessControlEntry:
+def _entry(creation: CreateAclsRequest.AclCreation) -> AccessControlEntry:
     return AccessControlEntry(
         resource_type=AclResourceType(creation.resource_type),
         resource_name=creation.resource_name,
@@ -146,7 +141,7 @@ def _refuse(request: CreateAclsRequest, error: RequestError, _version: int) -> C
     """Refuse CreateAcls."""
     return CreateAclsResponse(
         results=[
-            CreateAclsResponseAclCreationResult(error.code, error.message)
+            CreateAclsResponse.AclCreationResult(error.code, error.message)
             for _ in request.creations
         ]
     )

@@ -30,11 +30,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsResponseCreatePartitionsTopicResult,
-)
+from kvorum.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from kvorum.wire.messages.create_partitions import (
     CreatePartitionsRequestCreatePartitionsTopic as CreatePartitionsTopic,
 )
@@ -198,7 +194,7 @@ def _filter(
         # These come after the duplicate names, which were refused first, and before all others.
         place = len(counts) - len(once)
         response.results[place:place] = [
-            CreatePartitionsResponseCreatePartitionsTopicResult(
+            CreatePartitionsResponse.CreatePartitionsTopicResult(
                 name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=None
             )
             for name in refused
@@ -218,7 +214,7 @@ def _refuse(
     """Refuse CreatePartitions."""
     return CreatePartitionsResponse(
         results=[
-            CreatePartitionsResponseCreatePartitionsTopicResult(
+            CreatePartitionsResponse.CreatePartitionsTopicResult(
                 name=topic.name, error_code=error.code, error_message=error.message
             )
             for topic in request.topics

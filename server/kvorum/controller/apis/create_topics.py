@@ -42,12 +42,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC, check_topic_name
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    CreateTopicsResponseCreatableTopicConfigs,
-    CreateTopicsResponseCreatableTopicResult,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.create_topics import CreateTopicsRequestCreatableTopic as CreatableTopic
 from kvorum.wire.messages.create_topics import (
     CreateTopicsResponseCreatableTopicResult as CreatableTopicResult,
@@ -261,9 +256,9 @@ class _EffectiveConfigs:
         self._layers = broker_layers(
             image.configs, node_id=settings.node_id, static=settings.static_configs
         )
-        self._of_unset: list[CreateTopicsResponseCreatableTopicConfigs] | None = None
+        self._of_unset: list[CreateTopicsResponse.CreatableTopicConfigs] | None = None
 
-    def of(self, topic: CreatableTopic) -> list[CreateTopicsResponseCreatableTopicConfigs]:
+    def of(self, topic: CreatableTopic) -> list[CreateTopicsResponse.CreatableTopicConfigs]:
         """Return every key of `topic` with its effective value."""
         if topic.configs:
             return self._computed({config.name: config.value or "" for config in topic.configs})
@@ -271,9 +266,9 @@ class _EffectiveConfigs:
             self._of_unset = self._computed({})
         return self._of_unset
 
-    def _computed(self, own: Mapping[str, str]) -> list[CreateTopicsResponseCreatableTopicConfigs]:
+    def _computed(self, own: Mapping[str, str]) -> list[CreateTopicsResponse.CreatableTopicConfigs]:
         return [
-            CreateTopicsResponseCreatableTopicConfigs(
+            CreateTopicsResponse.CreatableTopicConfigs(
                 name=config.name,
                 value=None if config.definition.is_sensitive else config.value,
                 read_only=False,
@@ -304,7 +299,7 @@ def _filter(
                 result.replication_factor = NOT_TOLD
                 result.configs = []
         response.topics.extend(
-            CreateTopicsResponseCreatableTopicResult(
+            CreateTopicsResponse.CreatableTopicResult(
                 name=name,
                 error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
                 error_message="Authorization failed.",
@@ -326,7 +321,7 @@ def _refuse(
     """Refuse CreateTopics."""
     return CreateTopicsResponse(
         topics=[
-            CreateTopicsResponseCreatableTopicResult(
+            CreateTopicsResponse.CreatableTopicResult(
                 name=topic.name, error_code=error.code, error_message=error.message
             )
             for topic in request.topics

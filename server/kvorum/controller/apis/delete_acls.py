@@ -16,12 +16,7 @@ from kvorum.metadata.acls_image import AccessControlEntry
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.delete_acls import (
-    DeleteAclsRequest,
-    DeleteAclsResponse,
-    DeleteAclsResponseDeleteAclsFilterResult,
-    DeleteAclsResponseDeleteAclsMatchingAcl,
-)
+from kvorum.wire.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from kvorum.wire.messages.remove_access_control_entry_record import (
     RemoveAccessControlEntryRecord,
 )
@@ -44,10 +39,10 @@ def delete_acls(
         refusal = _refusal(wanted)
         if refusal is not None:
             response.filter_results.append(
-                DeleteAclsResponseDeleteAclsFilterResult(refusal.code, refusal.message)
+                DeleteAclsResponse.DeleteAclsFilterResult(refusal.code, refusal.message)
             )
             continue
-        result = DeleteAclsResponseDeleteAclsFilterResult(ErrorCode.NONE, None)
+        result = DeleteAclsResponse.DeleteAclsFilterResult(ErrorCode.NONE, None)
         for entry_id, entry in matching_entries(image.acls, wanted):
             if len(ids) >= MAX_RECORDS_PER_USER_OPERATION:
                 raise invalid_request(
@@ -69,8 +64,8 @@ def _refusal(wanted: AclFilter) -> RequestError | None:
     return None
 
 
-def _match(entry: AccessControlEntry) -> DeleteAclsResponseDeleteAclsMatchingAcl:
-    return DeleteAclsResponseDeleteAclsMatchingAcl(
+def _match(entry: AccessControlEntry) -> DeleteAclsResponse.DeleteAclsMatchingAcl:
+    return DeleteAclsResponse.DeleteAclsMatchingAcl(
         error_code=ErrorCode.NONE,
         error_message=None,
         resource_type=entry.resource_type,
@@ -96,7 +91,7 @@ def _refuse(request: DeleteAclsRequest, error: RequestError, _version: int) -> D
     """Refuse DeleteAcls."""
     return DeleteAclsResponse(
         filter_results=[
-            DeleteAclsResponseDeleteAclsFilterResult(error.code, error.message)
+            DeleteAclsResponse.DeleteAclsFilterResult(error.code, error.message)
             for _ in request.filters
         ]
     )

@@ -23,12 +23,7 @@ from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.delete_topics import (
-    DeleteTopicsRequest,
-    DeleteTopicsRequestDeleteTopicState,
-    DeleteTopicsResponse,
-    DeleteTopicsResponseDeletableTopicResult,
-)
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.delete_topics import (
     DeleteTopicsResponseDeletableTopicResult as DeletableTopicResult,
 )
@@ -110,7 +105,7 @@ def _sort_out(request: DeleteTopicsRequest) -> _Wanted:
     return wanted
 
 
-def _contradiction(topic: DeleteTopicsRequestDeleteTopicState) -> DeletableTopicResult:
+def _contradiction(topic: DeleteTopicsRequest.DeleteTopicState) -> DeletableTopicResult:
     message = (
         "Neither topic name nor id were specified."
         if topic.name is None
@@ -179,7 +174,7 @@ def _filter(
     refused_names = _refused_names(image, request, access)
     refused_ids = _refused_ids(image, request, access)
 
-    def is_left(topic: DeleteTopicsRequestDeleteTopicState) -> bool:
+    def is_left(topic: DeleteTopicsRequest.DeleteTopicState) -> bool:
         if topic.name is None:
             return topic.topic_id not in refused_ids
         return topic.topic_id != ZERO_UUID or topic.name not in refused_names
@@ -228,8 +223,8 @@ def _only_once(asked: Iterable[Asked]) -> list[Asked]:
     return [each for each, count in Counter(asked).items() if count == 1]
 
 
-def _not_authorized(name: str | None, topic_id: bytes) -> DeleteTopicsResponseDeletableTopicResult:
-    return DeleteTopicsResponseDeletableTopicResult(
+def _not_authorized(name: str | None, topic_id: bytes) -> DeleteTopicsResponse.DeletableTopicResult:
+    return DeleteTopicsResponse.DeletableTopicResult(
         name=name,
         topic_id=topic_id,
         error_code=NOT_AUTHORIZED,
@@ -249,7 +244,7 @@ def _refuse(
     named += [(name, ZERO_UUID) for name in request.topic_names]
     return DeleteTopicsResponse(
         responses=[
-            DeleteTopicsResponseDeletableTopicResult(
+            DeleteTopicsResponse.DeletableTopicResult(
                 name=name, topic_id=topic_id, error_code=error.code
             )
             for name, topic_id in named

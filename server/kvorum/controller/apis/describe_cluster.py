@@ -11,11 +11,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import BY_HANDLER
 from kvorum.metadata.request_error import RequestError, refused_by_message
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    DescribeClusterResponseDescribeClusterBroker,
-)
+from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
 ENDPOINT_TYPES: Final = {1: "BROKER", 2: "CONTROLLER"}
 CONTROLLER_ENDPOINT: Final = 2
@@ -33,12 +29,12 @@ def describe_cluster(
         )
     context.access.require_on_cluster(AclOperation.ALTER, request=request.NAME)
     _check_endpoint_type(request.endpoint_type, context.api_version)
-    nodes: list[DescribeClusterResponseDescribeClusterBroker] = []
+    nodes: list[DescribeClusterResponse.DescribeClusterBroker] = []
     for controller_id in sorted(image.cluster.controllers):
         endpoint = image.cluster.controllers[controller_id].endpoint(context.listener)
         if endpoint is not None:
             nodes.append(
-                DescribeClusterResponseDescribeClusterBroker(
+                DescribeClusterResponse.DescribeClusterBroker(
                     broker_id=controller_id, host=endpoint.host, port=endpoint.port, rack=None
                 )
             )

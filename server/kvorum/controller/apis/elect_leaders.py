@@ -15,12 +15,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.elect_leaders import (
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    ElectLeadersResponsePartitionResult,
-    ElectLeadersResponseReplicaElectionResult,
-)
+from kvorum.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from kvorum.wire.messages.elect_leaders import (
     ElectLeadersResponsePartitionResult as PartitionResult,
 )
@@ -114,13 +109,13 @@ def _refuse(
     response = ElectLeadersResponse(error_code=error.code if is_shown else ErrorCode.NONE)
     for topic in request.topic_partitions or ():
         results = [
-            ElectLeadersResponsePartitionResult(
+            ElectLeadersResponse.PartitionResult(
                 partition_id=index, error_code=error.code, error_message=error.message
             )
             for index in topic.partitions
         ]
         response.replica_election_results.append(
-            ElectLeadersResponseReplicaElectionResult(topic=topic.topic, partition_result=results)
+            ElectLeadersResponse.ReplicaElectionResult(topic=topic.topic, partition_result=results)
         )
     return response
 

@@ -30,7 +30,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
-    IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource as Resource,
@@ -86,7 +85,7 @@ def _is_logger(resource: Resource) -> bool:
 
 def _logger_answer(
     resource: Resource, context: ControllerRequestContext
-) -> IncrementalAlterConfigsResponseAlterConfigsResourceResponse:
+) -> IncrementalAlterConfigsResponse.AlterConfigsResourceResponse:
     operations = [(c.name, c.config_operation, c.value) for c in resource.configs]
     try:
         check_logger_changes(resource.resource_name, operations, node_id=context.settings.node_id)
@@ -107,8 +106,8 @@ def _operations(resource: Resource) -> list[ConfigOperation]:
 
 def _answer(
     resource: Resource, error: RequestError | None
-) -> IncrementalAlterConfigsResponseAlterConfigsResourceResponse:
-    return IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
+) -> IncrementalAlterConfigsResponse.AlterConfigsResourceResponse:
+    return IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
         error_code=error.code if error else ErrorCode.NONE,
         error_message=error.message if error else None,
         resource_type=resource.resource_type,

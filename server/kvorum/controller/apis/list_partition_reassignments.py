@@ -16,8 +16,6 @@ from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
-    ListPartitionReassignmentsResponseOngoingPartitionReassignment,
-    ListPartitionReassignmentsResponseOngoingTopicReassignment,
 )
 from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponseOngoingPartitionReassignment as OngoingPartitionReassignment,
@@ -102,11 +100,11 @@ def _refuse(
     )
     for topic in request.topics or ():
         partitions = [
-            ListPartitionReassignmentsResponseOngoingPartitionReassignment(partition_index=index)
+            ListPartitionReassignmentsResponse.OngoingPartitionReassignment(partition_index=index)
             for index in topic.partition_indexes
         ]
         response.topics.append(
-            ListPartitionReassignmentsResponseOngoingTopicReassignment(
+            ListPartitionReassignmentsResponse.OngoingTopicReassignment(
                 name=topic.name, partitions=partitions
             )
         )

@@ -36,11 +36,7 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.no_op_record import NoOpRecord
-from kvorum.wire.messages.update_features import (
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-    UpdateFeaturesResponseUpdatableFeatureResult,
-)
+from kvorum.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
 @unique
@@ -116,7 +112,7 @@ def _success(request: UpdateFeaturesRequest, api_version: int) -> UpdateFeatures
     response = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None)
     if api_version <= LAST_VERSION_WITH_RESULTS:
         response.results = [
-            UpdateFeaturesResponseUpdatableFeatureResult(
+            UpdateFeaturesResponse.UpdatableFeatureResult(
                 feature=update.feature,
                 error_code=ErrorCode.NONE,
                 error_message=ErrorCode.NONE.name,

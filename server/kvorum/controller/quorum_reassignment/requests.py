@@ -20,20 +20,10 @@ from kvorum.metadata.configs_image import CLUSTER_RESOURCE
 from kvorum.metadata.target_voters import TARGET_VOTERS, TargetVoters, target_voters_text
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.add_raft_voter import (
-    AddRaftVoterRequest,
-    AddRaftVoterRequestListener,
-    AddRaftVoterResponse,
-)
-from kvorum.wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsRequestReassignablePartition,
-    AlterPartitionReassignmentsRequestReassignableTopic,
-)
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -54,7 +44,7 @@ def request_of(step: VoterChange, *, cluster_id: str) -> VoterRequest:
         voter_id=node_id,
         voter_directory_id=directory_id,
         listeners=[
-            AddRaftVoterRequestListener(one.listener, one.host, one.port)
+            AddRaftVoterRequest.Listener(one.listener, one.host, one.port)
             for one in step.registration.listeners
         ],
     )
@@ -81,11 +71,13 @@ def _refusal(step: VoterChange | Reached, code: int, text: str | None) -> Blocke
 
 def reassignment_request(replicas: Sequence[int] | None) -> AlterPartitionReassignmentsRequest:
     """Return the request for voters by their ids; with None it cancels the target voters."""
-    partition = AlterPartitionReassignmentsRequestReassignablePartition(
+    partition = AlterPartitionReassignmentsRequest.ReassignablePartition(
         partition_index=CLUSTER_METADATA_PARTITION,
         replicas=None if replicas is None else list(replicas),
     )
-    topic = AlterPartitionReassignmentsRequestReassignableTopic(CLUSTER_METADATA_TOPIC, [partition])
+    topic = AlterPartitionReassignmentsRequest.ReassignableTopic(
+        CLUSTER_METADATA_TOPIC, [partition]
+    )
     return AlterPartitionReassignmentsRequest(topics=[topic])
 
 
@@ -94,10 +86,10 @@ def configuration_request(targets: TargetVoters | None) -> IncrementalAlterConfi
 
     It clears those that there are when the active controller reads it.
     """
-    config = IncrementalAlterConfigsRequestAlterableConfig(
+    config = IncrementalAlterConfigsRequest.AlterableConfig(
         TARGET_VOTERS,
         config_operation=Operation.DELETE if targets is None else Operation.SET,
         value=None if targets is None else target_voters_text(targets),
     )
-    resource = IncrementalAlterConfigsRequestAlterConfigsResource(*CLUSTER_RESOURCE, [config])
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(*CLUSTER_RESOURCE, [config])
     return IncrementalAlterConfigsRequest([resource])

@@ -20,14 +20,11 @@ from dataclasses import dataclass, replace
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.next_step import BlockReason
 from kvorum.metadata.voter_key import VoterKey, voter_key
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumResponsePartitionData,
-    DescribeQuorumResponseReplicaState,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 
 
 def quorum_described_by(
-    answer: DescribeQuorumResponsePartitionData,
+    answer: DescribeQuorumResponse.PartitionData,
     *,
     kraft_version: int,
     committed_voters: frozenset[VoterKey] | None,
@@ -56,7 +53,7 @@ def quorum_described_by(
     )
 
 
-def _state(described: DescribeQuorumResponseReplicaState, now_ms: int | None) -> ReplicaState:
+def _state(described: DescribeQuorumResponse.ReplicaState, now_ms: int | None) -> ReplicaState:
     age_ms = None
     if now_ms is not None and described.last_fetch_timestamp >= 0:
         age_ms = float(max(now_ms - described.last_fetch_timestamp, 0))

@@ -11,12 +11,7 @@ from kvorum.groups.shard_state import ShardState
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kvorum.wire.messages.leave_group import (
-    LeaveGroupRequest,
-    LeaveGroupRequestMemberIdentity,
-    LeaveGroupResponse,
-    LeaveGroupResponseMemberResponse,
-)
+from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 
 
 def heartbeat(shard: ShardState, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
@@ -59,14 +54,14 @@ def leave_group(
 
 
 def _leave(
-    rebalance: Rebalance, group: ClassicGroup, identity: LeaveGroupRequestMemberIdentity
-) -> LeaveGroupResponseMemberResponse:
+    rebalance: Rebalance, group: ClassicGroup, identity: LeaveGroupRequest.MemberIdentity
+) -> LeaveGroupResponse.MemberResponse:
     try:
         _remove(rebalance, group, identity)
         error = ErrorCode.NONE
     except RequestError as refusal:
         error = refusal.code
-    return LeaveGroupResponseMemberResponse(
+    return LeaveGroupResponse.MemberResponse(
         member_id=identity.member_id,
         group_instance_id=identity.group_instance_id,
         error_code=error,
@@ -74,7 +69,7 @@ def _leave(
 
 
 def _remove(
-    rebalance: Rebalance, group: ClassicGroup, identity: LeaveGroupRequestMemberIdentity
+    rebalance: Rebalance, group: ClassicGroup, identity: LeaveGroupRequest.MemberIdentity
 ) -> None:
     member_id = identity.member_id
     if not member_id:

@@ -8,10 +8,7 @@ from kvorum.groups.classic_group.group import ClassicGroup
 from kvorum.groups.classic_group.member import ClassicGroupMember, SupportedProtocol
 from kvorum.groups.classic_group.state import ClassicGroupState
 from kvorum.groups.records import CoordinatorRecord, group_metadata_record
-from kvorum.wire.messages.group_metadata_value import (
-    GroupMetadataValue,
-    GroupMetadataValueMemberMetadata,
-)
+from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
 
 NO_TIMESTAMP = -1
 NO_TIMEOUT = -1
@@ -66,8 +63,8 @@ def _timestamp(group: ClassicGroup) -> int:
 
 def _member_metadata(
     member: ClassicGroupMember, protocol: str | None, assignment: bytes
-) -> GroupMetadataValueMemberMetadata:
-    return GroupMetadataValueMemberMetadata(
+) -> GroupMetadataValue.MemberMetadata:
+    return GroupMetadataValue.MemberMetadata(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
@@ -80,7 +77,7 @@ def _member_metadata(
 
 
 def _member_of(
-    member: GroupMetadataValueMemberMetadata, value: GroupMetadataValue
+    member: GroupMetadataValue.MemberMetadata, value: GroupMetadataValue
 ) -> ClassicGroupMember:
     rebalance_timeout = member.rebalance_timeout
     return ClassicGroupMember(

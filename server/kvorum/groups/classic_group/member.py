@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kvorum.groups.effects import JoinPromise, SyncPromise
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_groups import DescribeGroupsResponseDescribedGroupMember
+from kvorum.wire.messages.describe_groups import DescribeGroupsResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class ClassicGroupMember:
                 return supported.name
         raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    def describe(self, protocol: str | None) -> DescribeGroupsResponseDescribedGroupMember:
+    def describe(self, protocol: str | None) -> DescribeGroupsResponse.DescribedGroupMember:
         """Return the member for DescribeGroups; without a protocol, its metadata is left out."""
-        return DescribeGroupsResponseDescribedGroupMember(
+        return DescribeGroupsResponse.DescribedGroupMember(
             member_id=self.member_id,
             group_instance_id=self.group_instance_id,
             client_id=self.client_id,

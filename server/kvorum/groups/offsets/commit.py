@@ -13,21 +13,8 @@ from kvorum.groups.settings import RequestContext
 from kvorum.groups.shard_state import ShardState
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
-from kvorum.wire.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
-    TxnOffsetCommitResponseTopic,
-)
+from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from kvorum.wire.records.record import within_64_bits
 
 _DEFAULT_RETENTION_TIME_MS: Final = -1
@@ -45,14 +32,16 @@ def commit_offsets(
     if request.retention_time_ms != _DEFAULT_RETENTION_TIME_MS:
         expire_timestamp = within_64_bits(now_ms + request.retention_time_ms)
     records: list[CoordinatorRecord] = []
-    topics: list[OffsetCommitResponseTopic] = []
+    topics: list[OffsetCommitResponse.OffsetCommitResponseTopic] = []
     for topic in request.topics:
-        answered: list[OffsetCommitResponsePartition] = []
-        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, answered))
+        answered: list[OffsetCommitResponse.OffsetCommitResponsePartition] = []
+        topics.append(
+            OffsetCommitResponse.OffsetCommitResponseTopic(topic.name, topic.topic_id, answered)
+        )
         for partition in topic.partitions:
             index = partition.partition_index
             error = _metadata_error(shard, partition.committed_metadata)
-            answered.append(OffsetCommitResponsePartition(index, error))
+            answered.append(OffsetCommitResponse.OffsetCommitResponsePartition(index, error))
             if error is ErrorCode.NONE:
                 offset = _offset(topic, partition, now_ms, expire_timestamp)
                 records.append(offset.to_record(request.group_id, topic.name, index))
@@ -77,14 +66,18 @@ def commit_transactional_offsets(
         is_transactional=True,
     )
     records: list[CoordinatorRecord] = []
-    topics: list[TxnOffsetCommitResponseTopic] = []
+    topics: list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:
-        answered: list[TxnOffsetCommitResponsePartition] = []
-        topics.append(TxnOffsetCommitResponseTopic(topic.name, topic.topic_id, answered))
+        answered: list[TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition] = []
+        topics.append(
+            TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
+                topic.name, topic.topic_id, answered
+            )
+        )
         for partition in topic.partitions:
             index = partition.partition_index
             error = _metadata_error(shard, partition.committed_metadata)
-            answered.append(TxnOffsetCommitResponsePartition(index, error))
+            answered.append(TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(index, error))
             if error is ErrorCode.NONE:
                 offset = _transactional_offset(topic.topic_id, partition, now_ms)
                 records.append(offset.to_record(request.group_id, topic.name, index))
@@ -152,8 +145,8 @@ def _metadata_error(shard: ShardState, metadata: str | None) -> ErrorCode:
 
 
 def _offset(
-    topic: OffsetCommitRequestTopic,
-    partition: OffsetCommitRequestPartition,
+    topic: OffsetCommitRequest.OffsetCommitRequestTopic,
+    partition: OffsetCommitRequest.OffsetCommitRequestPartition,
     now_ms: int,
     expire_timestamp: int,
 ) -> OffsetAndMetadata:
@@ -168,7 +161,7 @@ def _offset(
 
 
 def _transactional_offset(
-    topic_id: bytes, partition: TxnOffsetCommitRequestPartition, now_ms: int
+    topic_id: bytes, partition: TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition, now_ms: int
 ) -> OffsetAndMetadata:
     return OffsetAndMetadata(
         committed_offset=partition.committed_offset,

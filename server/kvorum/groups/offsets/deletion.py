@@ -17,13 +17,8 @@ from kvorum.groups.records import (
 )
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.delete_groups import DeleteGroupsResponseDeletableGroupResult
-from kvorum.wire.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
-)
+from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
+from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
 BaseTimestamp: TypeAlias = Callable[[OffsetAndMetadata], int]
 """From when on the retention of an offset counts."""
@@ -38,13 +33,15 @@ def delete_offsets(
     if not group.is_empty and not group.uses_consumer_group_protocol:
         raise RequestError(ErrorCode.NON_EMPTY_GROUP)
     records: list[CoordinatorRecord] = []
-    topics: list[OffsetDeleteResponseTopic] = []
+    topics: list[OffsetDeleteResponse.OffsetDeleteResponseTopic] = []
     for topic in request.topics:
         is_subscribed = group.is_subscribed_to(topic.name)
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed else ErrorCode.NONE
         indexes = [partition.partition_index for partition in topic.partitions]
-        answered = [OffsetDeleteResponsePartition(index, error) for index in indexes]
-        topics.append(OffsetDeleteResponseTopic(topic.name, answered))
+        answered = [
+            OffsetDeleteResponse.OffsetDeleteResponsePartition(index, error) for index in indexes
+        ]
+        topics.append(OffsetDeleteResponse.OffsetDeleteResponseTopic(topic.name, answered))
         if not is_subscribed:
             places = (TopicPartition(topic.name, index) for index in indexes)
             records += [
@@ -57,10 +54,10 @@ def delete_offsets(
 
 def delete_groups(
     offsets: OffsetStore, group_ids: Iterable[str]
-) -> tuple[list[CoordinatorRecord], list[DeleteGroupsResponseDeletableGroupResult]]:
+) -> tuple[list[CoordinatorRecord], list[DeleteGroupsResponse.DeletableGroupResult]]:
     """Return tombstones of empty groups and of all their offsets, and a result for each group."""
     records: list[CoordinatorRecord] = []
-    results: list[DeleteGroupsResponseDeletableGroupResult] = []
+    results: list[DeleteGroupsResponse.DeletableGroupResult] = []
     for group_id in group_ids:
         try:
             group = offsets.shard.group(group_id)
@@ -72,7 +69,7 @@ def delete_groups(
             error = ErrorCode.NONE
         except RequestError as refusal:
             error = refusal.code
-        results.append(DeleteGroupsResponseDeletableGroupResult(group_id, error))
+        results.append(DeleteGroupsResponse.DeletableGroupResult(group_id, error))
     return records, results
 
 

@@ -17,12 +17,7 @@ from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestCreatableTopic,
-    CreateTopicsRequestCreatableTopicConfig,
-    CreateTopicsResponse,
-)
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
@@ -138,11 +133,11 @@ class AutoTopicCreationManager:
             timeout_ms=self._config.network.request_timeout_ms,
         )
 
-    def _topic(self, name: str) -> CreateTopicsRequestCreatableTopic:
+    def _topic(self, name: str) -> CreateTopicsRequest.CreatableTopic:
         if name == GROUP_METADATA_TOPIC:
             return _offsets_topic(self._config.groups.topic)
         topics, texts = self._config.topics, self._config.texts
-        return CreateTopicsRequestCreatableTopic(
+        return CreateTopicsRequest.CreatableTopic(
             name=name,
             num_partitions=(
                 topics.partitions_default if "num.partitions" in texts else DEFAULT_BY_CONTROLLER
@@ -155,17 +150,17 @@ class AutoTopicCreationManager:
         )
 
 
-def _offsets_topic(settings: OffsetsTopicSettings) -> CreateTopicsRequestCreatableTopic:
+def _offsets_topic(settings: OffsetsTopicSettings) -> CreateTopicsRequest.CreatableTopic:
     configs = {
         "cleanup.policy": "compact",
         "compression.type": "producer",
         "segment.bytes": str(settings.segment_bytes),
     }
-    return CreateTopicsRequestCreatableTopic(
+    return CreateTopicsRequest.CreatableTopic(
         name=GROUP_METADATA_TOPIC,
         num_partitions=settings.partition_count,
         replication_factor=settings.replication_factor,
         configs=[
-            CreateTopicsRequestCreatableTopicConfig(name, value) for name, value in configs.items()
+            CreateTopicsRequest.CreatableTopicConfig(name, value) for name, value in configs.items()
         ],
     )

@@ -20,8 +20,6 @@ from kvorum.node.tasks import cancel_and_wait
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,
-    ControllerRegistrationRequestFeature,
-    ControllerRegistrationRequestListener,
     ControllerRegistrationResponse,
 )
 
@@ -106,8 +104,8 @@ class ControllerRegistrationManager:
             controller_id=self._node_id,
             incarnation_id=self._incarnation_id,
             zk_migration_ready=False,
-            listeners=write_endpoints(self._listeners, ControllerRegistrationRequestListener),
+            listeners=write_endpoints(self._listeners, ControllerRegistrationRequest.Listener),
             features=write_features(
-                self._supported_features.items(), ControllerRegistrationRequestFeature
+                self._supported_features.items(), ControllerRegistrationRequest.Feature
             ),
         )

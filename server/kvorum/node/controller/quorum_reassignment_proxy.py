@@ -67,13 +67,7 @@ from kvorum.node.raft import RaftNode
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 from kvorum.wire.primitives import Message
@@ -210,10 +204,11 @@ class QuorumReassignmentProxy:
             self._turn.missed()
             _log.debug("The leader cannot be asked about the reassignment: %s", error)
 
-    async def _described(self, epoch: int) -> DescribeQuorumResponsePartitionData | None:
+    async def _described(self, epoch: int) -> DescribeQuorumResponse.PartitionData | None:
         """Return the quorum as the leader of `epoch` describes it, None if that one acts itself."""
-        topic = DescribeQuorumRequestTopicData(
-            CLUSTER_METADATA_TOPIC, [DescribeQuorumRequestPartitionData(CLUSTER_METADATA_PARTITION)]
+        topic = DescribeQuorumRequest.TopicData(
+            CLUSTER_METADATA_TOPIC,
+            [DescribeQuorumRequest.PartitionData(CLUSTER_METADATA_PARTITION)],
         )
         response = await self._leader.request(
             DescribeQuorumRequest([topic]), DescribeQuorumResponse
@@ -249,7 +244,7 @@ class QuorumReassignmentProxy:
                 return True
         return False
 
-    async def _decide(self, answer: DescribeQuorumResponsePartitionData) -> None:
+    async def _decide(self, answer: DescribeQuorumResponse.PartitionData) -> None:
         """Take the next step if there is one, and if it is this controller's turn."""
         image, now_ms = self._loader.published, self._clock.monotonic_ms()
         fetch_timeout_ms = self._raft.settings.raft.fetch_timeout_ms

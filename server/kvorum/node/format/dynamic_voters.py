@@ -14,12 +14,7 @@ from types import MappingProxyType
 from kvorum.metadata.config_definitions.java_text import java_trim, parse_java_integer
 from kvorum.node.config import NodeConfig
 from kvorum.node.format.errors import FormatError
-from kvorum.wire.messages.voters_record import (
-    VotersRecord,
-    VotersRecordEndpoint,
-    VotersRecordKRaftVersionFeature,
-    VotersRecordVoter,
-)
+from kvorum.wire.messages.voters_record import VotersRecord
 from kvorum.wire.uuid_text import random_uuid, uuid_from_text, uuid_to_text
 
 _PORT_MAX = 65535
@@ -134,16 +129,16 @@ def voters_record(voters: Mapping[int, DynamicVoter], *, listener_name: str) -> 
     return VotersRecord(voters=[_voter_fields(each, listener_name) for each in voters.values()])
 
 
-def _voter_fields(voter: DynamicVoter, listener_name: str) -> VotersRecordVoter:
-    return VotersRecordVoter(
+def _voter_fields(voter: DynamicVoter, listener_name: str) -> VotersRecord.Voter:
+    return VotersRecord.Voter(
         voter_id=voter.node_id,
         voter_directory_id=voter.directory_id,
         endpoints=[
-            VotersRecordEndpoint(
+            VotersRecord.Endpoint(
                 name=listener_name.upper(), host=_java_host(voter.host), port=voter.port
             )
         ],
-        k_raft_version_feature=VotersRecordKRaftVersionFeature(0, _KRAFT_VERSION_MAX),
+        k_raft_version_feature=VotersRecord.KRaftVersionFeature(0, _KRAFT_VERSION_MAX),
     )
 
 

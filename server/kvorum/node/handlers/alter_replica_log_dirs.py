@@ -13,8 +13,6 @@ from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
-    AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult,
-    AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult,
 )
 from kvorum.wire.primitives import Message
 
@@ -30,13 +28,13 @@ async def answer(
         for index in topic.partitions
     }
     codes = await run(broker.replicas.alter_replica_log_dirs(directories))
-    results: dict[str, AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult] = {}
+    results: dict[str, AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult] = {}
     for (name, index), code in codes.items():
         result = results.setdefault(
-            name, AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult(name)
+            name, AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult(name)
         )
         result.partitions.append(
-            AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult(index, code)
+            AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult(index, code)
         )
     return AlterReplicaLogDirsResponse(results=list(results.values()))
 
@@ -47,10 +45,10 @@ def _refuse(
     """Return the refusal: the code for each partition, as often as it is asked for."""
     return AlterReplicaLogDirsResponse(
         results=[
-            AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult(
+            AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult(
                 topic.name,
                 [
-                    AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult(index, error.code)
+                    AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult(index, error.code)
                     for index in topic.partitions
                 ],
             )

@@ -20,13 +20,7 @@ from kvorum.node.services import (
 )
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.api_versions import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    ApiVersionsResponseApiVersion,
-    ApiVersionsResponseFinalizedFeatureKey,
-    ApiVersionsResponseSupportedFeatureKey,
-)
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.primitives import Message
 
 FIRST_VERSION_WITH_SOFTWARE = 3
@@ -110,17 +104,17 @@ def _response(
     lists_level_zero = request.version >= FIRST_VERSION_WITH_LEVEL_ZERO
     return ApiVersionsResponse(
         api_keys=[
-            ApiVersionsResponseApiVersion(key, first, last)
+            ApiVersionsResponse.ApiVersion(key, first, last)
             for key, (first, last) in sorted(served.items())
         ],
         supported_features=[
-            ApiVersionsResponseSupportedFeatureKey(name, levels.min, levels.max)
+            ApiVersionsResponse.SupportedFeatureKey(name, levels.min, levels.max)
             for name, levels in supported.items()
             if levels.min > 0 or lists_level_zero
         ],
         finalized_features_epoch=epoch,
         finalized_features=[
-            ApiVersionsResponseFinalizedFeatureKey(name, level, level)
+            ApiVersionsResponse.FinalizedFeatureKey(name, level, level)
             for name, level in finalized.items()
             if level > 0
         ],

@@ -11,11 +11,7 @@ from kvorum.node.handlers.group_requests import asked
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.delete_groups import (
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-    DeleteGroupsResponseDeletableGroupResult,
-)
+from kvorum.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kvorum.wire.primitives import Message
 
 
@@ -37,8 +33,8 @@ async def answer(request: IncomingRequest[DeleteGroupsRequest], broker: BrokerSe
 
 def _refusals(
     group_ids: list[str], code: ErrorCode
-) -> list[DeleteGroupsResponseDeletableGroupResult]:
-    return [DeleteGroupsResponseDeletableGroupResult(group_id, code) for group_id in group_ids]
+) -> list[DeleteGroupsResponse.DeletableGroupResult]:
+    return [DeleteGroupsResponse.DeletableGroupResult(group_id, code) for group_id in group_ids]
 
 
 def _refuse(

@@ -19,14 +19,7 @@ from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.delete_records import (
-    DeleteRecordsRequest,
-    DeleteRecordsRequestDeleteRecordsPartition,
-    DeleteRecordsRequestDeleteRecordsTopic,
-    DeleteRecordsResponse,
-    DeleteRecordsResponseDeleteRecordsPartitionResult,
-    DeleteRecordsResponseDeleteRecordsTopicResult,
-)
+from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kvorum.wire.primitives import Message
 
 HIGH_WATERMARK: Final = -1
@@ -40,7 +33,7 @@ class _Deletion(NamedTuple):
 
     partition: Partition
     offset: int
-    result: DeleteRecordsResponseDeleteRecordsPartitionResult
+    result: DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 
 async def answer(request: IncomingRequest[DeleteRecordsRequest], broker: BrokerServices) -> Message:
@@ -49,7 +42,7 @@ async def answer(request: IncomingRequest[DeleteRecordsRequest], broker: BrokerS
     deletions: list[_Deletion] = []
     response = DeleteRecordsResponse(
         topics=[
-            DeleteRecordsResponseDeleteRecordsTopicResult(
+            DeleteRecordsResponse.DeleteRecordsTopicResult(
                 name=topic.name, partitions=_topic(topic, request, broker, deletions)
             )
             for topic in _merged(body.topics)
@@ -66,13 +59,13 @@ async def answer(request: IncomingRequest[DeleteRecordsRequest], broker: BrokerS
 
 
 def _merged(
-    topics: Iterable[DeleteRecordsRequestDeleteRecordsTopic],
-) -> list[DeleteRecordsRequestDeleteRecordsTopic]:
+    topics: Iterable[DeleteRecordsRequest.DeleteRecordsTopic],
+) -> list[DeleteRecordsRequest.DeleteRecordsTopic]:
     asked = last_requested(
         ((topic.name, topic.partitions) for topic in topics),
         lambda requested: requested.partition_index,
     )
-    return [DeleteRecordsRequestDeleteRecordsTopic(*each) for each in asked.items()]
+    return [DeleteRecordsRequest.DeleteRecordsTopic(*each) for each in asked.items()]
 
 
 def _is_complete(one: _Deletion) -> bool:
@@ -90,32 +83,32 @@ def _finish(one: _Deletion) -> None:
 
 
 def _topic(
-    topic: DeleteRecordsRequestDeleteRecordsTopic,
+    topic: DeleteRecordsRequest.DeleteRecordsTopic,
     request: IncomingRequest[DeleteRecordsRequest],
     broker: BrokerServices,
     deletions: list[_Deletion],
-) -> list[DeleteRecordsResponseDeleteRecordsPartitionResult]:
+) -> list[DeleteRecordsResponse.DeleteRecordsPartitionResult]:
     hosting = broker.hosting
     try:
         choice = TopicChoice(topic.name)
         found = hosting.topic(choice, AclOperation.DELETE, request.access)
     except RequestError as error:
         return [_refusal(requested.partition_index, error.code) for requested in topic.partitions]
-    results: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = []
+    results: list[DeleteRecordsResponse.DeleteRecordsPartitionResult] = []
     for requested in topic.partitions:
         try:
             partition, offset = _delete(requested, found, hosting, broker)
         except (RequestError, LeaderRefusesError) as error:
             results.append(_refusal(requested.partition_index, error.code))
             continue
-        result = DeleteRecordsResponseDeleteRecordsPartitionResult(requested.partition_index)
+        result = DeleteRecordsResponse.DeleteRecordsPartitionResult(requested.partition_index)
         deletions.append(_Deletion(partition, offset, result))
         results.append(result)
     return results
 
 
 def _delete(
-    requested: DeleteRecordsRequestDeleteRecordsPartition,
+    requested: DeleteRecordsRequest.DeleteRecordsPartition,
     topic: TopicImage,
     hosting: Hosting,
     broker: BrokerServices,
@@ -147,8 +140,8 @@ def _delete(
     return partition, offset
 
 
-def _refusal(index: int, code: ErrorCode) -> DeleteRecordsResponseDeleteRecordsPartitionResult:
-    return DeleteRecordsResponseDeleteRecordsPartitionResult(index, NOTHING, code)
+def _refusal(index: int, code: ErrorCode) -> DeleteRecordsResponse.DeleteRecordsPartitionResult:
+    return DeleteRecordsResponse.DeleteRecordsPartitionResult(index, NOTHING, code)
 
 
 def _refuse(
@@ -157,7 +150,7 @@ def _refuse(
     """Refuse every partition."""
     return DeleteRecordsResponse(
         topics=[
-            DeleteRecordsResponseDeleteRecordsTopicResult(
+            DeleteRecordsResponse.DeleteRecordsTopicResult(
                 name=topic.name,
                 partitions=[
                     _refusal(requested.partition_index, error.code)

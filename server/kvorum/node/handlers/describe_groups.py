@@ -10,11 +10,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_groups import (
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    DescribeGroupsResponseDescribedGroup,
-)
+from kvorum.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kvorum.wire.primitives import Message
 
 
@@ -45,8 +41,8 @@ async def answer(
     return response
 
 
-def _refusal(group_id: str, code: ErrorCode) -> DescribeGroupsResponseDescribedGroup:
-    return DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=code)
+def _refusal(group_id: str, code: ErrorCode) -> DescribeGroupsResponse.DescribedGroup:
+    return DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=code)
 
 
 def _refuse(

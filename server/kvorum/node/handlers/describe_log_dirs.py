@@ -15,14 +15,7 @@ from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_log_dirs import (
-    DescribeLogDirsRequest,
-    DescribeLogDirsRequestDescribableLogDirTopic,
-    DescribeLogDirsResponse,
-    DescribeLogDirsResponseDescribeLogDirsPartition,
-    DescribeLogDirsResponseDescribeLogDirsResult,
-    DescribeLogDirsResponseDescribeLogDirsTopic,
-)
+from kvorum.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kvorum.wire.primitives import Message
 
 INVALID_OFFSET_LAG: Final = -1
@@ -35,7 +28,7 @@ async def answer(
     directories = dict.fromkeys(broker.config.log_directories)
     cordoned = set(broker.config.broker.cordoned_log_directories)
     logs = {directory.path: directory for directory in broker.replicas.log_directories}
-    results: list[DescribeLogDirsResponseDescribeLogDirsResult] = []
+    results: list[DescribeLogDirsResponse.DescribeLogDirsResult] = []
     for directory in directories:
         path = Path(directory)
         if path not in logs:
@@ -50,25 +43,25 @@ async def answer(
 
 def _topics(
     directory: LogDirectory,
-    asked: list[DescribeLogDirsRequestDescribableLogDirTopic] | None,
+    asked: list[DescribeLogDirsRequest.DescribableLogDirTopic] | None,
     replicas: ReplicaManager,
-) -> list[DescribeLogDirsResponseDescribeLogDirsTopic]:
+) -> list[DescribeLogDirsResponse.DescribeLogDirsTopic]:
     """Return the logs of a directory by topic: all, or those of the partitions asked for."""
     wanted = (
         None
         if asked is None
         else {TopicPartition(one.topic, index) for one in asked for index in one.partitions}
     )
-    topics: dict[str, DescribeLogDirsResponseDescribeLogDirsTopic] = {}
+    topics: dict[str, DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
     for logs in (directory.logs, directory.future_logs):
         is_future = logs is directory.future_logs
         for topic_partition, log in tuple(logs.items()):
             if wanted is not None and topic_partition not in wanted:
                 continue
             name = topic_partition.topic
-            topic = topics.setdefault(name, DescribeLogDirsResponseDescribeLogDirsTopic(name))
+            topic = topics.setdefault(name, DescribeLogDirsResponse.DescribeLogDirsTopic(name))
             topic.partitions.append(
-                DescribeLogDirsResponseDescribeLogDirsPartition(
+                DescribeLogDirsResponse.DescribeLogDirsPartition(
                     partition_index=topic_partition.partition,
                     partition_size=log.local_log.size_bytes,
                     offset_lag=_offset_lag(
@@ -91,13 +84,13 @@ def _offset_lag(current: UnifiedLog | None, log: UnifiedLog, *, is_future: bool)
 
 def _describe(
     directory: Path, *, is_cordoned: bool
-) -> DescribeLogDirsResponseDescribeLogDirsResult:
+) -> DescribeLogDirsResponse.DescribeLogDirsResult:
     path = directory.absolute()
     try:
         volume = os.statvfs(path)
     except OSError:
         return _offline(directory)
-    return DescribeLogDirsResponseDescribeLogDirsResult(
+    return DescribeLogDirsResponse.DescribeLogDirsResult(
         log_dir=str(path),
         total_bytes=volume.f_blocks * volume.f_frsize,
         usable_bytes=volume.f_bavail * volume.f_frsize,
@@ -105,8 +98,8 @@ def _describe(
     )
 
 
-def _offline(directory: Path) -> DescribeLogDirsResponseDescribeLogDirsResult:
-    return DescribeLogDirsResponseDescribeLogDirsResult(
+def _offline(directory: Path) -> DescribeLogDirsResponse.DescribeLogDirsResult:
+    return DescribeLogDirsResponse.DescribeLogDirsResult(
         error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(directory.absolute())
     )
 

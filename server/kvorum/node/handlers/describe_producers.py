@@ -15,11 +15,7 @@ from kvorum.storage.log.producer_state import ProducerEntry
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_producers import (
     DescribeProducersRequest,
-    DescribeProducersRequestTopicRequest,
     DescribeProducersResponse,
-    DescribeProducersResponsePartitionResponse,
-    DescribeProducersResponseProducerState,
-    DescribeProducersResponseTopicResponse,
 )
 from kvorum.wire.primitives import Message
 
@@ -33,7 +29,7 @@ async def answer(
     hosting = broker.hosting
     return DescribeProducersResponse(
         topics=[
-            DescribeProducersResponseTopicResponse(
+            DescribeProducersResponse.TopicResponse(
                 name=topic.name, partitions=_topic(topic, request, hosting)
             )
             for topic in request.body.topics
@@ -42,10 +38,10 @@ async def answer(
 
 
 def _topic(
-    topic: DescribeProducersRequestTopicRequest,
+    topic: DescribeProducersRequest.TopicRequest,
     request: IncomingRequest[DescribeProducersRequest],
     hosting: Hosting,
-) -> list[DescribeProducersResponsePartitionResponse]:
+) -> list[DescribeProducersResponse.PartitionResponse]:
     try:
         check_topic_name(topic.name)
     except RequestError as error:
@@ -55,7 +51,7 @@ def _topic(
         found = hosting.topic(choice, AclOperation.READ, request.access)
     except RequestError as error:
         return [_refusal(index, error.code, error.message) for index in topic.partition_indexes]
-    described: list[DescribeProducersResponsePartitionResponse] = []
+    described: list[DescribeProducersResponse.PartitionResponse] = []
     for index in topic.partition_indexes:
         try:
             partition = hosting.partition(found, index)
@@ -64,16 +60,16 @@ def _topic(
             continue
         producers = [_state(*entry) for entry in partition.log.producers.entries.items()]
         described.append(
-            DescribeProducersResponsePartitionResponse(
+            DescribeProducersResponse.PartitionResponse(
                 partition_index=index, active_producers=producers
             )
         )
     return described
 
 
-def _state(producer_id: int, entry: ProducerEntry) -> DescribeProducersResponseProducerState:
+def _state(producer_id: int, entry: ProducerEntry) -> DescribeProducersResponse.ProducerState:
     start = entry.transaction_start
-    return DescribeProducersResponseProducerState(
+    return DescribeProducersResponse.ProducerState(
         producer_id=producer_id,
         producer_epoch=entry.epoch,
         last_sequence=entry.last_sequence,
@@ -85,8 +81,8 @@ def _state(producer_id: int, entry: ProducerEntry) -> DescribeProducersResponseP
 
 def _refusal(
     index: int, code: ErrorCode, message: str | None = None
-) -> DescribeProducersResponsePartitionResponse:
-    return DescribeProducersResponsePartitionResponse(
+) -> DescribeProducersResponse.PartitionResponse:
+    return DescribeProducersResponse.PartitionResponse(
         partition_index=index, error_code=code, error_message=message
     )
 
@@ -97,7 +93,7 @@ def _refuse(
     """Refuse every partition."""
     return DescribeProducersResponse(
         topics=[
-            DescribeProducersResponseTopicResponse(
+            DescribeProducersResponse.TopicResponse(
                 name=topic.name,
                 partitions=[_refusal(index, error.code) for index in topic.partition_indexes],
             )

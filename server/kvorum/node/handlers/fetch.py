@@ -57,17 +57,7 @@ from kvorum.node.raft.translation.fetch import refuse_fetch
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchTopic,
-    FetchResponse,
-    FetchResponseAbortedTransaction,
-    FetchResponseEpochEndOffset,
-    FetchResponseFetchableTopicResponse,
-    FetchResponseLeaderIdAndEpoch,
-    FetchResponseNodeEndpoint,
-    FetchResponsePartitionData,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
@@ -126,10 +116,10 @@ def _count_bytes_out(
 
 
 def _name_leaders(
-    responses: list[FetchResponseFetchableTopicResponse],
+    responses: list[FetchResponse.FetchableTopicResponse],
     request: IncomingRequest[FetchRequest],
     broker: BrokerServices,
-) -> list[FetchResponseNodeEndpoint]:
+) -> list[FetchResponse.NodeEndpoint]:
     """Name the leader in each refusal for another leader's sake; return where leaders are."""
     if request.version < FIRST_VERSION_WITH_LEADERS:
         return []
@@ -138,19 +128,19 @@ def _name_leaders(
         for partition in topic.partitions:
             if partition.error_code in _NOT_LED_HERE:
                 leader = leaders.of(topic.topic, topic.topic_id, partition.partition_index)
-                partition.current_leader = FetchResponseLeaderIdAndEpoch(*leader)
-    return [FetchResponseNodeEndpoint(*endpoint) for endpoint in leaders.endpoints]
+                partition.current_leader = FetchResponse.LeaderIdAndEpoch(*leader)
+    return [FetchResponse.NodeEndpoint(*endpoint) for endpoint in leaders.endpoints]
 
 
 async def _records(
-    topics: list[FetchRequestFetchTopic],
+    topics: list[FetchRequest.FetchTopic],
     request: IncomingRequest[FetchRequest],
     broker: BrokerServices,
-) -> list[FetchResponseFetchableTopicResponse]:
+) -> list[FetchResponse.FetchableTopicResponse]:
     """Return what was read, topic by topic, and after it what is refused."""
     body = request.body
-    admitted: list[tuple[FetchRequestFetchTopic, list[PartitionFetch]]] = []
-    refused: list[FetchResponseFetchableTopicResponse] = []
+    admitted: list[tuple[FetchRequest.FetchTopic, list[PartitionFetch]]] = []
+    refused: list[FetchResponse.FetchableTopicResponse] = []
     for topic in topics:
         fetches, refusals = await _sorted_out(topic, request, broker)
         admitted.append((topic, fetches))
@@ -199,18 +189,18 @@ def _preferred_read_replica(
     return preferred_read_replica(request, broker, selector)
 
 
-def _is_of_known_topic(refused: FetchResponseFetchableTopicResponse) -> bool:
+def _is_of_known_topic(refused: FetchResponse.FetchableTopicResponse) -> bool:
     return refused.partitions[0].error_code != ErrorCode.UNKNOWN_TOPIC_ID
 
 
 async def _sorted_out(
-    topic: FetchRequestFetchTopic, request: IncomingRequest[FetchRequest], broker: BrokerServices
-) -> tuple[list[PartitionFetch], list[FetchResponsePartitionData]]:
+    topic: FetchRequest.FetchTopic, request: IncomingRequest[FetchRequest], broker: BrokerServices
+) -> tuple[list[PartitionFetch], list[FetchResponse.PartitionData]]:
     """Return the partitions of a topic that may be read, and the refusals of the others."""
     # As in Kafka, what is asked last about a partition counts.
     by_index = {requested.partition: requested for requested in topic.partitions}
     fetches: list[PartitionFetch] = []
-    refusals: list[FetchResponsePartitionData] = []
+    refusals: list[FetchResponse.PartitionData] = []
     try:
         find = _finder(topic, request, broker)
     except RequestError as error:
@@ -239,7 +229,7 @@ async def _sorted_out(
 
 
 def _finder(
-    topic: FetchRequestFetchTopic, request: IncomingRequest[FetchRequest], broker: BrokerServices
+    topic: FetchRequest.FetchTopic, request: IncomingRequest[FetchRequest], broker: BrokerServices
 ) -> Callable[[int], ReadablePartition]:
     """Return what finds the partitions of a topic that the client may read, by their indexes."""
     served = broker.metadata_topic
@@ -272,24 +262,24 @@ def _replica(body: FetchRequest) -> FetchingReplica | None:
 
 
 def _of_topic(
-    topic: FetchRequestFetchTopic, partitions: list[FetchResponsePartitionData], version: int
-) -> FetchResponseFetchableTopicResponse:
+    topic: FetchRequest.FetchTopic, partitions: list[FetchResponse.PartitionData], version: int
+) -> FetchResponse.FetchableTopicResponse:
     if version < FIRST_VERSION_WITH_STORAGE_ERROR:
         for one in partitions:
             if one.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
                 one.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return FetchResponseFetchableTopicResponse(
+    return FetchResponse.FetchableTopicResponse(
         topic=topic.topic, topic_id=topic.topic_id, partitions=partitions
     )
 
 
 def _read_partition(
     fetch: PartitionFetch, result: FetchResult, params: FetchParams
-) -> FetchResponsePartitionData:
+) -> FetchResponse.PartitionData:
     read = result.read
     index = fetch.partition.topic_partition.partition
     if read is None:
-        return FetchResponsePartitionData(
+        return FetchResponse.PartitionData(
             partition_index=index,
             error_code=result.error,
             high_watermark=-1,
@@ -301,13 +291,13 @@ def _read_partition(
         and params.replica is None
         and read.diverging is None
     )
-    data = FetchResponsePartitionData(
+    data = FetchResponse.PartitionData(
         partition_index=index,
         high_watermark=read.high_watermark,
         last_stable_offset=read.last_stable_offset,
         log_start_offset=read.log_start_offset,
         aborted_transactions=[
-            FetchResponseAbortedTransaction(one.producer_id, one.first_offset)
+            FetchResponse.AbortedTransaction(one.producer_id, one.first_offset)
             for one in read.aborted
         ]
         if are_aborted_named
@@ -318,12 +308,12 @@ def _read_partition(
     if result.preferred_read_replica is not None:
         data.preferred_read_replica = result.preferred_read_replica
     if read.diverging is not None:
-        data.diverging_epoch = FetchResponseEpochEndOffset(*read.diverging)
+        data.diverging_epoch = FetchResponse.EpochEndOffset(*read.diverging)
     return data
 
 
-def _refused_partition(index: int, code: ErrorCode) -> FetchResponsePartitionData:
-    data = FetchResponsePartitionData(
+def _refused_partition(index: int, code: ErrorCode) -> FetchResponse.PartitionData:
+    data = FetchResponse.PartitionData(
         partition_index=index, error_code=code, high_watermark=-1, records=b""
     )
     if code is ErrorCode.NOT_LEADER_OR_FOLLOWER:

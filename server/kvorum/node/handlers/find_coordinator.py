@@ -23,11 +23,7 @@ from kvorum.node.asyncio_bridge import run
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    FindCoordinatorResponseCoordinator,
-)
+from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.primitives import Message
 
 FIRST_VERSION_WITH_MANY_KEYS: Final = 4
@@ -60,7 +56,7 @@ async def answer(
 
 async def _coordinator(
     key: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
-) -> FindCoordinatorResponseCoordinator:
+) -> FindCoordinatorResponse.Coordinator:
     try:
         node = await _find(key, request, broker)
     except RequestError as error:
@@ -70,7 +66,7 @@ async def _coordinator(
         # Kafka leaves the text of an ordinary error out.
         message = error.message if is_ours else ""
         return _no_coordinator(key, error.code, message)
-    return FindCoordinatorResponseCoordinator(key, node.node_id, node.host, node.port)
+    return FindCoordinatorResponse.Coordinator(key, node.node_id, node.host, node.port)
 
 
 async def _find(
@@ -134,8 +130,8 @@ def _demand(node: CoordinatorNode | None) -> CoordinatorNode:
 
 def _no_coordinator(
     key: str, code: ErrorCode, message: str | None
-) -> FindCoordinatorResponseCoordinator:
-    return FindCoordinatorResponseCoordinator(
+) -> FindCoordinatorResponse.Coordinator:
+    return FindCoordinatorResponse.Coordinator(
         key=key, node_id=-1, port=-1, error_code=code, error_message=message
     )
 

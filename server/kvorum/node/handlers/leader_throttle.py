@@ -13,11 +13,7 @@ from kvorum.broker.partition import Partition
 from kvorum.node.broker.delayed_fetch import FetchingReplica, ReadablePartition
 from kvorum.node.services import BrokerServices
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.wire.messages.fetch import (
-    FetchResponse,
-    FetchResponseFetchableTopicResponse,
-    FetchResponsePartitionData,
-)
+from kvorum.wire.messages.fetch import FetchResponse
 
 SIZE_BYTES: Final = 4
 """The size before a response, which counts against a quota too."""
@@ -39,7 +35,7 @@ def record_throttled(response: FetchResponse, version: int, broker: BrokerServic
     quota = broker.replication_quotas.leader
     by_id = broker.loader.published.topics.by_id
     records_size = 0
-    throttled: list[FetchResponseFetchableTopicResponse] = []
+    throttled: list[FetchResponse.FetchableTopicResponse] = []
     for topic in response.responses:
         known = by_id.get(topic.topic_id)
         name = topic.topic or ("" if known is None else known.name)
@@ -51,7 +47,7 @@ def record_throttled(response: FetchResponse, version: int, broker: BrokerServic
         records_size += sum(len(one.records or b"") for one in partitions)
         if partitions:
             throttled.append(
-                FetchResponseFetchableTopicResponse(
+                FetchResponse.FetchableTopicResponse(
                     topic=topic.topic,
                     topic_id=topic.topic_id,
                     partitions=[_without_records(one) for one in partitions],
@@ -62,7 +58,7 @@ def record_throttled(response: FetchResponse, version: int, broker: BrokerServic
         quota.record(SIZE_BYTES + len(rest) + records_size, broker.clock.monotonic_ms())
 
 
-def _without_records(data: FetchResponsePartitionData) -> FetchResponsePartitionData:
+def _without_records(data: FetchResponse.PartitionData) -> FetchResponse.PartitionData:
     bare = copy(data)
     bare.records = b""
     return bare

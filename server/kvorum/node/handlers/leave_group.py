@@ -11,12 +11,7 @@ from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.leave_group import (
-    LeaveGroupRequest,
-    LeaveGroupRequestMemberIdentity,
-    LeaveGroupResponse,
-    LeaveGroupResponseMemberResponse,
-)
+from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kvorum.wire.primitives import Message
 
 FIRST_VERSION_WITH_MEMBERS: Final = 3
@@ -29,7 +24,7 @@ async def answer(request: IncomingRequest[LeaveGroupRequest], broker: BrokerServ
     has_list = request.version >= FIRST_VERSION_WITH_MEMBERS
     if not has_list:
         body = LeaveGroupRequest(
-            group_id=body.group_id, members=[LeaveGroupRequestMemberIdentity(body.member_id)]
+            group_id=body.group_id, members=[LeaveGroupRequest.MemberIdentity(body.member_id)]
         )
     try:
         response = await asked(broker.groups.leave_group, body)
@@ -46,7 +41,7 @@ def _strangers(request: LeaveGroupRequest) -> LeaveGroupResponse:
     """Return the response for a group that does not exist."""
     return LeaveGroupResponse(
         members=[
-            LeaveGroupResponseMemberResponse(
+            LeaveGroupResponse.MemberResponse(
                 member_id=member.member_id,
                 group_instance_id=member.group_instance_id,
                 error_code=ErrorCode.UNKNOWN_MEMBER_ID,

@@ -57,14 +57,7 @@ from kvorum.storage.errors import StorageError
 from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError, InvalidRecordError
-from kvorum.wire.messages.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsRequestListOffsetsPartition,
-    ListOffsetsRequestListOffsetsTopic,
-    ListOffsetsResponse,
-    ListOffsetsResponseListOffsetsPartitionResponse,
-    ListOffsetsResponseListOffsetsTopicResponse,
-)
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.primitives import Message
 
 _log = logging.getLogger(__name__)
@@ -110,11 +103,11 @@ def _allowed_topics(
 
 
 async def _topic(
-    topic: ListOffsetsRequestListOffsetsTopic,
+    topic: ListOffsetsRequest.ListOffsetsTopic,
     counts: Counter[tuple[str, int]],
     request: IncomingRequest[ListOffsetsRequest],
     broker: BrokerServices,
-) -> ListOffsetsResponseListOffsetsTopicResponse:
+) -> ListOffsetsResponse.ListOffsetsTopicResponse:
     served = broker.metadata_topic
     if served is not None and topic.name == CLUSTER_METADATA_TOPIC:
         partitions = [
@@ -124,10 +117,10 @@ async def _topic(
         found = broker.loader.published.topics.by_name(topic.name)
         partitions = [await _partition(asked, found, request, broker) for asked in topic.partitions]
     # As in Kafka, a partition that is asked about twice is refused once.
-    return ListOffsetsResponseListOffsetsTopicResponse(
+    return ListOffsetsResponse.ListOffsetsTopicResponse(
         name=topic.name,
         partitions=[
-            ListOffsetsResponseListOffsetsPartitionResponse(
+            ListOffsetsResponse.ListOffsetsPartitionResponse(
                 partition_index=partition.partition_index, error_code=ErrorCode.INVALID_REQUEST
             )
             if counts[topic.name, partition.partition_index] > 1
@@ -138,12 +131,12 @@ async def _topic(
 
 
 async def _in_metadata(
-    asked: ListOffsetsRequestListOffsetsPartition,
+    asked: ListOffsetsRequest.ListOffsetsPartition,
     version: int,
     served: MetadataTopic,
-) -> ListOffsetsResponseListOffsetsPartitionResponse:
+) -> ListOffsetsResponse.ListOffsetsPartitionResponse:
     """Answer for a partition of the metadata topic."""
-    found = ListOffsetsResponseListOffsetsPartitionResponse(partition_index=asked.partition_index)
+    found = ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     if not _has_version(asked.timestamp, version):
         found.error_code = ErrorCode.UNSUPPORTED_VERSION
     elif asked.partition_index != CLUSTER_METADATA_PARTITION:
@@ -154,13 +147,13 @@ async def _in_metadata(
 
 
 def _merged(
-    topics: Iterable[ListOffsetsRequestListOffsetsTopic],
-) -> list[ListOffsetsRequestListOffsetsTopic]:
+    topics: Iterable[ListOffsetsRequest.ListOffsetsTopic],
+) -> list[ListOffsetsRequest.ListOffsetsTopic]:
     asked = last_requested(
         ((topic.name, topic.partitions) for topic in topics),
         lambda requested: requested.partition_index,
     )
-    return [ListOffsetsRequestListOffsetsTopic(*each) for each in asked.items()]
+    return [ListOffsetsRequest.ListOffsetsTopic(*each) for each in asked.items()]
 
 
 def _times_asked(body: ListOffsetsRequest) -> Counter[tuple[str, int]]:
@@ -171,7 +164,7 @@ def _times_asked(body: ListOffsetsRequest) -> Counter[tuple[str, int]]:
 
 
 async def _look_up(
-    found: ListOffsetsResponseListOffsetsPartitionResponse,
+    found: ListOffsetsResponse.ListOffsetsPartitionResponse,
     timestamp: int,
     served: MetadataTopic,
     version: int,
@@ -192,12 +185,12 @@ def _has_version(timestamp: int, version: int) -> bool:
 
 
 def _refused_topic(
-    topic: ListOffsetsRequestListOffsetsTopic, code: ErrorCode
-) -> ListOffsetsResponseListOffsetsTopicResponse:
-    return ListOffsetsResponseListOffsetsTopicResponse(
+    topic: ListOffsetsRequest.ListOffsetsTopic, code: ErrorCode
+) -> ListOffsetsResponse.ListOffsetsTopicResponse:
+    return ListOffsetsResponse.ListOffsetsTopicResponse(
         name=topic.name,
         partitions=[
-            ListOffsetsResponseListOffsetsPartitionResponse(
+            ListOffsetsResponse.ListOffsetsPartitionResponse(
                 partition_index=asked.partition_index, error_code=code
             )
             for asked in topic.partitions
@@ -206,14 +199,14 @@ def _refused_topic(
 
 
 async def _partition(
-    asked: ListOffsetsRequestListOffsetsPartition,
+    asked: ListOffsetsRequest.ListOffsetsPartition,
     topic: TopicImage | None,
     request: IncomingRequest[ListOffsetsRequest],
     broker: BrokerServices,
-) -> ListOffsetsResponseListOffsetsPartitionResponse:
+) -> ListOffsetsResponse.ListOffsetsPartitionResponse:
     """Answer for a partition that this broker leads, or has a replica of."""
     body = request.body
-    answered = ListOffsetsResponseListOffsetsPartitionResponse(
+    answered = ListOffsetsResponse.ListOffsetsPartitionResponse(
         partition_index=asked.partition_index
     )
     try:

@@ -31,17 +31,7 @@ from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
-)
+from kvorum.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import ZERO_UUID
 
@@ -60,10 +50,10 @@ async def answer(request: IncomingRequest[OffsetFetchRequest], broker: BrokerSer
 
 
 async def _group(
-    group: OffsetFetchRequestGroup,
+    group: OffsetFetchRequest.OffsetFetchRequestGroup,
     request: IncomingRequest[OffsetFetchRequest],
     broker: BrokerServices,
-) -> OffsetFetchResponseGroup:
+) -> OffsetFetchResponse.OffsetFetchResponseGroup:
     try:
         require_on_group(request, AclOperation.DESCRIBE, group.group_id)
         if group.topics is None:
@@ -74,14 +64,14 @@ async def _group(
 
 
 async def _all_topics(
-    group: OffsetFetchRequestGroup,
+    group: OffsetFetchRequest.OffsetFetchRequestGroup,
     request: IncomingRequest[OffsetFetchRequest],
     broker: BrokerServices,
-) -> OffsetFetchResponseGroup:
+) -> OffsetFetchResponse.OffsetFetchResponseGroup:
     """Return all offsets; topics that the client may not know of are left out."""
     response = await _offsets(group, request, broker)
     ids = broker.loader.published.topics.ids
-    topics: list[OffsetFetchResponseTopics] = []
+    topics: list[OffsetFetchResponse.OffsetFetchResponseTopics] = []
     for topic in response.topics:
         if not request.access.allows_on_topic(AclOperation.DESCRIBE, topic.name):
             continue
@@ -95,16 +85,16 @@ async def _all_topics(
 
 
 async def _some_topics(
-    group: OffsetFetchRequestGroup,
-    topics: list[OffsetFetchRequestTopics],
+    group: OffsetFetchRequest.OffsetFetchRequestGroup,
+    topics: list[OffsetFetchRequest.OffsetFetchRequestTopics],
     request: IncomingRequest[OffsetFetchRequest],
     broker: BrokerServices,
-) -> OffsetFetchResponseGroup:
+) -> OffsetFetchResponse.OffsetFetchResponseGroup:
     """Return the offsets that are asked for; refused topics come last."""
     has_ids = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
     by_id = broker.loader.published.topics.by_id
-    accepted: list[OffsetFetchRequestTopics] = []
-    refused: list[OffsetFetchResponseTopics] = []
+    accepted: list[OffsetFetchRequest.OffsetFetchRequestTopics] = []
+    refused: list[OffsetFetchResponse.OffsetFetchResponseTopics] = []
     for topic in topics:
         if has_ids:
             found = by_id.get(topic.topic_id)
@@ -115,46 +105,52 @@ async def _some_topics(
             refused.append(_refused_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         else:
             accepted.append(topic)
-    wanted = OffsetFetchRequestGroup(group.group_id, group.member_id, group.member_epoch, accepted)
+    wanted = OffsetFetchRequest.OffsetFetchRequestGroup(
+        group.group_id, group.member_id, group.member_epoch, accepted
+    )
     response = await _offsets(wanted, request, broker)
     response.topics = [*response.topics, *refused]
     return response
 
 
 async def _offsets(
-    group: OffsetFetchRequestGroup,
+    group: OffsetFetchRequest.OffsetFetchRequestGroup,
     request: IncomingRequest[OffsetFetchRequest],
     broker: BrokerServices,
-) -> OffsetFetchResponseGroup:
+) -> OffsetFetchResponse.OffsetFetchResponseGroup:
     if request.body.require_stable:
         return await asked(broker.groups.fetch_stable_offsets, group)
     return broker.groups.fetch_offsets(group)
 
 
-def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
+def _groups(
+    request: OffsetFetchRequest, version: int
+) -> list[OffsetFetchRequest.OffsetFetchRequestGroup]:
     """Return the groups, in the form of the versions that have several."""
     if version >= FIRST_VERSION_WITH_GROUPS:
         return request.groups
     if request.topics is None:
-        return [OffsetFetchRequestGroup(request.group_id, topics=None)]
+        return [OffsetFetchRequest.OffsetFetchRequestGroup(request.group_id, topics=None)]
     topics = [
-        OffsetFetchRequestTopics(one.name, ZERO_UUID, one.partition_indexes)
+        OffsetFetchRequest.OffsetFetchRequestTopics(one.name, ZERO_UUID, one.partition_indexes)
         for one in request.topics
     ]
-    return [OffsetFetchRequestGroup(request.group_id, topics=topics)]
+    return [OffsetFetchRequest.OffsetFetchRequestGroup(request.group_id, topics=topics)]
 
 
-def _response(groups: list[OffsetFetchResponseGroup], version: int) -> OffsetFetchResponse:
+def _response(
+    groups: list[OffsetFetchResponse.OffsetFetchResponseGroup], version: int
+) -> OffsetFetchResponse:
     if version >= FIRST_VERSION_WITH_GROUPS:
         return OffsetFetchResponse(groups=groups)
     (group,) = groups
     return OffsetFetchResponse(
         error_code=group.error_code,
         topics=[
-            OffsetFetchResponseTopic(
+            OffsetFetchResponse.OffsetFetchResponseTopic(
                 topic.name,
                 [
-                    OffsetFetchResponsePartition(
+                    OffsetFetchResponse.OffsetFetchResponsePartition(
                         partition_index=one.partition_index,
                         committed_offset=one.committed_offset,
                         committed_leader_epoch=one.committed_leader_epoch,
@@ -169,12 +165,14 @@ def _response(groups: list[OffsetFetchResponseGroup], version: int) -> OffsetFet
     )
 
 
-def _refused_topic(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchResponseTopics:
-    return OffsetFetchResponseTopics(
+def _refused_topic(
+    topic: OffsetFetchRequest.OffsetFetchRequestTopics, code: ErrorCode
+) -> OffsetFetchResponse.OffsetFetchResponseTopics:
+    return OffsetFetchResponse.OffsetFetchResponseTopics(
         topic.name,
         topic.topic_id,
         [
-            OffsetFetchResponsePartitions(
+            OffsetFetchResponse.OffsetFetchResponsePartitions(
                 partition_index=index, committed_offset=NO_OFFSET, error_code=code
             )
             for index in topic.partition_indexes
@@ -183,12 +181,12 @@ def _refused_topic(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFe
 
 
 def _refusal(
-    group: OffsetFetchRequestGroup, code: ErrorCode, version: int
-) -> OffsetFetchResponseGroup:
+    group: OffsetFetchRequest.OffsetFetchRequestGroup, code: ErrorCode, version: int
+) -> OffsetFetchResponse.OffsetFetchResponseGroup:
     if version >= FIRST_VERSION_WITH_ERROR:
-        return OffsetFetchResponseGroup(group.group_id, error_code=code)
+        return OffsetFetchResponse.OffsetFetchResponseGroup(group.group_id, error_code=code)
     topics = [_refused_topic(topic, code) for topic in group.topics or ()]
-    return OffsetFetchResponseGroup(group.group_id, topics)
+    return OffsetFetchResponse.OffsetFetchResponseGroup(group.group_id, topics)
 
 
 def _refuse(request: OffsetFetchRequest, error: RequestError, version: int) -> OffsetFetchResponse:

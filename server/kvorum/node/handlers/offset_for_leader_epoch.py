@@ -15,11 +15,7 @@ from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochRequestOffsetForLeaderPartition,
-    OffsetForLeaderEpochRequestOffsetForLeaderTopic,
     OffsetForLeaderEpochResponse,
-    OffsetForLeaderEpochResponseEpochEndOffset,
-    OffsetForLeaderEpochResponseOffsetForLeaderTopicResult,
 )
 from kvorum.wire.primitives import Message
 
@@ -31,7 +27,7 @@ async def answer(
     hosting = broker.hosting
     return OffsetForLeaderEpochResponse(
         topics=[
-            OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(
+            OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(
                 topic=topic.topic, partitions=_topic(topic, request, hosting)
             )
             for topic in request.body.topics
@@ -40,10 +36,10 @@ async def answer(
 
 
 def _topic(
-    topic: OffsetForLeaderEpochRequestOffsetForLeaderTopic,
+    topic: OffsetForLeaderEpochRequest.OffsetForLeaderTopic,
     request: IncomingRequest[OffsetForLeaderEpochRequest],
     hosting: Hosting,
-) -> list[OffsetForLeaderEpochResponseEpochEndOffset]:
+) -> list[OffsetForLeaderEpochResponse.EpochEndOffset]:
     try:
         found = _find(topic.topic, request, hosting)
     except RequestError as error:
@@ -64,10 +60,10 @@ def _find(
 
 
 def _partition(
-    requested: OffsetForLeaderEpochRequestOffsetForLeaderPartition,
+    requested: OffsetForLeaderEpochRequest.OffsetForLeaderPartition,
     topic: TopicImage,
     hosting: Hosting,
-) -> OffsetForLeaderEpochResponseEpochEndOffset:
+) -> OffsetForLeaderEpochResponse.EpochEndOffset:
     try:
         partition = hosting.partition(topic, requested.partition)
         partition.check_current_leader_epoch(requested.current_leader_epoch)
@@ -75,13 +71,13 @@ def _partition(
     except (RequestError, LeaderRefusesError) as error:
         return _refusal(requested.partition, error.code)
     epoch, end_offset = partition.last_offset_for_epoch(requested.leader_epoch)
-    return OffsetForLeaderEpochResponseEpochEndOffset(
+    return OffsetForLeaderEpochResponse.EpochEndOffset(
         partition=requested.partition, leader_epoch=epoch, end_offset=end_offset
     )
 
 
-def _refusal(index: int, code: ErrorCode) -> OffsetForLeaderEpochResponseEpochEndOffset:
-    return OffsetForLeaderEpochResponseEpochEndOffset(error_code=code, partition=index)
+def _refusal(index: int, code: ErrorCode) -> OffsetForLeaderEpochResponse.EpochEndOffset:
+    return OffsetForLeaderEpochResponse.EpochEndOffset(error_code=code, partition=index)
 
 
 def _refuse(
@@ -90,7 +86,7 @@ def _refuse(
     """Refuse every partition."""
     return OffsetForLeaderEpochResponse(
         topics=[
-            OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(
+            OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(
                 topic=topic.topic,
                 partitions=[
                     _refusal(requested.partition, error.code) for requested in topic.partitions

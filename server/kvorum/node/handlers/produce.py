@@ -63,17 +63,7 @@ from kvorum.storage.topic_log.log_validator import (
 from kvorum.storage.topic_log.unified_log import LogAppendInfo
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartitionProduceData,
-    ProduceRequestTopicProduceData,
-    ProduceResponse,
-    ProduceResponseBatchIndexAndErrorMessage,
-    ProduceResponseLeaderIdAndEpoch,
-    ProduceResponseNodeEndpoint,
-    ProduceResponsePartitionProduceResponse,
-    ProduceResponseTopicProduceResponse,
-)
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import RecordBatch
 
@@ -125,8 +115,8 @@ class _Produced(NamedTuple):
 class _Topic(NamedTuple):
     """A topic of the request: its response, and what the partitions have sent or are answered."""
 
-    response: ProduceResponseTopicProduceResponse
-    partitions: list[_Produced | ProduceResponsePartitionProduceResponse]
+    response: ProduceResponse.TopicProduceResponse
+    partitions: list[_Produced | ProduceResponse.PartitionProduceResponse]
 
 
 class _Appended(NamedTuple):
@@ -134,7 +124,7 @@ class _Appended(NamedTuple):
 
     partition: Partition
     info: LogAppendInfo
-    response: ProduceResponsePartitionProduceResponse
+    response: ProduceResponse.PartitionProduceResponse
 
 
 async def answer(
@@ -216,10 +206,10 @@ async def _verify(
 
 
 def _name_leaders(
-    responses: list[ProduceResponseTopicProduceResponse],
+    responses: list[ProduceResponse.TopicProduceResponse],
     request: IncomingRequest[ProduceRequest],
     broker: BrokerServices,
-) -> list[ProduceResponseNodeEndpoint]:
+) -> list[ProduceResponse.NodeEndpoint]:
     """Name the leader in each refusal of a broker that does not lead; return where leaders are."""
     if request.version < FIRST_VERSION_WITH_LEADERS:
         return []
@@ -228,27 +218,27 @@ def _name_leaders(
         for partition in topic.partition_responses:
             if partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 leader = leaders.of(topic.name, topic.topic_id, partition.index)
-                partition.current_leader = ProduceResponseLeaderIdAndEpoch(*leader)
-    return [ProduceResponseNodeEndpoint(*endpoint) for endpoint in leaders.endpoints]
+                partition.current_leader = ProduceResponse.LeaderIdAndEpoch(*leader)
+    return [ProduceResponse.NodeEndpoint(*endpoint) for endpoint in leaders.endpoints]
 
 
 def _merged(
-    topics: Iterable[ProduceRequestTopicProduceData],
-) -> list[ProduceRequestTopicProduceData]:
+    topics: Iterable[ProduceRequest.TopicProduceData],
+) -> list[ProduceRequest.TopicProduceData]:
     sent = last_requested(
         (((topic.name, topic.topic_id), topic.partition_data) for topic in topics),
         lambda data: data.index,
     )
-    return [ProduceRequestTopicProduceData(*topic, data) for topic, data in sent.items()]
+    return [ProduceRequest.TopicProduceData(*topic, data) for topic, data in sent.items()]
 
 
 def _topic(
-    topic: ProduceRequestTopicProduceData,
+    topic: ProduceRequest.TopicProduceData,
     request: IncomingRequest[ProduceRequest],
     broker: BrokerServices,
 ) -> _Topic:
     batches = topic.partition_data
-    response = ProduceResponseTopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+    response = ProduceResponse.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
     try:
         is_by_id = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
         choice = TopicChoice(topic.name, topic.topic_id, is_by_id)
@@ -259,11 +249,11 @@ def _topic(
 
 
 def _checked(
-    data: ProduceRequestPartitionProduceData,
+    data: ProduceRequest.PartitionProduceData,
     topic: TopicImage,
     request: IncomingRequest[ProduceRequest],
     broker: BrokerServices,
-) -> _Produced | ProduceResponsePartitionProduceResponse:
+) -> _Produced | ProduceResponse.PartitionProduceResponse:
     """Return one partition's batch, or its refusal."""
     try:
         if topic.partitions.get(data.index) is None:
@@ -316,7 +306,7 @@ class _Appender:
 
     async def _append(
         self, produced: _Produced
-    ) -> _Appended | ProduceResponsePartitionProduceResponse:
+    ) -> _Appended | ProduceResponse.PartitionProduceResponse:
         """Append one partition's batch, or return its refusal."""
         index, where, verified = produced.partition_index, produced.topic_partition, self._verified
         if verified is not None and where in verified.errors:
@@ -339,7 +329,7 @@ class _Appender:
         except StorageError as error:
             _log.error("%s", error)
             return _refusal(index, ErrorCode.KAFKA_STORAGE_ERROR, by=partition)
-        response = ProduceResponsePartitionProduceResponse(
+        response = ProduceResponse.PartitionProduceResponse(
             index=index,
             base_offset=info.first_offset,
             log_append_time_ms=info.log_append_time_ms,
@@ -366,7 +356,7 @@ class _Appender:
 
     def _invalid(
         self, index: int, error: RecordValidationError, partition: Partition
-    ) -> ProduceResponsePartitionProduceResponse:
+    ) -> ProduceResponse.PartitionProduceResponse:
         """Return the refusal of a batch, which names the records that are wrong (KIP-467)."""
         if not error.record_errors:
             return _refusal(index, error.code, by=partition)
@@ -426,23 +416,23 @@ def _refusal(
     record_errors: Sequence[RecordError] = (),
     *,
     by: Partition | None = None,
-) -> ProduceResponsePartitionProduceResponse:
+) -> ProduceResponse.PartitionProduceResponse:
     """Return the refusal of a batch; that of a log (`by`) has the log's start where Kafka's has."""
     is_start_named = code not in _USUAL
-    return ProduceResponsePartitionProduceResponse(
+    return ProduceResponse.PartitionProduceResponse(
         index=index,
         error_code=code,
         base_offset=-1,
         log_start_offset=by.log.local_log.log_start_offset if by and is_start_named else -1,
         error_message=message,
         record_errors=[
-            ProduceResponseBatchIndexAndErrorMessage(one.batch_index, one.message)
+            ProduceResponse.BatchIndexAndErrorMessage(one.batch_index, one.message)
             for one in record_errors
         ],
     )
 
 
-def _demand_no_error(responses: list[ProduceResponseTopicProduceResponse]) -> None:
+def _demand_no_error(responses: list[ProduceResponse.TopicProduceResponse]) -> None:
     for topic in responses:
         for partition in topic.partition_responses:
             if partition.error_code != ErrorCode.NONE:
@@ -456,7 +446,7 @@ def _refuse(request: ProduceRequest, error: RequestError, _version: int) -> Prod
     """Refuse every partition."""
     return ProduceResponse(
         responses=[
-            ProduceResponseTopicProduceResponse(
+            ProduceResponse.TopicProduceResponse(
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_responses=[

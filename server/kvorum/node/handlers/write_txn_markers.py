@@ -24,14 +24,7 @@ from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.topic_log.log_validator import RecordValidationError
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.write_txn_markers import (
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersRequestWritableTxnMarker,
-    WriteTxnMarkersResponse,
-    WriteTxnMarkersResponseWritableTxnMarkerPartitionResult,
-    WriteTxnMarkersResponseWritableTxnMarkerResult,
-    WriteTxnMarkersResponseWritableTxnMarkerTopicResult,
-)
+from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kvorum.wire.primitives import Message
 
 _NOT_READY: Final = frozenset(
@@ -67,7 +60,7 @@ async def answer(
     return _response(codes)
 
 
-def _partitions(wanted: WriteTxnMarkersRequestWritableTxnMarker) -> Iterator[TopicPartition]:
+def _partitions(wanted: WriteTxnMarkersRequest.WritableTxnMarker) -> Iterator[TopicPartition]:
     for topic in wanted.topics:
         for index in topic.partition_indexes:
             yield TopicPartition(topic.name, index)
@@ -133,17 +126,17 @@ async def _append(
 
 def _response(codes: dict[int, dict[TopicPartition, ErrorCode]]) -> WriteTxnMarkersResponse:
     """Return the codes by producer, topic and partition."""
-    markers: list[WriteTxnMarkersResponseWritableTxnMarkerResult] = []
+    markers: list[WriteTxnMarkersResponse.WritableTxnMarkerResult] = []
     for producer_id, partitions in codes.items():
-        topics: dict[str, list[WriteTxnMarkersResponseWritableTxnMarkerPartitionResult]] = {}
+        topics: dict[str, list[WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult]] = {}
         for (topic, index), code in partitions.items():
-            result = WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(index, code)
+            result = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult(index, code)
             topics.setdefault(topic, []).append(result)
         markers.append(
-            WriteTxnMarkersResponseWritableTxnMarkerResult(
+            WriteTxnMarkersResponse.WritableTxnMarkerResult(
                 producer_id,
                 [
-                    WriteTxnMarkersResponseWritableTxnMarkerTopicResult(name, results)
+                    WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(name, results)
                     for name, results in topics.items()
                 ],
             )

@@ -12,16 +12,8 @@ from kvorum.raft.messages import BatchSummary
 from kvorum.raft.voter_set import Voter, VoterSet
 from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
-from kvorum.wire.messages.leader_change_message import (
-    LeaderChangeMessage,
-    LeaderChangeMessageVoter,
-)
-from kvorum.wire.messages.voters_record import (
-    VotersRecord,
-    VotersRecordEndpoint,
-    VotersRecordKRaftVersionFeature,
-    VotersRecordVoter,
-)
+from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
+from kvorum.wire.messages.voters_record import VotersRecord
 from kvorum.wire.records import (
     ControlRecord,
     ControlRecordType,
@@ -101,8 +93,8 @@ def epoch_start_batch(start: AppendEpochStart, *, timestamp_ms: int) -> bytes:
     leader_change = LeaderChangeMessage(
         version=0,
         leader_id=start.leader_id,
-        voters=[LeaderChangeMessageVoter(voter_id) for voter_id in start.voter_ids],
-        granting_voters=[LeaderChangeMessageVoter(voter_id) for voter_id in start.granting_ids],
+        voters=[LeaderChangeMessage.Voter(voter_id) for voter_id in start.voter_ids],
+        granting_voters=[LeaderChangeMessage.Voter(voter_id) for voter_id in start.granting_ids],
     )
     controls = [ControlRecord(ControlRecordType.LEADER_CHANGE, leader_change)]
     if start.voters is not None:
@@ -142,13 +134,13 @@ def voters_record_of(voters: VoterSet) -> VotersRecord:
     return VotersRecord(
         version=0,
         voters=[
-            VotersRecordVoter(
+            VotersRecord.Voter(
                 voter_id=voter.key.id,
                 voter_directory_id=directory_id_of(voter.key),
                 endpoints=[
-                    VotersRecordEndpoint(one.name, one.host, one.port) for one in voter.endpoints
+                    VotersRecord.Endpoint(one.name, one.host, one.port) for one in voter.endpoints
                 ],
-                k_raft_version_feature=VotersRecordKRaftVersionFeature(
+                k_raft_version_feature=VotersRecord.KRaftVersionFeature(
                     voter.kraft_version_min, voter.kraft_version_max
                 ),
             )
@@ -173,5 +165,5 @@ def voter_set_of(record: VotersRecord) -> VoterSet:
         raise CorruptBatchError("VotersRecord", str(error)) from error
 
 
-def _endpoints(endpoints: Sequence[VotersRecordEndpoint]) -> tuple[Endpoint, ...]:
+def _endpoints(endpoints: Sequence[VotersRecord.Endpoint]) -> tuple[Endpoint, ...]:
     return tuple(Endpoint(one.name.upper(), one.host, one.port) for one in endpoints)

@@ -29,10 +29,7 @@ from kvorum.wire.apis import API_SPECS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError, WireError
 from kvorum.wire.headers import decode_request_header, encode_response_frame
-from kvorum.wire.messages.api_versions import (
-    ApiVersionsResponse,
-    ApiVersionsResponseApiVersion,
-)
+from kvorum.wire.messages.api_versions import ApiVersionsResponse
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
@@ -190,7 +187,7 @@ class RequestHandler(Generic[Services]):
         own = self._apis[ApiKey.API_VERSIONS]
         response = ApiVersionsResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION,
-            api_keys=[ApiVersionsResponseApiVersion(own.key, own.min_version, own.max_version)],
+            api_keys=[ApiVersionsResponse.ApiVersion(own.key, own.min_version, own.max_version)],
         )
         return encode_response_frame(response, version=0, correlation_id=header.correlation_id)
 

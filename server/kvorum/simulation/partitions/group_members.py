@@ -16,18 +16,10 @@ from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kvorum.wire.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-)
-from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMemberIdentity
+from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kvorum.wire.messages.leave_group import LeaveGroupRequest
 from kvorum.wire.messages.offset_commit import OffsetCommitResponse
-from kvorum.wire.messages.sync_group import (
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
-)
+from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.primitives import Message
 
 NOT_IN_GROUP: Final = -1
@@ -89,7 +81,7 @@ class Member(GroupClient):
         self._generation = NOT_IN_GROUP
         self._asleep_until_ms, self._busy_until_ms = 0.0, 0.0
         self._uses = 0
-        self._assignments: list[SyncGroupRequestAssignment] = []
+        self._assignments: list[SyncGroupRequest.SyncGroupRequestAssignment] = []
         self._partitions = b""
         self.is_stable = False
         """Whether it has its partitions."""
@@ -195,7 +187,7 @@ class Member(GroupClient):
     def _leave(self) -> Message:
         """Return its farewell; a static member is removed by an operator, who knows no id of it."""
         member_id = self._member_id if self._instance_id is None else ""
-        members = [LeaveGroupRequestMemberIdentity(member_id, self._instance_id)]
+        members = [LeaveGroupRequest.MemberIdentity(member_id, self._instance_id)]
         return LeaveGroupRequest(group_id=self.group_id, members=members)
 
     def _join(self) -> Message:
@@ -211,7 +203,7 @@ class Member(GroupClient):
             member_id=self._member_id,
             group_instance_id=self._instance_id,
             protocol_type=settings.protocol_type,
-            protocols=[JoinGroupRequestProtocol("range", metadata)],
+            protocols=[JoinGroupRequest.JoinGroupRequestProtocol("range", metadata)],
         )
 
     def _sync(self) -> Message:
@@ -237,7 +229,7 @@ class Member(GroupClient):
         members = sorted(member.member_id for member in answer.members)
         # Only the leader gets the others' names; its assignment counts.
         self._assignments = [
-            SyncGroupRequestAssignment(
+            SyncGroupRequest.SyncGroupRequestAssignment(
                 member_id, bytes(range(place, self.around.settings.partitions, len(members)))
             )
             for place, member_id in enumerate(members)

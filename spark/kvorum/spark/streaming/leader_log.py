@@ -22,13 +22,7 @@ from kvorum.spark.streaming.quorum_client import (
 )
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchResponse,
-    FetchResponsePartitionData,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import RecordBatch, read_batches
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
@@ -110,7 +104,7 @@ def check_error(client: QuorumClient, request: str, code: int) -> None:
 def _request(
     cluster_id: str | None, place: OffsetAndEpoch, leader_epoch: int, size_bytes: int, wait_ms: int
 ) -> FetchRequest:
-    partition = FetchRequestFetchPartition(
+    partition = FetchRequest.FetchPartition(
         partition=CLUSTER_METADATA_PARTITION,
         current_leader_epoch=leader_epoch,
         fetch_offset=place.offset,
@@ -119,7 +113,7 @@ def _request(
         # A leader whose high watermark is higher answers at once.
         high_watermark=place.offset,
     )
-    topic = FetchRequestFetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
+    topic = FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
     # The replica id stays -1: the leader then does not take this client for one of its replicas.
     return FetchRequest(
         cluster_id=cluster_id, max_wait_ms=wait_ms, max_bytes=size_bytes, topics=[topic]
@@ -149,7 +143,7 @@ def _only(found: list[Result]) -> Result:
     return found[0]
 
 
-def _fetched(data: FetchResponsePartitionData, place: OffsetAndEpoch, reach: int) -> Fetched:
+def _fetched(data: FetchResponse.PartitionData, place: OffsetAndEpoch, reach: int) -> Fetched:
     if data.maybe_diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
         # A leader that was replaced without knowing it may answer so too: another one is asked.
         raise UnusableAnswerError(

@@ -24,12 +24,7 @@ from kvorum.spark.streaming.connection import Address, Connection, ConnectionFai
 from kvorum.spark.streaming.security import PLAINTEXT, Security
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 
 REQUEST_TIMEOUT_S: Final = 5.0
 """The time that a controller may take to answer: ten times as long as it may wait for records."""
@@ -180,8 +175,8 @@ class QuorumClient:
         connection = self._connection
         if connection is None:
             return
-        partition = DescribeQuorumRequestPartitionData()
-        topic = DescribeQuorumRequestTopicData(CLUSTER_METADATA_TOPIC, [partition])
+        partition = DescribeQuorumRequest.PartitionData()
+        topic = DescribeQuorumRequest.TopicData(CLUSTER_METADATA_TOPIC, [partition])
         try:
             answer = connection.ask(DescribeQuorumRequest([topic]), DescribeQuorumResponse)
         except ConnectionFailedError as error:

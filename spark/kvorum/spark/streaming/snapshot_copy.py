@@ -15,14 +15,7 @@ from kvorum.spark.streaming.quorum_client import (
     error_text,
 )
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch_snapshot import (
-    FetchSnapshotRequest,
-    FetchSnapshotRequestPartitionSnapshot,
-    FetchSnapshotRequestSnapshotId,
-    FetchSnapshotRequestTopicSnapshot,
-    FetchSnapshotResponse,
-    FetchSnapshotResponsePartitionSnapshot,
-)
+from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 CHUNK_BYTES: Final = 4 * 1024 * 1024
@@ -110,18 +103,18 @@ def _check_refusal(
 def _request(
     cluster_id: str | None, snapshot: OffsetAndEpoch, position: int, leader_epoch: int
 ) -> FetchSnapshotRequest:
-    partition = FetchSnapshotRequestPartitionSnapshot(
+    partition = FetchSnapshotRequest.PartitionSnapshot(
         partition=CLUSTER_METADATA_PARTITION,
         current_leader_epoch=leader_epoch,
-        snapshot_id=FetchSnapshotRequestSnapshotId(snapshot.offset, snapshot.epoch),
+        snapshot_id=FetchSnapshotRequest.SnapshotId(snapshot.offset, snapshot.epoch),
         position=position,
     )
-    topic = FetchSnapshotRequestTopicSnapshot(CLUSTER_METADATA_TOPIC, [partition])
+    topic = FetchSnapshotRequest.TopicSnapshot(CLUSTER_METADATA_TOPIC, [partition])
     return FetchSnapshotRequest(cluster_id=cluster_id, max_bytes=CHUNK_BYTES, topics=[topic])
 
 
 def _chunk(
-    data: FetchSnapshotResponsePartitionSnapshot,
+    data: FetchSnapshotResponse.PartitionSnapshot,
     snapshot: OffsetAndEpoch,
     position: int,
     leader_epoch: int,

@@ -39,15 +39,15 @@ from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.config import GroupSettings
 from kvorum.node.event_loop import Runtime
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.delete_groups import DeleteGroupsResponseDeletableGroupResult
-from kvorum.wire.messages.describe_groups import DescribeGroupsResponseDescribedGroup
+from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
+from kvorum.wire.messages.describe_groups import DescribeGroupsResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from kvorum.wire.messages.list_groups import ListGroupsResponseListedGroup
+from kvorum.wire.messages.list_groups import ListGroupsResponse
 from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from kvorum.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -161,13 +161,17 @@ class GroupCoordinatorService:
         """
         self.runtime.context(partition).complete_transaction(marker, then)
 
-    def fetch_offsets(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    def fetch_offsets(
+        self, request: OffsetFetchRequest.OffsetFetchRequestGroup
+    ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
         """Return a group's committed offsets."""
         context = self.runtime.context_for(request.group_id)
         return context.read(lambda shard: shard.fetch_offsets(request, require_stable=False))
 
     def fetch_stable_offsets(
-        self, request: OffsetFetchRequestGroup, then: Then[OffsetFetchResponseGroup]
+        self,
+        request: OffsetFetchRequest.OffsetFetchRequestGroup,
+        then: Then[OffsetFetchResponse.OffsetFetchResponseGroup],
     ) -> None:
         """Return a group's newest offsets, once they are committed."""
         self.runtime.write(
@@ -189,18 +193,18 @@ class GroupCoordinatorService:
     def delete_groups(
         self,
         group_ids: Sequence[str],
-        then: Then[list[DeleteGroupsResponseDeletableGroupResult]],
+        then: Then[list[DeleteGroupsResponse.DeletableGroupResult]],
     ) -> None:
         """Delete empty groups, no id twice; those of one partition in one batch."""
         by_partition = self._by_partition(group_ids)
-        results: dict[int, list[DeleteGroupsResponseDeletableGroupResult]] = {}
+        results: dict[int, list[DeleteGroupsResponse.DeletableGroupResult]] = {}
 
         def deleted(
-            partition: int, result: list[DeleteGroupsResponseDeletableGroupResult] | RequestError
+            partition: int, result: list[DeleteGroupsResponse.DeletableGroupResult] | RequestError
         ) -> None:
             if isinstance(result, RequestError):
                 result = [
-                    DeleteGroupsResponseDeletableGroupResult(one, result.code)
+                    DeleteGroupsResponse.DeletableGroupResult(one, result.code)
                     for one in by_partition[partition]
                 ]
             results[partition] = result
@@ -215,20 +219,20 @@ class GroupCoordinatorService:
         if not by_partition:
             then([])
 
-    def describe_group(self, version: int, group_id: str) -> DescribeGroupsResponseDescribedGroup:
+    def describe_group(self, version: int, group_id: str) -> DescribeGroupsResponse.DescribedGroup:
         """Describe a group as it is committed."""
         try:
             context = self.runtime.context_for(group_id)
             return context.read(lambda shard: shard.describe_group(version, group_id))
         except RequestError as error:
-            return DescribeGroupsResponseDescribedGroup(group_id=group_id, error_code=error.code)
+            return DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=error.code)
 
     def list_groups(
         self, states: Sequence[str], types: Sequence[str]
-    ) -> list[ListGroupsResponseListedGroup]:
+    ) -> list[ListGroupsResponse.ListedGroup]:
         """List the groups of this broker; raises RequestError while one partition is loaded."""
         self.runtime.demand_active()
-        listed: list[ListGroupsResponseListedGroup] = []
+        listed: list[ListGroupsResponse.ListedGroup] = []
         for context in self.runtime.contexts():
             try:
                 listed += context.read(lambda shard: shard.list_groups(states, types))
@@ -260,7 +264,7 @@ class GroupCoordinatorService:
 
 def _deletion(
     group_ids: list[str],
-) -> WriteOperation[list[DeleteGroupsResponseDeletableGroupResult]]:
+) -> WriteOperation[list[DeleteGroupsResponse.DeletableGroupResult]]:
     return lambda shard, _: shard.delete_groups(group_ids)
 
 

@@ -12,11 +12,7 @@ from kvorum.node.raft.translation import common
 from kvorum.node.raft.translation.admission import refusal_of_adding
 from kvorum.raft import messages as core
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.add_raft_voter import (
-    AddRaftVoterRequest,
-    AddRaftVoterRequestListener,
-    AddRaftVoterResponse,
-)
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.primitives import Message
 
 ACK_WHEN_COMMITTED_VERSION = 1
@@ -53,7 +49,7 @@ def write_request(
         timeout_ms=timeout_ms,
         voter_id=common.id_of(request.voter),
         voter_directory_id=common.directory_id_of(request.voter),
-        listeners=common.write_endpoints(request.endpoints, AddRaftVoterRequestListener),
+        listeners=common.write_endpoints(request.endpoints, AddRaftVoterRequest.Listener),
         ack_when_committed=request.acks_when_committed,
     )
 

@@ -13,13 +13,7 @@ from kvorum.raft import messages as core
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.begin_quorum_epoch import (
     BeginQuorumEpochRequest,
-    BeginQuorumEpochRequestLeaderEndpoint,
-    BeginQuorumEpochRequestPartitionData,
-    BeginQuorumEpochRequestTopicData,
     BeginQuorumEpochResponse,
-    BeginQuorumEpochResponseNodeEndpoint,
-    BeginQuorumEpochResponsePartitionData,
-    BeginQuorumEpochResponseTopicData,
 )
 
 
@@ -42,17 +36,17 @@ def write_answer(
     answer: core.BeginQuorumEpochResponse, *, version: int, listener_name: str
 ) -> BeginQuorumEpochResponse:
     """Return Kafka's form of a response of the core."""
-    partition = BeginQuorumEpochResponsePartitionData(
+    partition = BeginQuorumEpochResponse.PartitionData(
         partition_index=CLUSTER_METADATA_PARTITION,
         error_code=answer.error,
         leader_id=common.leader_id_of(answer.leader),
         leader_epoch=answer.leader.epoch,
     )
     return BeginQuorumEpochResponse(
-        topics=[BeginQuorumEpochResponseTopicData(CLUSTER_METADATA_TOPIC, [partition])],
+        topics=[BeginQuorumEpochResponse.TopicData(CLUSTER_METADATA_TOPIC, [partition])],
         node_endpoints=common.node_endpoints(
             answer.leader,
-            BeginQuorumEpochResponseNodeEndpoint,
+            BeginQuorumEpochResponse.NodeEndpoint,
             listener_name=listener_name,
             is_version_new_enough=version >= 1,
         ),
@@ -63,7 +57,7 @@ def write_request(
     request: core.BeginQuorumEpochRequest, *, cluster_id: str
 ) -> BeginQuorumEpochRequest:
     """Return the request to send."""
-    partition = BeginQuorumEpochRequestPartitionData(
+    partition = BeginQuorumEpochRequest.PartitionData(
         partition_index=CLUSTER_METADATA_PARTITION,
         voter_directory_id=common.directory_id_of(request.voter),
         leader_id=request.leader_id,
@@ -72,9 +66,9 @@ def write_request(
     return BeginQuorumEpochRequest(
         cluster_id=cluster_id,
         voter_id=common.id_of(request.voter),
-        topics=[BeginQuorumEpochRequestTopicData(CLUSTER_METADATA_TOPIC, [partition])],
+        topics=[BeginQuorumEpochRequest.TopicData(CLUSTER_METADATA_TOPIC, [partition])],
         leader_endpoints=common.write_endpoints(
-            request.endpoints, BeginQuorumEpochRequestLeaderEndpoint
+            request.endpoints, BeginQuorumEpochRequest.LeaderEndpoint
         ),
     )
 

@@ -12,19 +12,8 @@ from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    DescribeQuorumResponseListener,
-    DescribeQuorumResponseNode,
-    DescribeQuorumResponsePartitionData,
-    DescribeQuorumResponseReplicaState,
-    DescribeQuorumResponseTopicData,
-)
-from kvorum.wire.own_messages.quorum_reassignment import (
-    QuorumReassignment,
-    QuorumReassignmentTarget,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignment
 from kvorum.wire.primitives import Message
 from kvorum.wire.quorum_reassignment_tag import add_reassignment
 from kvorum.wire.uuid_text import ZERO_UUID
@@ -49,10 +38,10 @@ def refusal(request: DescribeQuorumRequest, error: ErrorCode) -> DescribeQuorumR
     """Return the response that has the same error for every requested partition."""
     return DescribeQuorumResponse(
         topics=[
-            DescribeQuorumResponseTopicData(
+            DescribeQuorumResponse.TopicData(
                 topic.topic_name,
                 [
-                    DescribeQuorumResponsePartitionData(
+                    DescribeQuorumResponse.PartitionData(
                         partition_index=partition.partition_index,
                         error_code=error,
                         error_message=error.default_message,
@@ -76,7 +65,7 @@ def write_answer(
     if answer.error is not core.Error.NONE:
         return refusal(request, ErrorCode(answer.error))
     known = answer.high_watermark
-    partition = DescribeQuorumResponsePartitionData(
+    partition = DescribeQuorumResponse.PartitionData(
         partition_index=CLUSTER_METADATA_PARTITION,
         leader_id=common.leader_id_of(answer.leader),
         leader_epoch=answer.leader.epoch,
@@ -85,14 +74,14 @@ def write_answer(
         observers=[_state(one, version=version, now_ms=now_ms) for one in answer.observers],
     )
     response = DescribeQuorumResponse(
-        topics=[DescribeQuorumResponseTopicData(CLUSTER_METADATA_TOPIC, [partition])]
+        topics=[DescribeQuorumResponse.TopicData(CLUSTER_METADATA_TOPIC, [partition])]
     )
     if version >= _NODES_VERSION:
         response.nodes = [
-            DescribeQuorumResponseNode(
+            DescribeQuorumResponse.Node(
                 voter.key.id,
                 [
-                    DescribeQuorumResponseListener(one.name, one.host, one.port)
+                    DescribeQuorumResponse.Listener(one.name, one.host, one.port)
                     for one in voter.endpoints
                 ],
             )
@@ -103,9 +92,9 @@ def write_answer(
 
 def _state(
     progress: core.ReplicaProgress, *, version: int, now_ms: int
-) -> DescribeQuorumResponseReplicaState:
+) -> DescribeQuorumResponse.ReplicaState:
     end = progress.log_end_offset
-    state = DescribeQuorumResponseReplicaState(
+    state = DescribeQuorumResponse.ReplicaState(
         replica_id=progress.key.id,
         log_end_offset=_UNKNOWN if end is None else end,
         last_fetch_timestamp=_time(progress.last_fetch_age_ms, now_ms),
@@ -134,9 +123,9 @@ def complete(response: Message, reassignment: ReassignmentDescription) -> None:
                 add_reassignment(partition, shown)
 
 
-def _target(state: ReplicaState, now_ms: int) -> QuorumReassignmentTarget:
+def _target(state: ReplicaState, now_ms: int) -> QuorumReassignment.Target:
     end = state.log_end_offset
-    return QuorumReassignmentTarget(
+    return QuorumReassignment.Target(
         replica_id=state.key.id,
         replica_directory_id=state.key.directory_id or ZERO_UUID,
         log_end_offset=_UNKNOWN if end is None else end,

@@ -12,17 +12,7 @@ from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
 from kvorum.raft.basics import ReplicaKey
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.end_quorum_epoch import (
-    EndQuorumEpochRequest,
-    EndQuorumEpochRequestLeaderEndpoint,
-    EndQuorumEpochRequestPartitionData,
-    EndQuorumEpochRequestReplicaInfo,
-    EndQuorumEpochRequestTopicData,
-    EndQuorumEpochResponse,
-    EndQuorumEpochResponseNodeEndpoint,
-    EndQuorumEpochResponsePartitionData,
-    EndQuorumEpochResponseTopicData,
-)
+from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 
 
 def read_request(
@@ -50,17 +40,17 @@ def write_answer(
     answer: core.EndQuorumEpochResponse, *, version: int, listener_name: str
 ) -> EndQuorumEpochResponse:
     """Return Kafka's form of a response of the core."""
-    partition = EndQuorumEpochResponsePartitionData(
+    partition = EndQuorumEpochResponse.PartitionData(
         partition_index=CLUSTER_METADATA_PARTITION,
         error_code=answer.error,
         leader_id=common.leader_id_of(answer.leader),
         leader_epoch=answer.leader.epoch,
     )
     return EndQuorumEpochResponse(
-        topics=[EndQuorumEpochResponseTopicData(CLUSTER_METADATA_TOPIC, [partition])],
+        topics=[EndQuorumEpochResponse.TopicData(CLUSTER_METADATA_TOPIC, [partition])],
         node_endpoints=common.node_endpoints(
             answer.leader,
-            EndQuorumEpochResponseNodeEndpoint,
+            EndQuorumEpochResponse.NodeEndpoint,
             listener_name=listener_name,
             is_version_new_enough=version >= 1,
         ),
@@ -71,7 +61,7 @@ def write_request(
     request: core.EndQuorumEpochRequest, *, cluster_id: str, version: int
 ) -> EndQuorumEpochRequest:
     """Return the request to send in `version`, which decides the form of the successors."""
-    partition = EndQuorumEpochRequestPartitionData(
+    partition = EndQuorumEpochRequest.PartitionData(
         partition_index=CLUSTER_METADATA_PARTITION,
         leader_id=request.leader_id,
         leader_epoch=request.epoch,
@@ -80,14 +70,14 @@ def write_request(
         partition.preferred_successors = [key.id for key in request.preferred]
     else:
         partition.preferred_candidates = [
-            EndQuorumEpochRequestReplicaInfo(key.id, common.directory_id_of(key))
+            EndQuorumEpochRequest.ReplicaInfo(key.id, common.directory_id_of(key))
             for key in request.preferred
         ]
     return EndQuorumEpochRequest(
         cluster_id=cluster_id,
-        topics=[EndQuorumEpochRequestTopicData(CLUSTER_METADATA_TOPIC, [partition])],
+        topics=[EndQuorumEpochRequest.TopicData(CLUSTER_METADATA_TOPIC, [partition])],
         leader_endpoints=common.write_endpoints(
-            request.endpoints, EndQuorumEpochRequestLeaderEndpoint
+            request.endpoints, EndQuorumEpochRequest.LeaderEndpoint
         ),
     )
 

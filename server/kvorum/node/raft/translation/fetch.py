@@ -12,19 +12,7 @@ from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
 from kvorum.raft.basics import ReplicaKey
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchRequestFetchTopic,
-    FetchRequestReplicaState,
-    FetchResponse,
-    FetchResponseEpochEndOffset,
-    FetchResponseFetchableTopicResponse,
-    FetchResponseLeaderIdAndEpoch,
-    FetchResponseNodeEndpoint,
-    FetchResponsePartitionData,
-    FetchResponseSnapshotId,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
@@ -57,7 +45,7 @@ def read_request(request: FetchRequest, *, cluster_id: str) -> core.FetchRequest
     )
 
 
-def _only_partition(request: FetchRequest) -> FetchRequestFetchPartition | None:
+def _only_partition(request: FetchRequest) -> FetchRequest.FetchPartition | None:
     if len(request.topics) != 1 or request.topics[0].topic_id != METADATA_TOPIC_ID:
         return None
     partitions = request.topics[0].partitions
@@ -71,32 +59,32 @@ def write_answer(
 ) -> FetchResponse:
     """Return Kafka's form of a response of the core, with `records`."""
     known = answer.high_watermark
-    partition = FetchResponsePartitionData(
+    partition = FetchResponse.PartitionData(
         partition_index=CLUSTER_METADATA_PARTITION,
         error_code=answer.error,
         high_watermark=_UNKNOWN if known is None else known,
         log_start_offset=answer.log_start_offset,
-        current_leader=FetchResponseLeaderIdAndEpoch(
+        current_leader=FetchResponse.LeaderIdAndEpoch(
             common.leader_id_of(answer.leader), answer.leader.epoch
         ),
         records=records,
     )
     if answer.diverging is not None:
-        partition.diverging_epoch = FetchResponseEpochEndOffset(
+        partition.diverging_epoch = FetchResponse.EpochEndOffset(
             epoch=answer.diverging.epoch, end_offset=answer.diverging.offset
         )
     if answer.snapshot_id is not None:
-        partition.snapshot_id = FetchResponseSnapshotId(
+        partition.snapshot_id = FetchResponse.SnapshotId(
             end_offset=answer.snapshot_id.offset, epoch=answer.snapshot_id.epoch
         )
-    topic = FetchResponseFetchableTopicResponse(
+    topic = FetchResponse.FetchableTopicResponse(
         CLUSTER_METADATA_TOPIC, METADATA_TOPIC_ID, [partition]
     )
     return FetchResponse(
         responses=[topic],
         node_endpoints=common.node_endpoints(
             answer.leader,
-            FetchResponseNodeEndpoint,
+            FetchResponse.NodeEndpoint,
             listener_name=listener_name,
             is_version_new_enough=version >= _ENDPOINTS_VERSION,
         ),
@@ -107,7 +95,7 @@ def write_request(request: core.FetchRequest, *, cluster_id: str, version: int) 
     """Return the request to send in `version`, which decides the place of the replica's id."""
     replica = request.replica or ReplicaKey(common.NO_NODE)
     known = request.high_watermark
-    partition = FetchRequestFetchPartition(
+    partition = FetchRequest.FetchPartition(
         partition=CLUSTER_METADATA_PARTITION,
         current_leader_epoch=request.epoch,
         fetch_offset=request.position.offset,
@@ -121,14 +109,14 @@ def write_request(request: core.FetchRequest, *, cluster_id: str, version: int) 
     return FetchRequest(
         cluster_id=cluster_id,
         replica_id=common.NO_NODE if has_state else replica.id,
-        replica_state=FetchRequestReplicaState(replica.id if has_state else common.NO_NODE),
+        replica_state=FetchRequest.ReplicaState(replica.id if has_state else common.NO_NODE),
         max_wait_ms=request.max_wait_ms,
         max_bytes=request.bytes_max,
-        topics=[FetchRequestFetchTopic(CLUSTER_METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
+        topics=[FetchRequest.FetchTopic(CLUSTER_METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
     )
 
 
-def partition_of(response: FetchResponse) -> FetchResponsePartitionData | None:
+def partition_of(response: FetchResponse) -> FetchResponse.PartitionData | None:
     """Return the metadata partition if a response contains it, and nothing else."""
     if len(response.responses) != 1 or response.responses[0].topic_id != METADATA_TOPIC_ID:
         return None
@@ -179,7 +167,7 @@ def refuse_fetch(request: Message, error: RequestError, version: int) -> FetchRe
         return response
     for topic in request.topics:
         partitions = [
-            FetchResponsePartitionData(
+            FetchResponse.PartitionData(
                 partition_index=partition.partition,
                 error_code=error.code,
                 high_watermark=-1,
@@ -188,7 +176,7 @@ def refuse_fetch(request: Message, error: RequestError, version: int) -> FetchRe
             for partition in topic.partitions
         ]
         response.responses.append(
-            FetchResponseFetchableTopicResponse(topic=topic.topic, partitions=partitions)
+            FetchResponse.FetchableTopicResponse(topic=topic.topic, partitions=partitions)
         )
     return response
 

@@ -12,18 +12,7 @@ from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
 from kvorum.raft.basics import ReplicaKey
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.fetch_snapshot import (
-    FetchSnapshotRequest,
-    FetchSnapshotRequestPartitionSnapshot,
-    FetchSnapshotRequestSnapshotId,
-    FetchSnapshotRequestTopicSnapshot,
-    FetchSnapshotResponse,
-    FetchSnapshotResponseLeaderIdAndEpoch,
-    FetchSnapshotResponseNodeEndpoint,
-    FetchSnapshotResponsePartitionSnapshot,
-    FetchSnapshotResponseSnapshotId,
-    FetchSnapshotResponseTopicSnapshot,
-)
+from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
@@ -50,36 +39,36 @@ def read_request(
 
 
 def _unknown_partition(topic: str, partition: int) -> FetchSnapshotResponse:
-    answer = FetchSnapshotResponsePartitionSnapshot(
+    answer = FetchSnapshotResponse.PartitionSnapshot(
         index=partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, unaligned_records=b""
     )
-    return FetchSnapshotResponse(topics=[FetchSnapshotResponseTopicSnapshot(topic, [answer])])
+    return FetchSnapshotResponse(topics=[FetchSnapshotResponse.TopicSnapshot(topic, [answer])])
 
 
 def write_answer(
     answer: core.FetchSnapshotResponse, *, version: int, listener_name: str, part: bytes
 ) -> FetchSnapshotResponse:
     """Return Kafka's form of a response of the core, with the bytes of `part`."""
-    partition = FetchSnapshotResponsePartitionSnapshot(
+    partition = FetchSnapshotResponse.PartitionSnapshot(
         index=CLUSTER_METADATA_PARTITION,
         error_code=answer.error,
-        current_leader=FetchSnapshotResponseLeaderIdAndEpoch(
+        current_leader=FetchSnapshotResponse.LeaderIdAndEpoch(
             common.leader_id_of(answer.leader), answer.leader.epoch
         ),
         unaligned_records=part,
     )
     if answer.error is core.Error.NONE:
-        partition.snapshot_id = FetchSnapshotResponseSnapshotId(
+        partition.snapshot_id = FetchSnapshotResponse.SnapshotId(
             answer.snapshot_id.offset, answer.snapshot_id.epoch
         )
         partition.size = answer.size
         partition.position = answer.position
-    topic = FetchSnapshotResponseTopicSnapshot(CLUSTER_METADATA_TOPIC, [partition])
+    topic = FetchSnapshotResponse.TopicSnapshot(CLUSTER_METADATA_TOPIC, [partition])
     return FetchSnapshotResponse(
         topics=[topic],
         node_endpoints=common.node_endpoints(
             answer.leader,
-            FetchSnapshotResponseNodeEndpoint,
+            FetchSnapshotResponse.NodeEndpoint,
             listener_name=listener_name,
             is_version_new_enough=version >= 1,
         ),
@@ -89,10 +78,10 @@ def write_answer(
 def write_request(request: core.FetchSnapshotRequest, *, cluster_id: str) -> FetchSnapshotRequest:
     """Return the request to send."""
     replica = request.replica or ReplicaKey(common.NO_NODE)
-    partition = FetchSnapshotRequestPartitionSnapshot(
+    partition = FetchSnapshotRequest.PartitionSnapshot(
         partition=CLUSTER_METADATA_PARTITION,
         current_leader_epoch=request.epoch,
-        snapshot_id=FetchSnapshotRequestSnapshotId(
+        snapshot_id=FetchSnapshotRequest.SnapshotId(
             request.snapshot_id.offset, request.snapshot_id.epoch
         ),
         position=request.position,
@@ -102,13 +91,13 @@ def write_request(request: core.FetchSnapshotRequest, *, cluster_id: str) -> Fet
         cluster_id=cluster_id,
         replica_id=replica.id,
         max_bytes=request.bytes_max,
-        topics=[FetchSnapshotRequestTopicSnapshot(CLUSTER_METADATA_TOPIC, [partition])],
+        topics=[FetchSnapshotRequest.TopicSnapshot(CLUSTER_METADATA_TOPIC, [partition])],
     )
 
 
 def partition_of(
     response: FetchSnapshotResponse,
-) -> FetchSnapshotResponsePartitionSnapshot | None:
+) -> FetchSnapshotResponse.PartitionSnapshot | None:
     """Return the metadata partition if a response contains it, and nothing else."""
     if len(response.topics) != 1 or response.topics[0].name != CLUSTER_METADATA_TOPIC:
         return None

@@ -9,13 +9,7 @@ from kvorum.metadata.request_error import refused_by_code
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
-from kvorum.wire.messages.update_raft_voter import (
-    UpdateRaftVoterRequest,
-    UpdateRaftVoterRequestKRaftVersionFeature,
-    UpdateRaftVoterRequestListener,
-    UpdateRaftVoterResponse,
-    UpdateRaftVoterResponseCurrentLeader,
-)
+from kvorum.wire.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 
 
 def read_request(
@@ -37,7 +31,7 @@ def write_answer(
     answer: core.UpdateRaftVoterResponse, *, listener_name: str
 ) -> UpdateRaftVoterResponse:
     """Return Kafka's form of a response of the core."""
-    leader = UpdateRaftVoterResponseCurrentLeader(
+    leader = UpdateRaftVoterResponse.CurrentLeader(
         leader_id=common.leader_id_of(answer.leader), leader_epoch=answer.leader.epoch
     )
     endpoint = common.leader_endpoint(answer.leader, listener_name=listener_name)
@@ -55,8 +49,8 @@ def write_request(
         current_leader_epoch=request.epoch,
         voter_id=common.id_of(request.voter),
         voter_directory_id=common.directory_id_of(request.voter),
-        listeners=common.write_endpoints(request.endpoints, UpdateRaftVoterRequestListener),
-        k_raft_version_feature=UpdateRaftVoterRequestKRaftVersionFeature(
+        listeners=common.write_endpoints(request.endpoints, UpdateRaftVoterRequest.Listener),
+        k_raft_version_feature=UpdateRaftVoterRequest.KRaftVersionFeature(
             request.kraft_version_min, request.kraft_version_max
         ),
     )

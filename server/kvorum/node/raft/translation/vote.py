@@ -11,15 +11,7 @@ from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.vote import (
-    VoteRequest,
-    VoteRequestPartitionData,
-    VoteRequestTopicData,
-    VoteResponse,
-    VoteResponseNodeEndpoint,
-    VoteResponsePartitionData,
-    VoteResponseTopicData,
-)
+from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 PRE_VOTE_VERSION = 2
@@ -42,7 +34,7 @@ def read_request(request: VoteRequest, *, cluster_id: str) -> core.VoteRequest |
 
 def write_answer(answer: core.VoteResponse, *, version: int, listener_name: str) -> VoteResponse:
     """Return Kafka's form of a response of the core."""
-    partition = VoteResponsePartitionData(
+    partition = VoteResponse.PartitionData(
         partition_index=CLUSTER_METADATA_PARTITION,
         error_code=answer.error,
         leader_id=common.leader_id_of(answer.leader),
@@ -50,10 +42,10 @@ def write_answer(answer: core.VoteResponse, *, version: int, listener_name: str)
         vote_granted=answer.is_granted,
     )
     return VoteResponse(
-        topics=[VoteResponseTopicData(CLUSTER_METADATA_TOPIC, [partition])],
+        topics=[VoteResponse.TopicData(CLUSTER_METADATA_TOPIC, [partition])],
         node_endpoints=common.node_endpoints(
             answer.leader,
-            VoteResponseNodeEndpoint,
+            VoteResponse.NodeEndpoint,
             listener_name=listener_name,
             is_version_new_enough=version >= 1,
         ),
@@ -62,7 +54,7 @@ def write_answer(answer: core.VoteResponse, *, version: int, listener_name: str)
 
 def write_request(request: core.VoteRequest, *, cluster_id: str) -> VoteRequest:
     """Return the request to send."""
-    partition = VoteRequestPartitionData(
+    partition = VoteRequest.PartitionData(
         partition_index=CLUSTER_METADATA_PARTITION,
         replica_epoch=request.epoch,
         replica_id=request.replica.id,
@@ -72,7 +64,7 @@ def write_request(request: core.VoteRequest, *, cluster_id: str) -> VoteRequest:
         last_offset=request.log_end.offset,
         pre_vote=request.is_pre_vote,
     )
-    topic = VoteRequestTopicData(CLUSTER_METADATA_TOPIC, [partition])
+    topic = VoteRequest.TopicData(CLUSTER_METADATA_TOPIC, [partition])
     return VoteRequest(cluster_id=cluster_id, voter_id=common.id_of(request.voter), topics=[topic])
 
 
