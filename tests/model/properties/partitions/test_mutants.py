@@ -22,15 +22,15 @@ from kvorum.controller import partition_reassignment as reassignment
 from kvorum.controller.apis import alter_partition, broker_registration
 from kvorum.controller.election import Candidates, Elected, Election
 from kvorum.controller.partition_change_builder import PartitionChangeBuilder
-from kvorum.metadata import image_records, topics_image
+from kvorum.metadata import image_records, replay, topics_image
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import NO_LEADER, PartitionRegistration, merge_partition_change
 from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.replay import ImageEditor
-from kvorum.metadata.topics_image import TopicsEditor
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
+from kvorum.wire.primitives import Message
 
 PLAIN = Space(name="plain", brokers=3, replicas=3)
 NO_ELR = replace(PLAIN, name="no ELR", is_elr_enabled=False)
@@ -228,13 +228,16 @@ def _forget_elr_in_snapshots(patch: pytest.MonkeyPatch) -> None:
 
 
 def _fold_against_the_base(patch: pytest.MonkeyPatch) -> None:
-    def first_only(self: TopicsEditor, record: PartitionChangeRecord) -> None:
-        partition = self._image.by_id[record.topic_id].partitions[record.partition_id]
+    def first_only(editor: ImageEditor, record: Message, _: int) -> None:
+        assert isinstance(record, PartitionChangeRecord)
+        topics = editor.topics
+        partition = topics._image.by_id[record.topic_id].partitions[record.partition_id]
         changed = merge_partition_change(partition, record)
-        self._counts.remove(partition)
-        self._put(self._partitions_of(record.topic_id), record.partition_id, changed)
+        topics._counts.remove(partition)
+        topics._put(topics._partitions_of(record.topic_id), record.partition_id, changed)
 
-    patch.setattr(TopicsEditor, "change_partition", first_only)
+    key = PartitionChangeRecord.API_KEY
+    patch.setattr(replay, "FOLDS", {**replay.FOLDS, key: first_only})
 
 
 def _abort_nothing(patch: pytest.MonkeyPatch) -> None:
