@@ -10,6 +10,7 @@ from packaging.version import Version
 from tests.support.source_tree import ROOT
 from tools.cut_release import (
     CHANGELOG,
+    UNRELEASED,
     VERSION_FILE,
     ReleaseError,
     released_version,
@@ -33,7 +34,9 @@ def test_unreleased_gets_number_and_date_and_an_empty_one_stands_above_it() -> N
 
 
 def test_the_projects_own_changelog_can_be_cut_once() -> None:
-    cut = with_release(CHANGELOG.read_text("utf-8"), version=Version("99.0"), day=DAY)
+    # Right after a release the section is empty.
+    changelog = CHANGELOG.read_text("utf-8").replace(UNRELEASED, f"{UNRELEASED}\n- New.\n", 1)
+    cut = with_release(changelog, version=Version("99.0"), day=DAY)
     assert "## Unreleased\n\n## 99.0 (2030-05-17)\n" in cut
     with pytest.raises(ReleaseError, match="is empty"):
         with_release(cut, version=Version("99.1"), day=DAY)
