@@ -184,6 +184,15 @@ class BrokerCluster:
             otherwise=lambda: f"{self.partitions(topic)}\n{self._logs()}",
         )
 
+    def wait_until_known(self, topic: str) -> None:
+        """Wait until every running broker shows a topic: a tool may ask any of them."""
+        running = [one for one in self.brokers.values() if one.process.is_launched]
+        wait_for(
+            lambda: all(self.partitions_at(broker, topic) for broker in running),
+            f"all brokers show {topic}",
+            otherwise=self._logs,
+        )
+
     def partitions(self, topic: str) -> dict[int, PartitionView]:
         """Return a topic's partitions as some running broker shows them; none while none can."""
         for broker in self.brokers.values():

@@ -222,6 +222,7 @@ def test_replicas_are_moved(cluster: BrokerCluster, tmp_path: Path) -> None:
     assignment = ("--replica-assignment", f"{FIRST},{FIRST},{FIRST}")
     cluster.tool("kafka-topics", "--create", "--topic", "moved", *assignment)
     cluster.wait_for_partitions("moved", leaders={FIRST}, isr={FIRST})
+    cluster.wait_until_known("moved")
     wanted = [(SECOND,), (SECOND, FIRST), (FIRST, SECOND)]
     with Traffic(cluster.servers, "moved", 3) as traffic:
         traffic.wait_for_acknowledged(50)

@@ -59,6 +59,7 @@ def reassign(cluster: BrokerCluster, topic: str, folder: Path, *replicas: int) -
     one = {"topic": topic, "partition": 0, "replicas": list(replicas)}
     file.write_text(json.dumps({"version": 1, "partitions": [one]}))
     arguments = ("--reassignment-json-file", str(file))
+    cluster.wait_until_known(topic)
     cluster.tool("kafka-reassign-partitions", *arguments, "--execute")
 
     def look() -> bool:

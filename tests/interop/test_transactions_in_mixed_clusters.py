@@ -51,6 +51,7 @@ def lead(cluster: BrokerCluster, topic: str, folder: Path, leader: int, follower
     file = folder / "reassignment.json"
     one = {"topic": topic, "partition": 0, "replicas": [leader, follower]}
     file.write_text(json.dumps({"version": 1, "partitions": [one]}))
+    cluster.wait_until_known(topic)
     cluster.tool(*("kafka-reassign-partitions", "--reassignment-json-file", str(file), "--execute"))
     file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": 0}]}))
 
