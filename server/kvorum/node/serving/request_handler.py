@@ -103,7 +103,7 @@ class RequestHandler(Generic[Services]):
             # As in Kafka. The id of a group's member, which begins with its client's, may be such.
             response = _failed(api, request)
             parts = _encoded(request, response)
-        self._metrics.update_errors(self._apis[header.request_api_key].key, response)
+        self._metrics.update_errors(header.request_api_key, response)
         own_pause_ms = 0 if api.throttle_time_ms is None else api.throttle_time_ms(response)
         return ResponseFrame(parts, max(pause_ms, own_pause_ms), on_sent)
 
