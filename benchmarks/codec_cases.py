@@ -12,7 +12,12 @@ from typing import Protocol, Self
 from kvorum.wire.messages.api_versions import ApiVersionsResponse
 from kvorum.wire.messages.fetch import FetchResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
-from kvorum.wire.messages.metadata import MetadataResponse
+from kvorum.wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from kvorum.wire.messages.produce import ProduceRequest
 
 TOPICS = 100
@@ -54,7 +59,7 @@ def api_versions() -> ApiVersionsResponse:
 
 def metadata() -> MetadataResponse:
     brokers = [
-        MetadataResponse.MetadataResponseBroker(
+        MetadataResponseBroker(
             node_id=number, host=f"broker-{number}.example.net", port=9092, rack=f"rack-{number}"
         )
         for number in range(3)
@@ -65,9 +70,9 @@ def metadata() -> MetadataResponse:
     )
 
 
-def metadata_topic(number: int) -> MetadataResponse.MetadataResponseTopic:
+def metadata_topic(number: int) -> MetadataResponseTopic:
     partitions = [
-        MetadataResponse.MetadataResponsePartition(
+        MetadataResponsePartition(
             partition_index=index,
             leader_id=index % 3,
             leader_epoch=7,
@@ -76,7 +81,7 @@ def metadata_topic(number: int) -> MetadataResponse.MetadataResponseTopic:
         )
         for index in range(PARTITIONS_PER_TOPIC)
     ]
-    return MetadataResponse.MetadataResponseTopic(
+    return MetadataResponseTopic(
         name=f"orders.region-{number:03}", topic_id=topic_id(number + 1), partitions=partitions
     )
 

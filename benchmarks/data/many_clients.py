@@ -22,10 +22,23 @@ from benchmarks.report import Row
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kvorum.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kvorum.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
-from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kvorum.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import RecordData, build_batch
 
@@ -187,9 +200,7 @@ class Member:
 
     async def commit_often(self) -> None:
         """Commit an offset several times, one after the other."""
-        topic = OffsetCommitRequest.OffsetCommitRequestTopic(
-            TOPIC, partitions=[OffsetCommitRequest.OffsetCommitRequestPartition(0, 7)]
-        )
+        topic = OffsetCommitRequestTopic(TOPIC, partitions=[OffsetCommitRequestPartition(0, 7)])
         request = OffsetCommitRequest(self.group, self.generation, self.member_id, topics=[topic])
         for _ in range(COMMITS_OF_GROUP):
             response = await self.connection.ask(request, OffsetCommitResponse, _COMMIT_VERSION)
@@ -209,7 +220,7 @@ async def _join(servers: str, group: str) -> Member:
         return (await connection.ask(request, FindCoordinatorResponse, _FIND_VERSION)).error_code
 
     await _until_none(find)
-    protocols = [JoinGroupRequest.JoinGroupRequestProtocol("range", b"")]
+    protocols = [JoinGroupRequestProtocol("range", b"")]
     request = JoinGroupRequest(
         group, SESSION_MS, SESSION_MS, protocol_type="consumer", protocols=protocols
     )
@@ -221,7 +232,7 @@ async def _join(servers: str, group: str) -> Member:
         return joined.error_code
 
     await _until_none(join)
-    assignment = SyncGroupRequest.SyncGroupRequestAssignment(joined.member_id, b"everything")
+    assignment = SyncGroupRequestAssignment(joined.member_id, b"everything")
     sync = SyncGroupRequest(group, joined.generation_id, joined.member_id, assignments=[assignment])
     _check((await connection.ask(sync, SyncGroupResponse, _SYNC_VERSION)).error_code)
     return Member(connection, group, joined.member_id, joined.generation_id)

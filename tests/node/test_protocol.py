@@ -31,7 +31,7 @@ from kvorum.wire.messages.describe_user_scram_credentials import (
 )
 from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kvorum.wire.messages.fetch import FetchRequest
-from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kvorum.wire.messages.produce import ProduceRequest
 from kvorum.wire.primitives import Message
 
@@ -245,7 +245,7 @@ def test_nothing_is_answered_without_acknowledgement_and_an_error_ends_the_conne
 
 
 def test_a_topic_that_is_missed_is_created(node: Cluster) -> None:
-    wanted = [MetadataRequest.MetadataRequestTopic(name="missed")]
+    wanted = [MetadataRequestTopic(name="missed")]
     request = MetadataRequest(topics=wanted, allow_auto_topic_creation=True)
     with RawClient(node.bootstrap_servers) as client:
         first = client.ask(request, MetadataResponse, 9)

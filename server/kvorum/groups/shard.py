@@ -43,7 +43,10 @@ from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRespon
 from kvorum.wire.messages.list_groups import ListGroupsResponse
 from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from kvorum.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kvorum.wire.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+)
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -203,8 +206,8 @@ class GroupCoordinatorShard:
         )
 
     def fetch_offsets(
-        self, request: OffsetFetchRequest.OffsetFetchRequestGroup, *, require_stable: bool
-    ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+        self, request: OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> OffsetFetchResponseGroup:
         """Return a group's offsets, those that are committed.
 
         With `require_stable` the newest ones are returned: the response then has to wait for what

@@ -16,7 +16,12 @@ from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsRes
 from kvorum.wire.messages.create_topics import CreateTopicsRequest
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
-from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kvorum.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from kvorum.wire.primitives import UNCOUNTED_BYTES_MAX, MemoryBudget, Message
 
 SEEDS_EVERY = 8
@@ -223,12 +228,12 @@ def _uvarint(value: int) -> bytes:
 
 def large_cluster() -> MetadataResponse:
     partitions = [
-        MetadataResponse.MetadataResponsePartition(
+        MetadataResponsePartition(
             partition_index=index, leader_id=1, replica_nodes=[1, 2, 3], isr_nodes=[1, 2, 3]
         )
         for index in range(60_000)
     ]
-    return MetadataResponse(topics=[MetadataResponse.MetadataResponseTopic(partitions=partitions)])
+    return MetadataResponse(topics=[MetadataResponseTopic(partitions=partitions)])
 
 
 def test_a_trusted_peer_may_send_more() -> None:

@@ -26,7 +26,7 @@ from kvorum.wire.messages.create_topics import CreateTopicsRequest
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kvorum.wire.messages.join_group import JoinGroupRequest
-from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.vote import VoteRequest
 from kvorum.wire.primitives import NEVER, Message
@@ -260,7 +260,7 @@ def test_tags_are_refused_in_versions_without_tags() -> None:
 
 def test_tagged_fields_at_their_default_take_no_room() -> None:
     assert FetchResponse().encode(16) == b"\0" * 4 + b"\0\0" + b"\0" * 4 + b"\x01\x00"
-    topics = [MetadataResponse.MetadataResponseTopic()]
+    topics = [MetadataResponseTopic()]
     assert MetadataResponse(topics=topics).encode(12).endswith(b"\0")
 
 

@@ -22,6 +22,8 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
 )
 
 
@@ -87,15 +89,15 @@ def _names_from_cursor(
     return names
 
 
-def _refused(name: str) -> DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
+def _refused(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name
     )
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     is_legal = reason_name_is_illegal(name) is None
-    return DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
+    return DescribeTopicPartitionsResponseTopic(
         error_code=(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
         ),
@@ -106,8 +108,8 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponse.DescribeTopicPartitio
 
 def _topic(
     image: MetadataImage, topic: TopicImage, indexes: range, view: BrokerView
-) -> DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
+) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
@@ -122,9 +124,9 @@ def _topic(
 
 def _partition(
     image: MetadataImage, index: int, partition: PartitionRegistration, view: BrokerView
-) -> DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition:
+) -> DescribeTopicPartitionsResponsePartition:
     leads = has_listener(image.cluster, partition.leader, view.listener)
-    return DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition(
+    return DescribeTopicPartitionsResponsePartition(
         partition_index=index,
         leader_id=partition.leader if leads else NO_NODE,
         leader_epoch=partition.leader_epoch,
@@ -142,9 +144,7 @@ def _refuse(
     """Refuse every topic that is named."""
     return DescribeTopicPartitionsResponse(
         topics=[
-            DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic(
-                name=topic.name, error_code=error.code
-            )
+            DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=error.code)
             for topic in request.topics
         ]
     )

@@ -28,7 +28,13 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS, reason_name_is_illegal
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kvorum.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from kvorum.wire.uuid_text import ZERO_UUID
 
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -84,20 +90,16 @@ def _check_request(request: MetadataRequest, api_version: int) -> None:
             )
 
 
-def _broker(
-    *, broker_id: int, view: BrokerView, image: MetadataImage
-) -> MetadataResponse.MetadataResponseBroker:
+def _broker(*, broker_id: int, view: BrokerView, image: MetadataImage) -> MetadataResponseBroker:
     broker = image.cluster.brokers[broker_id]
     endpoint = broker.endpoint(view.listener)
     assert endpoint is not None
-    return MetadataResponse.MetadataResponseBroker(
+    return MetadataResponseBroker(
         node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
     )
 
 
-def _all_topics(
-    image: MetadataImage, view: BrokerView
-) -> list[MetadataResponse.MetadataResponseTopic]:
+def _all_topics(image: MetadataImage, view: BrokerView) -> list[MetadataResponseTopic]:
     return [
         _topic(image, topic, view)
         for name in sorted(topic_names(image, view))
@@ -105,9 +107,7 @@ def _all_topics(
     ]
 
 
-def _topics_to_create(
-    topics: list[MetadataResponse.MetadataResponseTopic], view: BrokerView
-) -> list[str]:
+def _topics_to_create(topics: list[MetadataResponseTopic], view: BrokerView) -> list[str]:
     """Return the names among `topics` to create; refuse those that the client may not create."""
     missing = [
         topic for topic in topics if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -126,7 +126,7 @@ def _topics_to_create(
 
 def _wanted_topics(
     image: MetadataImage, request: MetadataRequest, view: BrokerView
-) -> list[MetadataResponse.MetadataResponseTopic]:
+) -> list[MetadataResponseTopic]:
     """Return an entry for each requested topic; if any topic has an id, only ids count.
 
     The entry of a topic that the client may not describe does not reveal whether the topic exists.
@@ -141,9 +141,7 @@ def _wanted_topics(
         return [_unknown_id(topic_id) for topic_id in unknown] + [
             _topic(image, topic, view)
             if may_describe(topic.name, view)
-            else MetadataResponse.MetadataResponseTopic(
-                error_code=REFUSED, name=None, topic_id=topic.id
-            )
+            else MetadataResponseTopic(error_code=REFUSED, name=None, topic_id=topic.id)
             for topic in known
         ]
     names = dict.fromkeys(topic.name for topic in wanted if topic.name is not None)
@@ -152,14 +150,14 @@ def _wanted_topics(
 
 def _named_topics(
     image: MetadataImage, names: Iterable[str], view: BrokerView
-) -> list[MetadataResponse.MetadataResponseTopic]:
-    existing: list[MetadataResponse.MetadataResponseTopic] = []
-    missing: list[MetadataResponse.MetadataResponseTopic] = []
-    refused: list[MetadataResponse.MetadataResponseTopic] = []
+) -> list[MetadataResponseTopic]:
+    existing: list[MetadataResponseTopic] = []
+    missing: list[MetadataResponseTopic] = []
+    refused: list[MetadataResponseTopic] = []
     for name in names:
         topic = find_topic(image, name, view)
         if not may_describe(name, view):
-            refused.append(MetadataResponse.MetadataResponseTopic(error_code=REFUSED, name=name))
+            refused.append(MetadataResponseTopic(error_code=REFUSED, name=name))
         elif topic is None:
             missing.append(_unknown_name(name))
         else:
@@ -167,15 +165,15 @@ def _named_topics(
     return existing + missing + refused
 
 
-def _unknown_id(topic_id: bytes) -> MetadataResponse.MetadataResponseTopic:
-    return MetadataResponse.MetadataResponseTopic(
+def _unknown_id(topic_id: bytes) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
         error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
     )
 
 
-def _unknown_name(name: str) -> MetadataResponse.MetadataResponseTopic:
+def _unknown_name(name: str) -> MetadataResponseTopic:
     is_legal = reason_name_is_illegal(name) is None
-    return MetadataResponse.MetadataResponseTopic(
+    return MetadataResponseTopic(
         error_code=(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
         ),
@@ -184,10 +182,8 @@ def _unknown_name(name: str) -> MetadataResponse.MetadataResponseTopic:
     )
 
 
-def _topic(
-    image: MetadataImage, topic: TopicImage, view: BrokerView
-) -> MetadataResponse.MetadataResponseTopic:
-    return MetadataResponse.MetadataResponseTopic(
+def _topic(image: MetadataImage, topic: TopicImage, view: BrokerView) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
@@ -201,7 +197,7 @@ def _topic(
 
 def _partition(
     image: MetadataImage, index: int, partition: PartitionRegistration, view: BrokerView
-) -> MetadataResponse.MetadataResponsePartition:
+) -> MetadataResponsePartition:
     cluster, listener = image.cluster, view.listener
     replicas, isr = list(partition.replicas), list(partition.isr)
     if view.api_version == 0:
@@ -209,7 +205,7 @@ def _partition(
         replicas = alive_replicas(cluster, replicas, listener)
         isr = alive_replicas(cluster, isr, listener)
     leads = has_listener(cluster, partition.leader, listener)
-    return MetadataResponse.MetadataResponsePartition(
+    return MetadataResponsePartition(
         error_code=_partition_error(
             image,
             partition,

@@ -19,7 +19,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from kvorum.wire.messages.join_group import JoinGroupResponse
+from kvorum.wire.messages.join_group import JoinGroupResponseMember
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 _VERSION_BYTES: Final = struct.calcsize(">h")
@@ -253,10 +253,10 @@ class ClassicGroup:
             return self.uses_consumer_group_protocol
         return topic in self.subscribed_topics
 
-    def current_members(self) -> list[JoinGroupResponse.JoinGroupResponseMember]:
+    def current_members(self) -> list[JoinGroupResponseMember]:
         """Return all members for the leader's answer to its join."""
         return [
-            JoinGroupResponse.JoinGroupResponseMember(
+            JoinGroupResponseMember(
                 member_id=member.member_id,
                 group_instance_id=member.group_instance_id,
                 metadata=member.metadata(self.protocol_name),

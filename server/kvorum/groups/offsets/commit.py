@@ -13,8 +13,21 @@ from kvorum.groups.settings import RequestContext
 from kvorum.groups.shard_state import ShardState
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from kvorum.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kvorum.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 from kvorum.wire.records.record import within_64_bits
 
 _DEFAULT_RETENTION_TIME_MS: Final = -1
@@ -32,16 +45,14 @@ def commit_offsets(
     if request.retention_time_ms != _DEFAULT_RETENTION_TIME_MS:
         expire_timestamp = within_64_bits(now_ms + request.retention_time_ms)
     records: list[CoordinatorRecord] = []
-    topics: list[OffsetCommitResponse.OffsetCommitResponseTopic] = []
+    topics: list[OffsetCommitResponseTopic] = []
     for topic in request.topics:
-        answered: list[OffsetCommitResponse.OffsetCommitResponsePartition] = []
-        topics.append(
-            OffsetCommitResponse.OffsetCommitResponseTopic(topic.name, topic.topic_id, answered)
-        )
+        answered: list[OffsetCommitResponsePartition] = []
+        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, answered))
         for partition in topic.partitions:
             index = partition.partition_index
             error = _metadata_error(shard, partition.committed_metadata)
-            answered.append(OffsetCommitResponse.OffsetCommitResponsePartition(index, error))
+            answered.append(OffsetCommitResponsePartition(index, error))
             if error is ErrorCode.NONE:
                 offset = _offset(topic, partition, now_ms, expire_timestamp)
                 records.append(offset.to_record(request.group_id, topic.name, index))
@@ -66,18 +77,14 @@ def commit_transactional_offsets(
         is_transactional=True,
     )
     records: list[CoordinatorRecord] = []
-    topics: list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic] = []
+    topics: list[TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:
-        answered: list[TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition] = []
-        topics.append(
-            TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
-                topic.name, topic.topic_id, answered
-            )
-        )
+        answered: list[TxnOffsetCommitResponsePartition] = []
+        topics.append(TxnOffsetCommitResponseTopic(topic.name, topic.topic_id, answered))
         for partition in topic.partitions:
             index = partition.partition_index
             error = _metadata_error(shard, partition.committed_metadata)
-            answered.append(TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(index, error))
+            answered.append(TxnOffsetCommitResponsePartition(index, error))
             if error is ErrorCode.NONE:
                 offset = _transactional_offset(topic.topic_id, partition, now_ms)
                 records.append(offset.to_record(request.group_id, topic.name, index))
@@ -145,8 +152,8 @@ def _metadata_error(shard: ShardState, metadata: str | None) -> ErrorCode:
 
 
 def _offset(
-    topic: OffsetCommitRequest.OffsetCommitRequestTopic,
-    partition: OffsetCommitRequest.OffsetCommitRequestPartition,
+    topic: OffsetCommitRequestTopic,
+    partition: OffsetCommitRequestPartition,
     now_ms: int,
     expire_timestamp: int,
 ) -> OffsetAndMetadata:
@@ -161,7 +168,7 @@ def _offset(
 
 
 def _transactional_offset(
-    topic_id: bytes, partition: TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition, now_ms: int
+    topic_id: bytes, partition: TxnOffsetCommitRequestPartition, now_ms: int
 ) -> OffsetAndMetadata:
     return OffsetAndMetadata(
         committed_offset=partition.committed_offset,

@@ -18,7 +18,12 @@ from kvorum.groups.records import (
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
-from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from kvorum.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 
 BaseTimestamp: TypeAlias = Callable[[OffsetAndMetadata], int]
 """From when on the retention of an offset counts."""
@@ -33,15 +38,13 @@ def delete_offsets(
     if not group.is_empty and not group.uses_consumer_group_protocol:
         raise RequestError(ErrorCode.NON_EMPTY_GROUP)
     records: list[CoordinatorRecord] = []
-    topics: list[OffsetDeleteResponse.OffsetDeleteResponseTopic] = []
+    topics: list[OffsetDeleteResponseTopic] = []
     for topic in request.topics:
         is_subscribed = group.is_subscribed_to(topic.name)
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed else ErrorCode.NONE
         indexes = [partition.partition_index for partition in topic.partitions]
-        answered = [
-            OffsetDeleteResponse.OffsetDeleteResponsePartition(index, error) for index in indexes
-        ]
-        topics.append(OffsetDeleteResponse.OffsetDeleteResponseTopic(topic.name, answered))
+        answered = [OffsetDeleteResponsePartition(index, error) for index in indexes]
+        topics.append(OffsetDeleteResponseTopic(topic.name, answered))
         if not is_subscribed:
             places = (TopicPartition(topic.name, index) for index in indexes)
             records += [

@@ -10,7 +10,12 @@ from kvorum.groups.offsets.offset_and_metadata import OffsetAndMetadata
 from kvorum.groups.offsets.offset_table import TopicPartition
 from kvorum.groups.offsets.store import OffsetStore
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kvorum.wire.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
 from kvorum.wire.uuid_text import ZERO_UUID
 
 INVALID_OFFSET: Final = -1
@@ -28,17 +33,15 @@ class OffsetFetch:
         """The epoch that is read."""
         return None if self.require_stable else self.offsets.shard.timeline.committed_offset
 
-    def fetch(
-        self, request: OffsetFetchRequest.OffsetFetchRequestGroup
-    ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+    def fetch(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
         """Return a group's offsets; of a group that is not known, none and no error."""
         group = self.offsets.shard.groups.get(request.group_id, self.epoch)
         is_known = group is not None and not group.is_in(ClassicGroupState.DEAD)
         if request.topics is None:
             topics = self._all_topics(request.group_id) if is_known else []
-            return OffsetFetchResponse.OffsetFetchResponseGroup(request.group_id, topics)
+            return OffsetFetchResponseGroup(request.group_id, topics)
         topics = [
-            OffsetFetchResponse.OffsetFetchResponseTopics(
+            OffsetFetchResponseTopics(
                 topic.name,
                 topic.topic_id,
                 [
@@ -53,14 +56,14 @@ class OffsetFetch:
             )
             for topic in request.topics
         ]
-        return OffsetFetchResponse.OffsetFetchResponseGroup(request.group_id, topics)
+        return OffsetFetchResponseGroup(request.group_id, topics)
 
-    def _all_topics(self, group_id: str) -> list[OffsetFetchResponse.OffsetFetchResponseTopics]:
+    def _all_topics(self, group_id: str) -> list[OffsetFetchResponseTopics]:
         topics = self.offsets.committed.topics(group_id, self.epoch)
         if topics is None:
             return []
         return [
-            OffsetFetchResponse.OffsetFetchResponseTopics(
+            OffsetFetchResponseTopics(
                 topic,
                 ZERO_UUID,
                 [
@@ -73,7 +76,7 @@ class OffsetFetch:
 
     def _partition(
         self, group_id: str, where: TopicPartition, topic_id: bytes, *, is_known: bool
-    ) -> OffsetFetchResponse.OffsetFetchResponsePartitions:
+    ) -> OffsetFetchResponsePartitions:
         offset = self.offsets.committed.get(group_id, where, self.epoch) if is_known else None
         if offset is not None and offset.has_other_topic_id(topic_id):
             offset = None
@@ -81,15 +84,15 @@ class OffsetFetch:
 
     def _answer(
         self, group_id: str, where: TopicPartition, offset: OffsetAndMetadata | None
-    ) -> OffsetFetchResponse.OffsetFetchResponsePartitions:
+    ) -> OffsetFetchResponsePartitions:
         is_unstable = self.require_stable and self.offsets.pending.has(group_id, where)
         if offset is None or is_unstable:
-            return OffsetFetchResponse.OffsetFetchResponsePartitions(
+            return OffsetFetchResponsePartitions(
                 partition_index=where.partition,
                 committed_offset=INVALID_OFFSET,
                 error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT if is_unstable else ErrorCode.NONE,
             )
-        return OffsetFetchResponse.OffsetFetchResponsePartitions(
+        return OffsetFetchResponsePartitions(
             partition_index=where.partition,
             committed_offset=offset.committed_offset,
             committed_leader_epoch=offset.leader_epoch,

@@ -10,7 +10,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.node.handlers.requesters import view_of
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from kvorum.wire.primitives import Message
 
 
@@ -27,7 +27,7 @@ def _refuse(request: MetadataRequest, error: RequestError, _version: int) -> Met
         error_code=error.code,
         topics=[
             # In most versions the name cannot be null.
-            MetadataResponse.MetadataResponseTopic(
+            MetadataResponseTopic(
                 name=topic.name or "", topic_id=topic.topic_id, error_code=error.code
             )
             for topic in request.topics or ()

@@ -12,7 +12,14 @@ from kvorum.node.handlers.committed_topics import AnsweredTopic, CommittedTopics
 from kvorum.node.handlers.group_requests import asked, context_of, require_on_group
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kvorum.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from kvorum.wire.primitives import Message
 
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
@@ -23,7 +30,7 @@ async def answer(request: IncomingRequest[OffsetCommitRequest], broker: BrokerSe
     body = request.body
     require_on_group(request, AclOperation.READ, body.group_id)
     has_ids = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
-    found = CommittedTopics[OffsetCommitRequest.OffsetCommitRequestPartition](
+    found = CommittedTopics[OffsetCommitRequestPartition](
         request, body.topics, broker.loader.published.topics, has_ids=has_ids
     )
     if not found.accepted:
@@ -35,7 +42,7 @@ async def answer(request: IncomingRequest[OffsetCommitRequest], broker: BrokerSe
         group_instance_id=body.group_instance_id,
         retention_time_ms=body.retention_time_ms,
         topics=[
-            OffsetCommitRequest.OffsetCommitRequestTopic(one.name, one.topic_id, one.partitions)
+            OffsetCommitRequestTopic(one.name, one.topic_id, one.partitions)
             for one in found.accepted
         ],
     )
@@ -52,13 +59,10 @@ async def answer(request: IncomingRequest[OffsetCommitRequest], broker: BrokerSe
 def _response(topics: Iterable[AnsweredTopic]) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
-            OffsetCommitResponse.OffsetCommitResponseTopic(
+            OffsetCommitResponseTopic(
                 one.name,
                 one.topic_id,
-                [
-                    OffsetCommitResponse.OffsetCommitResponsePartition(*each)
-                    for each in one.partitions
-                ],
+                [OffsetCommitResponsePartition(*each) for each in one.partitions],
             )
             for one in topics
         ]

@@ -12,7 +12,14 @@ from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from kvorum.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 from kvorum.wire.primitives import Message
 
 
@@ -21,8 +28,8 @@ async def answer(request: IncomingRequest[OffsetDeleteRequest], broker: BrokerSe
     body = request.body
     require_on_group(request, AclOperation.DELETE, body.group_id)
     topics = broker.loader.published.topics
-    refused: dict[str, OffsetDeleteResponse.OffsetDeleteResponseTopic] = {}
-    accepted: list[OffsetDeleteRequest.OffsetDeleteRequestTopic] = []
+    refused: dict[str, OffsetDeleteResponseTopic] = {}
+    accepted: list[OffsetDeleteRequestTopic] = []
     for topic in body.topics:
         found = topics.by_name(topic.name)
         if not request.access.allows_on_topic(AclOperation.READ, topic.name):
@@ -32,7 +39,7 @@ async def answer(request: IncomingRequest[OffsetDeleteRequest], broker: BrokerSe
         if found is None or unknown:
             _refuse(refused, topic.name, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if known:
-            accepted.append(OffsetDeleteRequest.OffsetDeleteRequestTopic(topic.name, known))
+            accepted.append(OffsetDeleteRequestTopic(topic.name, known))
     wanted = OffsetDeleteRequest(body.group_id, accepted)
     response = await asked(broker.groups.delete_offsets, wanted)
     if response.error_code == ErrorCode.NONE and refused:
@@ -41,10 +48,10 @@ async def answer(request: IncomingRequest[OffsetDeleteRequest], broker: BrokerSe
 
 
 def _sorted(
-    topic: OffsetDeleteRequest.OffsetDeleteRequestTopic, found: TopicImage | None
+    topic: OffsetDeleteRequestTopic, found: TopicImage | None
 ) -> tuple[
-    list[OffsetDeleteRequest.OffsetDeleteRequestPartition],
-    list[OffsetDeleteRequest.OffsetDeleteRequestPartition],
+    list[OffsetDeleteRequestPartition],
+    list[OffsetDeleteRequestPartition],
 ]:
     """Return the partitions that there are, and those that there are not."""
     if found is None:
@@ -55,22 +62,21 @@ def _sorted(
 
 
 def _refuse(
-    refused: dict[str, OffsetDeleteResponse.OffsetDeleteResponseTopic],
+    refused: dict[str, OffsetDeleteResponseTopic],
     name: str,
-    partitions: list[OffsetDeleteRequest.OffsetDeleteRequestPartition],
+    partitions: list[OffsetDeleteRequestPartition],
     code: ErrorCode,
 ) -> None:
-    topic = refused.setdefault(name, OffsetDeleteResponse.OffsetDeleteResponseTopic(name, []))
+    topic = refused.setdefault(name, OffsetDeleteResponseTopic(name, []))
     topic.partitions += [
-        OffsetDeleteResponse.OffsetDeleteResponsePartition(partition.partition_index, code)
-        for partition in partitions
+        OffsetDeleteResponsePartition(partition.partition_index, code) for partition in partitions
     ]
 
 
 def _merged(
-    refused: dict[str, OffsetDeleteResponse.OffsetDeleteResponseTopic],
-    answered: list[OffsetDeleteResponse.OffsetDeleteResponseTopic],
-) -> list[OffsetDeleteResponse.OffsetDeleteResponseTopic]:
+    refused: dict[str, OffsetDeleteResponseTopic],
+    answered: list[OffsetDeleteResponseTopic],
+) -> list[OffsetDeleteResponseTopic]:
     """Return both; a topic with refused and with other partitions is one entry."""
     for topic in answered:
         known = refused.get(topic.name)

@@ -31,7 +31,17 @@ from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kvorum.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import ZERO_UUID
 
@@ -50,10 +60,10 @@ async def answer(request: IncomingRequest[OffsetFetchRequest], broker: BrokerSer
 
 
 async def _group(
-    group: OffsetFetchRequest.OffsetFetchRequestGroup,
+    group: OffsetFetchRequestGroup,
     request: IncomingRequest[OffsetFetchRequest],
     broker: BrokerServices,
-) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+) -> OffsetFetchResponseGroup:
     try:
         require_on_group(request, AclOperation.DESCRIBE, group.group_id)
         if group.topics is None:
@@ -64,14 +74,14 @@ async def _group(
 
 
 async def _all_topics(
-    group: OffsetFetchRequest.OffsetFetchRequestGroup,
+    group: OffsetFetchRequestGroup,
     request: IncomingRequest[OffsetFetchRequest],
     broker: BrokerServices,
-) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+) -> OffsetFetchResponseGroup:
     """Return all offsets; topics that the client may not know of are left out."""
     response = await _offsets(group, request, broker)
     ids = broker.loader.published.topics.ids
-    topics: list[OffsetFetchResponse.OffsetFetchResponseTopics] = []
+    topics: list[OffsetFetchResponseTopics] = []
     for topic in response.topics:
         if not request.access.allows_on_topic(AclOperation.DESCRIBE, topic.name):
             continue
@@ -85,16 +95,16 @@ async def _all_topics(
 
 
 async def _some_topics(
-    group: OffsetFetchRequest.OffsetFetchRequestGroup,
-    topics: list[OffsetFetchRequest.OffsetFetchRequestTopics],
+    group: OffsetFetchRequestGroup,
+    topics: list[OffsetFetchRequestTopics],
     request: IncomingRequest[OffsetFetchRequest],
     broker: BrokerServices,
-) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+) -> OffsetFetchResponseGroup:
     """Return the offsets that are asked for; refused topics come last."""
     has_ids = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
     by_id = broker.loader.published.topics.by_id
-    accepted: list[OffsetFetchRequest.OffsetFetchRequestTopics] = []
-    refused: list[OffsetFetchResponse.OffsetFetchResponseTopics] = []
+    accepted: list[OffsetFetchRequestTopics] = []
+    refused: list[OffsetFetchResponseTopics] = []
     for topic in topics:
         if has_ids:
             found = by_id.get(topic.topic_id)
@@ -105,52 +115,46 @@ async def _some_topics(
             refused.append(_refused_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         else:
             accepted.append(topic)
-    wanted = OffsetFetchRequest.OffsetFetchRequestGroup(
-        group.group_id, group.member_id, group.member_epoch, accepted
-    )
+    wanted = OffsetFetchRequestGroup(group.group_id, group.member_id, group.member_epoch, accepted)
     response = await _offsets(wanted, request, broker)
     response.topics = [*response.topics, *refused]
     return response
 
 
 async def _offsets(
-    group: OffsetFetchRequest.OffsetFetchRequestGroup,
+    group: OffsetFetchRequestGroup,
     request: IncomingRequest[OffsetFetchRequest],
     broker: BrokerServices,
-) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+) -> OffsetFetchResponseGroup:
     if request.body.require_stable:
         return await asked(broker.groups.fetch_stable_offsets, group)
     return broker.groups.fetch_offsets(group)
 
 
-def _groups(
-    request: OffsetFetchRequest, version: int
-) -> list[OffsetFetchRequest.OffsetFetchRequestGroup]:
+def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
     """Return the groups, in the form of the versions that have several."""
     if version >= FIRST_VERSION_WITH_GROUPS:
         return request.groups
     if request.topics is None:
-        return [OffsetFetchRequest.OffsetFetchRequestGroup(request.group_id, topics=None)]
+        return [OffsetFetchRequestGroup(request.group_id, topics=None)]
     topics = [
-        OffsetFetchRequest.OffsetFetchRequestTopics(one.name, ZERO_UUID, one.partition_indexes)
+        OffsetFetchRequestTopics(one.name, ZERO_UUID, one.partition_indexes)
         for one in request.topics
     ]
-    return [OffsetFetchRequest.OffsetFetchRequestGroup(request.group_id, topics=topics)]
+    return [OffsetFetchRequestGroup(request.group_id, topics=topics)]
 
 
-def _response(
-    groups: list[OffsetFetchResponse.OffsetFetchResponseGroup], version: int
-) -> OffsetFetchResponse:
+def _response(groups: list[OffsetFetchResponseGroup], version: int) -> OffsetFetchResponse:
     if version >= FIRST_VERSION_WITH_GROUPS:
         return OffsetFetchResponse(groups=groups)
     (group,) = groups
     return OffsetFetchResponse(
         error_code=group.error_code,
         topics=[
-            OffsetFetchResponse.OffsetFetchResponseTopic(
+            OffsetFetchResponseTopic(
                 topic.name,
                 [
-                    OffsetFetchResponse.OffsetFetchResponsePartition(
+                    OffsetFetchResponsePartition(
                         partition_index=one.partition_index,
                         committed_offset=one.committed_offset,
                         committed_leader_epoch=one.committed_leader_epoch,
@@ -165,14 +169,12 @@ def _response(
     )
 
 
-def _refused_topic(
-    topic: OffsetFetchRequest.OffsetFetchRequestTopics, code: ErrorCode
-) -> OffsetFetchResponse.OffsetFetchResponseTopics:
-    return OffsetFetchResponse.OffsetFetchResponseTopics(
+def _refused_topic(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
         topic.name,
         topic.topic_id,
         [
-            OffsetFetchResponse.OffsetFetchResponsePartitions(
+            OffsetFetchResponsePartitions(
                 partition_index=index, committed_offset=NO_OFFSET, error_code=code
             )
             for index in topic.partition_indexes
@@ -181,12 +183,12 @@ def _refused_topic(
 
 
 def _refusal(
-    group: OffsetFetchRequest.OffsetFetchRequestGroup, code: ErrorCode, version: int
-) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+    group: OffsetFetchRequestGroup, code: ErrorCode, version: int
+) -> OffsetFetchResponseGroup:
     if version >= FIRST_VERSION_WITH_ERROR:
-        return OffsetFetchResponse.OffsetFetchResponseGroup(group.group_id, error_code=code)
+        return OffsetFetchResponseGroup(group.group_id, error_code=code)
     topics = [_refused_topic(topic, code) for topic in group.topics or ()]
-    return OffsetFetchResponse.OffsetFetchResponseGroup(group.group_id, topics)
+    return OffsetFetchResponseGroup(group.group_id, topics)
 
 
 def _refuse(request: OffsetFetchRequest, error: RequestError, version: int) -> OffsetFetchResponse:

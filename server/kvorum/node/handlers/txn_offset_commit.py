@@ -18,7 +18,14 @@ from kvorum.node.handlers.group_requests import asked, context_of, require_on_gr
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from kvorum.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 from kvorum.wire.primitives import Message
 from kvorum.wire.records.batch import NO_SEQUENCE
 
@@ -37,7 +44,7 @@ async def answer(
         raise RequestError.with_default_message(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     require_on_group(request, AclOperation.READ, body.group_id)
     has_ids = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
-    found = CommittedTopics[TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition](
+    found = CommittedTopics[TxnOffsetCommitRequestPartition](
         request, body.topics, broker.loader.published.topics, has_ids=has_ids
     )
     if not found.accepted:
@@ -51,9 +58,7 @@ async def answer(
         member_id=body.member_id,
         group_instance_id=body.group_instance_id,
         topics=[
-            TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
-                one.name, one.topic_id, one.partitions
-            )
+            TxnOffsetCommitRequestTopic(one.name, one.topic_id, one.partitions)
             for one in found.accepted
         ],
     )
@@ -73,13 +78,10 @@ async def answer(
 def _response(topics: Iterable[AnsweredTopic]) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
         topics=[
-            TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
+            TxnOffsetCommitResponseTopic(
                 one.name,
                 one.topic_id,
-                [
-                    TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(*each)
-                    for each in one.partitions
-                ],
+                [TxnOffsetCommitResponsePartition(*each) for each in one.partitions],
             )
             for one in topics
         ]

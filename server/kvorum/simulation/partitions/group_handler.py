@@ -35,7 +35,11 @@ from kvorum.wire.messages.heartbeat import HeartbeatRequest
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kvorum.wire.messages.leave_group import LeaveGroupRequest
 from kvorum.wire.messages.offset_commit import OffsetCommitRequest
-from kvorum.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kvorum.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kvorum.wire.primitives import Message
@@ -146,11 +150,9 @@ class GroupHandler:
         (group,) = request.groups
         open_before = self._open_partitions(group.group_id)
 
-        def then(result: OffsetFetchResponse.OffsetFetchResponseGroup | RequestError) -> None:
+        def then(result: OffsetFetchResponseGroup | RequestError) -> None:
             if isinstance(result, RequestError):
-                result = OffsetFetchResponse.OffsetFetchResponseGroup(
-                    group_id=group.group_id, error_code=result.code
-                )
+                result = OffsetFetchResponseGroup(group_id=group.group_id, error_code=result.code)
             elif self._is_present_coordinator():
                 still_open = open_before & self._open_partitions(group.group_id)
                 unstable = still_open if request.require_stable else frozenset[int]()
@@ -168,9 +170,7 @@ class GroupHandler:
     def _open_partitions(self, group_id: str) -> frozenset[int]:
         return self._group(group_id).open_partitions()
 
-    def _check_offsets(
-        self, answer: OffsetFetchResponse.OffsetFetchResponseGroup, unstable: frozenset[int]
-    ) -> None:
+    def _check_offsets(self, answer: OffsetFetchResponseGroup, unstable: frozenset[int]) -> None:
         group = self._group(answer.group_id)
         for partition in (one for topic in answer.topics for one in topic.partitions):
             index, offset = partition.partition_index, partition.committed_offset

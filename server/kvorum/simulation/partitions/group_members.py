@@ -16,10 +16,18 @@ from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kvorum.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from kvorum.wire.messages.leave_group import LeaveGroupRequest
 from kvorum.wire.messages.offset_commit import OffsetCommitResponse
-from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kvorum.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
 from kvorum.wire.primitives import Message
 
 NOT_IN_GROUP: Final = -1
@@ -81,7 +89,7 @@ class Member(GroupClient):
         self._generation = NOT_IN_GROUP
         self._asleep_until_ms, self._busy_until_ms = 0.0, 0.0
         self._uses = 0
-        self._assignments: list[SyncGroupRequest.SyncGroupRequestAssignment] = []
+        self._assignments: list[SyncGroupRequestAssignment] = []
         self._partitions = b""
         self.is_stable = False
         """Whether it has its partitions."""
@@ -203,7 +211,7 @@ class Member(GroupClient):
             member_id=self._member_id,
             group_instance_id=self._instance_id,
             protocol_type=settings.protocol_type,
-            protocols=[JoinGroupRequest.JoinGroupRequestProtocol("range", metadata)],
+            protocols=[JoinGroupRequestProtocol("range", metadata)],
         )
 
     def _sync(self) -> Message:
@@ -229,7 +237,7 @@ class Member(GroupClient):
         members = sorted(member.member_id for member in answer.members)
         # Only the leader gets the others' names; its assignment counts.
         self._assignments = [
-            SyncGroupRequest.SyncGroupRequestAssignment(
+            SyncGroupRequestAssignment(
                 member_id, bytes(range(place, self.around.settings.partitions, len(members)))
             )
             for place, member_id in enumerate(members)

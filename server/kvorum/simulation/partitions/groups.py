@@ -13,8 +13,17 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.heartbeat import HeartbeatResponse
 from kvorum.wire.messages.join_group import JoinGroupResponse
 from kvorum.wire.messages.leave_group import LeaveGroupResponse
-from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from kvorum.wire.messages.offset_fetch import OffsetFetchRequest
+from kvorum.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from kvorum.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from kvorum.wire.messages.sync_group import SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitResponse
 from kvorum.wire.primitives import Message
@@ -80,22 +89,18 @@ class GroupClient(Client):
 
     def read(self, coordinator: int, partition: int, *, is_stable: bool = False) -> None:
         """Ask for the offset of a partition, or for all; the broker's answer is checked there."""
-        topic = OffsetFetchRequest.OffsetFetchRequestTopics(
+        topic = OffsetFetchRequestTopics(
             name=TOPIC, topic_id=TOPIC_ID, partition_indexes=[partition]
         )
         topics = None if self.around.random.random() < READS_ALL else [topic]
-        group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=self.group_id, topics=topics)
+        group = OffsetFetchRequestGroup(group_id=self.group_id, topics=topics)
         request = OffsetFetchRequest(groups=[group], require_stable=is_stable)
         self.send(coordinator, request, lambda _: None)
 
     def commit(self, partition: int, offset: int) -> OffsetCommitRequest:
         """Return the commit of an offset by a client that is not a member."""
-        wanted = OffsetCommitRequest.OffsetCommitRequestPartition(
-            partition, committed_offset=offset
-        )
-        topic = OffsetCommitRequest.OffsetCommitRequestTopic(
-            name=TOPIC, topic_id=TOPIC_ID, partitions=[wanted]
-        )
+        wanted = OffsetCommitRequestPartition(partition, committed_offset=offset)
+        topic = OffsetCommitRequestTopic(name=TOPIC, topic_id=TOPIC_ID, partitions=[wanted])
         return OffsetCommitRequest(group_id=self.group_id, topics=[topic])
 
 

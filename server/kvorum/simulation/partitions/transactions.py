@@ -27,7 +27,12 @@ from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import FetchResponse
-from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from kvorum.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
 from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import ControlRecordType, RecordBatch
@@ -255,14 +260,10 @@ class TransactionalCommitter(GroupClient):
             self._commit(coordinator, self._offset)
 
     def _commit(self, coordinator: int, offset: int) -> None:
-        wanted = [
-            TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
-                PARTITION, committed_offset=offset
-            )
-        ]
+        wanted = [TxnOffsetCommitRequestPartition(PARTITION, committed_offset=offset)]
         if self.around.random.random() < HAS_LONG_METADATA:
             other = self.ledger.offsets(REFUSED_PARTITION)
-            refused = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
+            refused = TxnOffsetCommitRequestPartition(
                 REFUSED_PARTITION, other.send(), committed_metadata="m" * (METADATA_BYTES_MAX + 1)
             )
             other.refuse(refused.committed_offset)
@@ -272,7 +273,7 @@ class TransactionalCommitter(GroupClient):
             group_id=self.group_id,
             producer_id=PRODUCER_ID,
             producer_epoch=self._epoch,
-            topics=[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(TOPIC, partitions=wanted)],
+            topics=[TxnOffsetCommitRequestTopic(TOPIC, partitions=wanted)],
         )
         self.send(coordinator, request, self._on_committed)
 

@@ -47,7 +47,10 @@ from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRespon
 from kvorum.wire.messages.list_groups import ListGroupsResponse
 from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from kvorum.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kvorum.wire.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+)
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -161,17 +164,15 @@ class GroupCoordinatorService:
         """
         self.runtime.context(partition).complete_transaction(marker, then)
 
-    def fetch_offsets(
-        self, request: OffsetFetchRequest.OffsetFetchRequestGroup
-    ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+    def fetch_offsets(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
         """Return a group's committed offsets."""
         context = self.runtime.context_for(request.group_id)
         return context.read(lambda shard: shard.fetch_offsets(request, require_stable=False))
 
     def fetch_stable_offsets(
         self,
-        request: OffsetFetchRequest.OffsetFetchRequestGroup,
-        then: Then[OffsetFetchResponse.OffsetFetchResponseGroup],
+        request: OffsetFetchRequestGroup,
+        then: Then[OffsetFetchResponseGroup],
     ) -> None:
         """Return a group's newest offsets, once they are committed."""
         self.runtime.write(
