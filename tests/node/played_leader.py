@@ -128,7 +128,7 @@ class PlayedLeader:
         self.loader.commit([batch])
 
     def want(self, value: str | None) -> None:
-        """Commit target voters, or that there are none any more."""
+        """Commit target voters, or their end."""
         self.commit(ConfigRecord(resource_type=4, resource_name="", name=KEY, value=value))
 
     def replica(self, node_id: int) -> PlayedReplica:
