@@ -18,7 +18,7 @@ from kvorum.metadata.config_definitions.values import default_value, parse_all, 
 
 _LIKE_RETENTION = -2
 _UNLIMITED = -1
-# In the order in which Kafka checks: group key, lower and upper bound key; None where one is missing.
+# In the order in which Kafka checks: group key, lower and upper bound key; None where one lacks.
 _BOUNDS: Final[tuple[tuple[str, str | None, str | None], ...]] = (
     (
         "consumer.heartbeat.interval.ms",
