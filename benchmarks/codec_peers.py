@@ -40,11 +40,7 @@ def kafka_python(case: Case, data: bytes) -> Codec | None:
         return None
     version = case.version
     decoded = kind.decode(data, version=version)
-    return Codec(
-        "kafka-python",
-        lambda: kind.decode(data, version=version),
-        decoded.encode,
-    )
+    return Codec("kafka-python", lambda: kind.decode(data, version=version), decoded.encode)
 
 
 def kio(case: Case, data: bytes) -> Codec | None:

@@ -49,10 +49,7 @@ def quorum_rows(programs: Sequence[Program], *, partitions: int, brokers: int) -
         quorums = [FilledQuorum(each, resources, count=3, brokers=brokers) for each in programs]
         for quorum in quorums:
             quorum.fill(partitions)
-        return [
-            *write_rows(quorums, label=label),
-            *_kill_rows(quorums, label=label),
-        ]
+        return [*write_rows(quorums, label=label), *_kill_rows(quorums, label=label)]
 
 
 def _kill_rows(quorums: Sequence[FilledQuorum], *, label: str) -> list[Row]:

@@ -20,11 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks.report import Row
-from tests.support.kafka.fetch_jars import (
-    JARS_ROOT,
-    REFERENCE_RELEASE,
-    find_java,
-)
+from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.support.kafka.java import Java
 from tests.support.ports import free_ports
 from tests.support.raw_client import RawClient

@@ -20,12 +20,7 @@ from typing import Final
 from benchmarks import spark_log, spark_metadata
 from benchmarks.fleet.cluster_log import write_cluster
 from benchmarks.report import Row
-from tests.support.kafka.fetch_jars import (
-    JARS_ROOT,
-    REFERENCE_RELEASE,
-    SPARK_CONNECTOR,
-    find_java,
-)
+from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, SPARK_CONNECTOR, find_java
 from tests.support.kafka.java import Java
 
 from kvorum.spark.session import build_session

@@ -34,10 +34,7 @@ QUERY: Final = ("count(*)", "sum(length(key))", "sum(length(value))", "max(offse
 def rows(folder: Path, java: Java, session: SparkSession, records: int) -> list[Row]:
     """Return the rows of the report; the broker's directory is below `folder`."""
     session.dataSource.register(KvorumLogSource)
-    with (
-        ToolRunner(java) as tools,
-        Node(folder, java=java).format(tools=tools) as broker,
-    ):
+    with ToolRunner(java) as tools, Node(folder, java=java).format(tools=tools) as broker:
         return [_row(session, broker.address, broker.data, codec, records) for codec in CODECS]
 
 

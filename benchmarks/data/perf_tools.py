@@ -30,8 +30,7 @@ TIMEOUT_S: Final = 600
 ROUNDS: Final = 3
 POLL_S: Final = 0.1
 _SUMMARY: Final = re.compile(
-    r"^(\d+) records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\).* ms 99th",
-    re.MULTILINE,
+    r"^(\d+) records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\).* ms 99th", re.MULTILINE
 )
 RECORDS_PER_S: Final = 1000
 PACED_SECONDS: Final = 15

@@ -14,12 +14,7 @@ from typing import Any, Final
 
 from benchmarks.data.brokers import WAIT_S
 from benchmarks.data.perf_tools import Load, Loads, measured_in_turns, median_rows
-from benchmarks.node_start import (
-    Candidate,
-    kafka_nodes,
-    resident_mib,
-    running,
-)
+from benchmarks.node_start import Candidate, kafka_nodes, resident_mib, running
 from benchmarks.report import Row
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient

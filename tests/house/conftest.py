@@ -1,7 +1,5 @@
 """The source files that rules look at: read and parsed once for this folder, and then forgotten."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """An API is named by `ApiKey`, never by its bare number."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 So is everything that docs/kafka-names.md gives for a class or method of Kafka's.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Calls and comments that the house does without, each with what to use instead."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

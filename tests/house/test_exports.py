@@ -1,7 +1,5 @@
 """Names that a package promises in `__all__` exist."""
 
-from __future__ import annotations
-
 import ast
 
 from tests.support.source_tree import SOURCE_ROOTS, SourceFile, python_files

@@ -1,7 +1,5 @@
 """The list of modules, each with the first line of its docstring."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

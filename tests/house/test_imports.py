@@ -1,7 +1,5 @@
 """The imports inside of a room, module by module; import-linter looks at whole rooms."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """The links between the project's pages lead somewhere, and the index of docs/ names every page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

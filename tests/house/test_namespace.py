@@ -1,7 +1,5 @@
 """The five source roots make one namespace package, and each part says that it is typed."""
 
-from __future__ import annotations
-
 import pytest
 from tests.support.source_tree import ROOT, SOURCE_ROOTS
 

@@ -3,8 +3,6 @@
 The rule covers the rooms in `PLAIN_ROOMS`. A room is added when its text has been rewritten.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -1,7 +1,5 @@
 """The files that a repository's visitors and tools look for agree with each other."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 

@@ -1,7 +1,5 @@
 """Small files and small functions: the numbers of the house measure."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

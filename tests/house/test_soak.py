@@ -1,7 +1,5 @@
 """The tool for long runs: the figures it takes from outputs, and the line it writes."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess
@@ -208,11 +206,7 @@ def test_the_commands_behind_one_that_fails_run_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "divisor", "parts"),
-    [
-        ((), 1, ["first", "second"]),
-        (("second",), 1, ["second"]),
-        (("--quick",), QUICK_DIVISOR, []),
-    ],
+    [((), 1, ["first", "second"]), (("second",), 1, ["second"]), (("--quick",), QUICK_DIVISOR, [])],
     ids=["all", "one", "quick"],
 )
 def test_only_a_quick_run_is_small_and_writes_no_line(

@@ -1,7 +1,5 @@
 """Tests lend each other nothing, and texts name tests that are there."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Tiers are found from folders, fixtures and marks, and the quick one is held by a guard."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

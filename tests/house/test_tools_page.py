@@ -1,7 +1,5 @@
 """The commands in docs/tools.md print what the page shows."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

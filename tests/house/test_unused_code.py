@@ -1,7 +1,5 @@
 """The rule that finds unused code: what it reads, what it reports, and that its lists are sound."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every example of docs/wire.md runs and prints what the page shows; every name it lists exists."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import re

@@ -1,7 +1,5 @@
 """Nothing in the project points at one machine or at one package index."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

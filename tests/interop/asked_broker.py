@@ -1,7 +1,5 @@
 """A broker that is asked what another one is asked, and its answers without what is its own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Final, cast

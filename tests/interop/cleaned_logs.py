@@ -1,7 +1,5 @@
 """Logs for the tests of compaction and retention: made up, and driven as Kafka's are."""
 
-from __future__ import annotations
-
 import importlib
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A group of consumers, each of which commits what it has read before it reads on."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Mapping

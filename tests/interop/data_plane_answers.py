@@ -1,7 +1,5 @@
 """The answers of two brokers to one request for records, and in what they must agree."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Random requests for records: mostly right, and often nearly right."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

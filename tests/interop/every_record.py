@@ -1,7 +1,5 @@
 """A metadata log with a record of every type in every version, as a story that makes sense."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from kvorum.metadata.record_frame import encode_record

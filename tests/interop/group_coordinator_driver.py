@@ -1,7 +1,5 @@
 """Our group coordinator, driven and shown as GroupCoordinatorOracle.java does Kafka's."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple

@@ -1,7 +1,5 @@
 """Steps for a group coordinator, made up by what is likely to matter next."""
 
-from __future__ import annotations
-
 import struct
 from random import Random
 from typing import Final

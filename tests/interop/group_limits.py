@@ -1,7 +1,5 @@
 """Requests about a group that has a member, with one field at one of its limits."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum

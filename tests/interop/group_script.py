@@ -4,8 +4,6 @@ No group has two members at a time, so that no request has to wait for another o
 server gave to a member is written as ``#0``, ``#1``, … in the order in which they came up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random

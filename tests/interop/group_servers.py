@@ -1,7 +1,5 @@
 """A real broker and ours that answer the same requests about groups."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from pathlib import Path

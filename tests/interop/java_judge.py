@@ -1,7 +1,5 @@
 """A Java program that answers questions, one line each, asked from Python."""
 
-from __future__ import annotations
-
 import base64
 import subprocess
 from collections.abc import Mapping

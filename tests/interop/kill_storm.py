@@ -5,8 +5,6 @@ brokers if wanted, what the tests do for a short while. With `--disks` the disks
 and full now and then.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys
@@ -36,10 +34,7 @@ GROUP: Final = "storm-watchers"
 # The metadata.version that brokers of OLDEST_NODE can follow.
 OLDER_VERSION: Final = "3.9"
 # A commit, too, may only count as stored where one broker more has it.
-THREE_REPLICAS: Final = {
-    "offsets.topic.replication.factor": "3",
-    "min.insync.replicas": "2",
-}
+THREE_REPLICAS: Final = {"offsets.topic.replication.factor": "3", "min.insync.replicas": "2"}
 NO_SPACE: Final = "No space left on device"
 _PAUSE_S: Final = (1.0, 6.0)
 _DOWN_S: Final = (0.2, 2.0)

@@ -1,7 +1,5 @@
 """Metadata in files, shown by the real kafka-metadata-shell and by us."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A quorum of both kinds of controllers, ours and real Kafka's, each in a process of its own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -62,10 +60,7 @@ def formed(
     The first one is formatted with `options` too.
     """
     made = Quorum(
-        [
-            *controllers(folder, ours, _SETTINGS),
-            *controllers(folder, real, _SETTINGS, java=java),
-        ]
+        [*controllers(folder, ours, _SETTINGS), *controllers(folder, real, _SETTINGS, java=java)]
     )
     for node_id in made.members:
         made.format(node_id, *((*STANDALONE, *options) if node_id == first else NO_VOTERS))

@@ -8,8 +8,6 @@ known and belong to the node, whether a directory is the node's present one, and
 has ever fetched.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Our tools and Kafka's for a running cluster, run alike, and what they print made comparable."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Records written to a quorum of controllers the whole time: quotas of numbered users."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Responses of a quorum of one to Raft's requests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import cast
 

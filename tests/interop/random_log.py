@@ -1,7 +1,5 @@
 """Metadata logs drawn at random: every record makes sense after those before it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 

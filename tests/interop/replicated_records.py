@@ -100,9 +100,7 @@ class Flaws:
 
     def __add__(self, other: Flaws) -> Flaws:
         return Flaws(
-            self.lost + other.lost,
-            self.doubled + other.doubled,
-            self.reordered + other.reordered,
+            self.lost + other.lost, self.doubled + other.doubled, self.reordered + other.reordered
         )
 
 

@@ -1,7 +1,5 @@
 """The rows of a stream over a quorum that is written to, beside the logs of its controllers."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The answers of a broker to a client with few permissions: ours and a real one, field by field."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -91,10 +89,7 @@ CASES: Final[dict[str, tuple[str, int, dict[str, Any]]]] = {
     ),
     "a group's coordinator": ("FindCoordinator", 4, {"keyType": 0, "coordinatorKeys": ["closed"]}),
     "a group's coordinator in an old version": ("FindCoordinator", 3, {"key": "closed"}),
-    "a transaction's coordinator": (
-        *("FindCoordinator", 4),
-        {"keyType": 1, "coordinatorKeys": []},
-    ),
+    "a transaction's coordinator": (*("FindCoordinator", 4), {"keyType": 1, "coordinatorKeys": []}),
     "joining": (
         *("JoinGroup", 9),
         {"groupId": "closed", "sessionTimeoutMs": 1, "protocolType": "consumer"},

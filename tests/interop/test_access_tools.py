@@ -3,8 +3,6 @@
 Those who connect are anonymous. They may do everything as long as no entry is about it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

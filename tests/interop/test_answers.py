@@ -1,7 +1,5 @@
 """The same requests to a real node and to ours, in every version: the same answers, by field."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

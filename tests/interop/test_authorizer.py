@@ -1,7 +1,5 @@
 """Decisions about access, judged by Kafka's StandardAuthorizer itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from random import Random

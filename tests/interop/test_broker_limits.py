@@ -5,8 +5,6 @@ same order, so their logs and groups go the same way. The newest version of each
 versions with KVORUM_BAD_INPUT=all.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping

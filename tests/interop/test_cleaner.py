@@ -1,7 +1,5 @@
 """Compaction: Kafka's own Cleaner and ours make the same files of the same log."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

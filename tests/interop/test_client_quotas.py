@@ -1,7 +1,5 @@
 """Client quotas: Kafka's own managers and ours make the same clients wait for the same times."""
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 from typing import Final

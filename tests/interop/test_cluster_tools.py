@@ -3,8 +3,6 @@
 No cluster is there: the output comes from the command line, its files and its addresses.
 """
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -233,10 +231,7 @@ def test_help_on_features_is_not_a_mistake(arguments: Arguments, kafka_tools: To
             "kafka-features",
             ("--command-config", "FILE", *UPGRADE, "--feature", "b=1", "--feature", "a=2"),
         ),
-        (
-            "kafka-features",
-            ("--command-config", "FILE", "--bootstrap-server", "SILENT", *DRY_RUN),
-        ),
+        ("kafka-features", ("--command-config", "FILE", "--bootstrap-server", "SILENT", *DRY_RUN)),
     ],
     ids=named,
 )

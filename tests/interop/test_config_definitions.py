@@ -1,7 +1,5 @@
 """Our configuration keys, values and rules against those of Kafka's own classes."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """kafka-configs asks a kvorum node and a real one with the same settings; the answers are equal."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Random requests for records, beside a real broker: equal answers, and equal bytes on disk."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

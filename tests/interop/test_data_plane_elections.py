@@ -1,7 +1,5 @@
 """Random requests for records to leaders that change, and to followers, beside real brokers."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence

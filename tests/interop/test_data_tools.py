@@ -1,7 +1,5 @@
 """Kafka's tools for records on a node of ours: they verify, measure, delete, and look at files."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """``kvorum dump-log`` and kafka-dump-log on the same files: golden ones of any release, damaged."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

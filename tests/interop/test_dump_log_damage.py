@@ -1,7 +1,5 @@
 """Files with random damage: ``kvorum dump-log`` shows what kafka-dump-log does, if it goes on."""
 
-from __future__ import annotations
-
 import random
 import re
 import shutil

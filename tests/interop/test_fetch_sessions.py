@@ -1,7 +1,5 @@
 """Fetch sessions beside a real broker: random requests, right and wrong ones, equal answers."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field

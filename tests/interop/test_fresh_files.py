@@ -1,7 +1,5 @@
 """Fresh files of real brokers of two releases: dumped as by Kafka's tool, decoded, and sound."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Classic groups and offsets: Kafka's own GroupCoordinatorShard and ours, step by step."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections import Counter

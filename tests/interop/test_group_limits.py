@@ -4,8 +4,6 @@ Each request goes to a group of its own, which both brokers bring into the same 
 describe afterwards. The newest version of each request; all versions with KVORUM_BAD_INPUT=all.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Any, Final
@@ -105,10 +103,7 @@ class GroupBroker(AskedBroker):
         with RawClient(self.address) as leader, RawClient(self.address) as other:
             member_id = _join(leader, group, None)
             sync = SyncGroupRequest(
-                group,
-                1,
-                member_id,
-                assignments=[SyncGroupRequestAssignment(member_id, b"\0\0")],
+                group, 1, member_id, assignments=[SyncGroupRequestAssignment(member_id, b"\0\0")]
             )
             told: list[Json] = [leader.ask(sync, SyncGroupResponse, SYNC)]
             other.send(_join_request(group, "x" * LONGEST_STRING), STATIC_JOIN)

@@ -1,7 +1,5 @@
 """Random requests about groups, beside a real broker: equal answers, and equal records."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from random import Random

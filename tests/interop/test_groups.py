@@ -1,7 +1,5 @@
 """Groups of stock consumers with their ordinary settings: they share, commit, go on, and leave."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import threading

@@ -1,7 +1,5 @@
 """Kafka's tools for groups, on our node and beside a real one: they print the same."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """A data directory with groups goes from a real node to ours and back; offsets outlive kills."""
 
-from __future__ import annotations
-
 import importlib
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`kvorum log image --at` says what the real metadata shell says of a log that ends there."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator
 from itertools import cycle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Brokers that are killed at random beneath producers and a group lose and double nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 from random import Random
@@ -62,11 +60,7 @@ def storm_in(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> StormIn:
             has_troubled_disks=has_troubled_disks,
         ) as cluster:
             figures = storm(
-                cluster,
-                Random(7),
-                seconds=0,
-                blows_min=blows_min,
-                fills_disks=has_troubled_disks,
+                cluster, Random(7), seconds=0, blows_min=blows_min, fills_disks=has_troubled_disks
             )
         assert figures.flaws == Flaws()
         assert figures.kills + figures.full_disks == blows_min

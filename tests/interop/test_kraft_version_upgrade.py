@@ -1,7 +1,5 @@
 """A static quorum is made a dynamic one with kafka-features: ours and a real one, step by step."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

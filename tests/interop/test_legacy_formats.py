@@ -1,7 +1,5 @@
 """Logs of message formats 0 and 1, as nodes of former releases left them: served as by Kafka."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path

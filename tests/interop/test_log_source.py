@@ -1,7 +1,5 @@
 """The rows of a running real broker's segments are the records that its consumers receive."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Batches before they are appended: Kafka's own LogValidator and ours agree on each."""
 
-from __future__ import annotations
-
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence

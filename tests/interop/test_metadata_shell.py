@@ -1,7 +1,5 @@
 """The real kafka-metadata-shell shows the very image that we fold from the same file."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

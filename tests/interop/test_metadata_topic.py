@@ -1,7 +1,5 @@
 """The metadata topic of our broker, read by Kafka's tools and by other clients."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Consumers at the start of the metadata log, which snapshots let move forward."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import closing
 

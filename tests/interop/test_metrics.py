@@ -1,7 +1,5 @@
 """Metrics, compared with the beans of a real node that was set up the same way."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 from collections.abc import Mapping

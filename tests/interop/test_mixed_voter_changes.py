@@ -1,7 +1,5 @@
 """Ours and real Kafka's controllers make each other voters, remove each other, and upgrade."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

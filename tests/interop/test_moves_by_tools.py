@@ -1,7 +1,5 @@
 """Kafka's tools move replicas of our brokers, between directories and brokers, with throttles."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

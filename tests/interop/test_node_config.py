@@ -1,7 +1,5 @@
 """Our reading of a properties file beside that of Kafka's KafkaConfig."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator, Mapping

@@ -2,8 +2,6 @@
 # (the spaces are explored from outside, and the input of a change is looked up inside of it)
 """Changes of partitions, judged by the class of Kafka's that decides them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

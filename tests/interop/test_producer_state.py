@@ -1,7 +1,5 @@
 """The state of producers: Kafka's own ProducerStateManager and ours fold the same batches alike."""
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 from typing import Final

@@ -1,7 +1,5 @@
 """A quorum grows, shrinks and has a disk replaced: ours and a real one say the same about it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 

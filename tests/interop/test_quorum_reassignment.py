@@ -4,8 +4,6 @@ A real controller knows nothing of target voters: it replays the record, keeps i
 snapshots and restarts, and is added and removed like any other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -61,8 +59,7 @@ def test_target_voters_outlive_real_leaders_snapshots_and_restarts(
     assert f"{KEY}:" in shown
     controllers.start(2, 3)
     controllers.until(
-        "a real one leads again",
-        lambda found: found.leader_id in REAL and found.high_watermark > 0,
+        "a real one leads again", lambda found: found.leader_id in REAL and found.high_watermark > 0
     )
     controllers.start(1, 4)
     is_reached(controllers, (1, 3, 4))

@@ -1,7 +1,5 @@
 """A quorum that lost its majority is recovered, and goes on under ours and under real Kafka."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 

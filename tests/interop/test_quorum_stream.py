@@ -1,7 +1,5 @@
 """A stream over a quorum whose leader is killed again and again: each committed record once."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Controllers that let a stream read too little, or not at all: what is said then."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import pytest

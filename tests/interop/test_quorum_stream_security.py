@@ -1,7 +1,5 @@
 """Streams over real controllers whose listener wants TLS, SASL, or both."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Generator, Mapping

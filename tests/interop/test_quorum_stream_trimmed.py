@@ -1,7 +1,5 @@
 """Streams over controllers whose log has moved its start behind what was to be read."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass

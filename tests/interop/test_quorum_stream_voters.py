@@ -1,7 +1,5 @@
 """A stream over a quorum whose every voter is replaced: each committed record once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """``kvorum quorum`` says what kafka-metadata-quorum says, about the same clusters and mistakes."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

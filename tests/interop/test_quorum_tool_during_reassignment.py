@@ -3,8 +3,6 @@
 The response of DescribeQuorum has a tagged field then that Kafka's schema does not know.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

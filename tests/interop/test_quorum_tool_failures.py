@@ -1,7 +1,5 @@
 """``kvorum quorum`` and kafka-metadata-quorum, asking the same server that answers with errors."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterator

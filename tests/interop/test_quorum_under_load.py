@@ -1,7 +1,5 @@
 """Records at full speed through a process that has the quorum, too: its timers are not late."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager

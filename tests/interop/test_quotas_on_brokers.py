@@ -1,7 +1,5 @@
 """Client quotas set by Kafka's tool: a real broker and ours make clients wait alike."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import count

@@ -1,7 +1,5 @@
 """Consumers read from a follower in their rack (KIP-392), as with real brokers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Generator
 from contextlib import contextmanager

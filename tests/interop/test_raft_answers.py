@@ -1,7 +1,5 @@
 """The quorum's own requests to a real controller and to ours, in every version: equal answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, cast
 

@@ -5,8 +5,6 @@ leader's are left out: it gives way to them, as it should (`test_raft_answers`).
 of each request; all versions with KVORUM_BAD_INPUT=all.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack

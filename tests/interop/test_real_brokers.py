@@ -4,8 +4,6 @@ The tests share one cluster and leave it as they found it: everybody up, every r
 KVORUM_REAL_CONTROLLERS=1 in the environment tells the same about three real controllers.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 confluent-kafka's admin client has no call for reassignments.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 One of our controllers does in its place, whether it is a voter or not.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """max.decompressed.message.bytes on a real broker and on ours: what producers and consumers get."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.interop.clients.confluent import ConfluentDriver

@@ -1,7 +1,5 @@
 """Records by stock producers and consumers: written by each, read by each, in every codec."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import shutil

@@ -1,7 +1,5 @@
 """Records of a node of ours that Kafka's tools asked for, read by Kafka's other tools."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

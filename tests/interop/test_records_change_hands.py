@@ -1,7 +1,5 @@
 """A data directory with records goes from ours to a real node and back, and outlives kills."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Controllers and brokers of ours, of the reference release and of an older one, in one cluster."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

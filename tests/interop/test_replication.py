@@ -5,8 +5,6 @@ leave it as they found it: every broker up, every replica in sync. KVORUM_REAL_C
 environment puts a real controller in the place of ours.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -67,9 +65,7 @@ def reassign(cluster: BrokerCluster, topic: str, folder: Path, *replicas: int) -
         return "is completed" in done
 
     wait_for(
-        look,
-        f"{topic} has the replicas {replicas}",
-        otherwise=lambda: cluster.partitions(topic),
+        look, f"{topic} has the replicas {replicas}", otherwise=lambda: cluster.partitions(topic)
     )
 
 
@@ -107,8 +103,7 @@ def test_a_replica_of_ours_is_added_and_taken_away(cluster: BrokerCluster, tmp_p
     check(cluster, writer, {OTHER, REAL})
     ours = cluster.brokers[OURS].folder
     wait_for(
-        lambda: not list(ours.glob(f"*/{topic}-0/*.log")),
-        "the replica that was taken away is gone",
+        lambda: not list(ours.glob(f"*/{topic}-0/*.log")), "the replica that was taken away is gone"
     )
 
 

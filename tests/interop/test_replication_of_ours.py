@@ -1,7 +1,5 @@
 """Three of our brokers replicate in processes of their own."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 

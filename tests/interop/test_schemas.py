@@ -114,8 +114,7 @@ def test_a_changed_fact_is_noticed(java: Java, message: str, key: str, value: An
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("type", "int16"), ("ignorable", True), ("default", "7"), ("versions", "1+")],
+    ("key", "value"), [("type", "int16"), ("ignorable", True), ("default", "7"), ("versions", "1+")]
 )
 def test_a_changed_field_is_noticed(java: Java, key: str, value: Any) -> None:
     ours = our_files()

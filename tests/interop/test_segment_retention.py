@@ -1,7 +1,5 @@
 """Retention: Kafka's own log and ours remove the same segments at the same time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

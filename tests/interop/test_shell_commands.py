@@ -1,7 +1,5 @@
 """Our commands of the metadata shell beside the classes of Kafka's, in one Java process."""
 
-from __future__ import annotations
-
 import random
 import string
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``kvorum shell`` and the real tool, both given the same lines on their standard input."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``kvorum shell`` beside the real tool: snapshots, directories and running quorums of both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Spark's Kafka connector writes to our broker, in batches and as a stream, and reads from it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final, cast
 

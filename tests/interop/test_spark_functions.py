@@ -1,7 +1,5 @@
 """Records of a real broker's internal topics, read by Spark's Kafka connector and decoded by us."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """``kvorum storage`` and kafka-storage, given the same command lines and the same directories."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field

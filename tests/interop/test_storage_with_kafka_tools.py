@@ -1,7 +1,5 @@
 """Kafka's own tools read what our storage code wrote, with nothing of a node around it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -4,8 +4,6 @@ Neither broker asks a coordinator (``transaction.partition.verification.enable``
 the markers, in every version, for whatever producer and epoch.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator

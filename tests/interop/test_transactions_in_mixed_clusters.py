@@ -6,8 +6,6 @@ with topics of its own. KVORUM_REAL_CONTROLLERS=1 in the environment puts a real
 place of ours.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

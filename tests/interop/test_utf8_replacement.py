@@ -1,7 +1,5 @@
 """Bytes that are no UTF-8, read by Kafka's own code and by ours: the same characters."""
 
-from __future__ import annotations
-
 from itertools import product
 from random import Random
 from typing import Final

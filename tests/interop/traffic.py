@@ -1,7 +1,5 @@
 """Records that flow all the while: one producer, one reader of a group, and a count in the end."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """The start of a metadata log that is trimmed: it moves after a snapshot."""
 
-from __future__ import annotations
-
 from tests.support.waiting import wait_for_async
 
 from kvorum.node.kafka_raft_server import KafkaRaftServer

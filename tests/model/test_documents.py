@@ -1,7 +1,5 @@
 """Numbers in the documents are those of the things that they count."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Embedded nodes: how one is prepared, and what tests ask of a cluster of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The coordinator that a leader asks about a transaction, also one that does not answer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Replicas that move from one log directory of a broker to another, over the wire (KIP-113)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Error messages that quote too much."""
 
-from __future__ import annotations
-
 import pytest
 from tests.support.raw_client import RawClient
 

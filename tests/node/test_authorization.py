@@ -1,7 +1,5 @@
 """A node with an authorizer: who may ask what, and how a refusal looks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, TypeVar
 

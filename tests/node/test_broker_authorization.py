@@ -3,8 +3,6 @@
 What interop/test_access_on_brokers.py compares with a real broker is not here again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

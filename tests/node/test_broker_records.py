@@ -1,7 +1,5 @@
 """Records of a broker over the wire: what waits, what is refused, and what comes and goes."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 
@@ -222,10 +220,7 @@ def test_records_outlive_a_restart(cluster: Cluster, broker: RawClient, topic: s
     node_id, address = brokers(cluster)[0]
     cluster.restart(node_id)
     with RawClient(address) as client:
-        wait_for(
-            lambda: fetch(client, topic, 0).error_code == 0,
-            "it leads again",
-        )
+        wait_for(lambda: fetch(client, topic, 0).error_code == 0, "it leads again")
         data = fetch(client, topic, 0)
         assert values(data) == [b"%d" % number for number in range(20)]
         assert data.high_watermark == 20

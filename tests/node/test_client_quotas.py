@@ -1,7 +1,5 @@
 """Client quotas over the wire: times to wait, muted connections, clients that are not counted."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A command names its failure in one line, with the exit code that fits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

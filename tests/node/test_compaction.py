@@ -1,7 +1,5 @@
 """A broker compacts the logs of topics that ask for it, and goes on serving them meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The compatibility statement is current, and a running node tells exactly what it says."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

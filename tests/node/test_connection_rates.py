@@ -1,7 +1,5 @@
 """The rate of connections: the arithmetic of Kafka's quotas, and real connections."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """A replica whose log is damaged, in a cluster where others have all of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.node.embedded_cluster import append

@@ -1,7 +1,5 @@
 """Target voters in DescribeQuorum's response and on /metrics, on a node's listeners."""
 
-from __future__ import annotations
-
 import pytest
 from tests.support.metrics_scrape import reassignment_figures
 from tests.support.ports import free_ports

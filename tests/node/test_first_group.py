@@ -1,7 +1,5 @@
 """The first group of a new cluster: its consumer gets its first record soon."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Groups over the wire, on two brokers that share the partitions of ``__consumer_offsets``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

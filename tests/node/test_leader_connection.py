@@ -1,7 +1,5 @@
 """The connection to the leader of one epoch: one at a time, and a new one for another leader."""
 
-from __future__ import annotations
-
 import pytest
 from tests.support.fake_node import HOST, FakeNode
 

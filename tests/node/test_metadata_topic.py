@@ -1,7 +1,5 @@
 """Reading ``__cluster_metadata`` at a broker, by the bytes on the wire."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import NamedTuple

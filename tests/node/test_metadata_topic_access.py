@@ -1,7 +1,5 @@
 """Clients that may describe the cluster may read ``__cluster_metadata``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Policies of a running node: loaded, configured, asked, closed; and why a node does not start."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The answers of a node while it opens its log, which may take long."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

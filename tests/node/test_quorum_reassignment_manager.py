@@ -1,7 +1,5 @@
 """The steps of a reassignment by the active controller, and errors on the way."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncGenerator

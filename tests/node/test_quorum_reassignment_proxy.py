@@ -1,7 +1,5 @@
 """Steps in place of a leader that does not act on the target voters (KIP-642)."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Generator

@@ -1,7 +1,5 @@
 """Three brokers that replicate: over the wire, with leaders that go and come back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Throttled replication and throttled moves on running brokers (KIP-73)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

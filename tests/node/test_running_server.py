@@ -1,7 +1,5 @@
 """A server is closed in the opposite order of its start, whatever fails meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

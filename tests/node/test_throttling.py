@@ -1,7 +1,5 @@
 """The controller mutation quota over the wire: refusals, times to wait, muted connections."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ The topic of transactions is led by one of these brokers: no broker answers for 
 test says what a coordinator would.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 
@@ -212,10 +210,7 @@ def test_offsets_are_committed_by_topic_ids(cluster: Cluster) -> None:
         for topic in answered.topics
         for one in topic.partitions
     }
-    assert codes.pop((known, 0)) in {
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-    }
+    assert codes.pop((known, 0)) in {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
     assert codes == {
         (known, 3): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         (unknown, 0): ErrorCode.UNKNOWN_TOPIC_ID,

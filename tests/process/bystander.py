@@ -1,7 +1,5 @@
 """A client that asks small things all the time: its answers show whether it is served meanwhile."""
 
-from __future__ import annotations
-
 import threading
 import time
 from typing import Final, Self

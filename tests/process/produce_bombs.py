@@ -1,7 +1,5 @@
 """Batches that cost their reader far more than their sender."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator

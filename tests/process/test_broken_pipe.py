@@ -3,8 +3,6 @@
 The pipe's reading end is closed before the command starts, so that its first write meets that.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

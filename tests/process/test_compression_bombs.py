@@ -1,7 +1,5 @@
 """Small batches that unpack to much: answered with a code, in bounded memory, others served."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Final
 

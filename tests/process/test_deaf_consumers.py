@@ -1,7 +1,5 @@
 """Consumers that ask for much and never read: they take no memory, and no other client notices."""
 
-from __future__ import annotations
-
 import socket
 from contextlib import ExitStack, suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Producers that never stop at a full disk: each gets the code, nothing acknowledged is lost."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """10,000 consumers that wait for a record: no other client notices, and it wakes all of them."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Iterator

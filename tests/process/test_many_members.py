@@ -1,7 +1,5 @@
 """5,000 members of groups, each on a connection: of one group, and of a group each."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack

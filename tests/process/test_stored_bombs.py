@@ -1,7 +1,5 @@
 """Batches in a log that unpack to much, as a real leader stores them, are looked at by time."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest

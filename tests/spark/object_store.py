@@ -1,7 +1,5 @@
 """An object store that is asked over HTTP: a server of S3's protocol, on loopback."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -32,12 +32,7 @@ from kvorum.spark.metadata_source.filters import NO_FILTER
 from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
 from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
 from kvorum.wire.messages.no_op_record import NoOpRecord
-from kvorum.wire.records import (
-    ControlRecordType,
-    RecordBatch,
-    build_data_batch,
-    read_batches,
-)
+from kvorum.wire.records import ControlRecordType, RecordBatch, build_data_batch, read_batches
 
 RANGE_READER: Any = import_module(read_range.__module__)
 DAMAGED_LOGS = 250

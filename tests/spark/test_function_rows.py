@@ -1,7 +1,5 @@
 """Results of the functions for single records, without Spark."""
 
-from __future__ import annotations
-
 import json
 import re
 import struct

@@ -14,11 +14,7 @@ from tests.support.golden_data import TOPICS, golden_records
 from kvorum.spark import functions
 from kvorum.spark.arrow_types import TIMESTAMP
 from kvorum.spark.functions.consumer_offsets import CONSUMER_OFFSETS_RECORD
-from kvorum.spark.functions.record_function import (
-    Column,
-    FunctionArgumentError,
-    RecordFunction,
-)
+from kvorum.spark.functions.record_function import Column, FunctionArgumentError, RecordFunction
 from kvorum.spark.functions.share_group_state import SHARE_GROUP_STATE_RECORD
 from kvorum.spark.functions.transaction_state import TRANSACTION_STATE_RECORD
 

@@ -1,7 +1,5 @@
 """The places of records of many batches are those that a reader of one batch finds."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Entries of an authorizer, created over a connection of one's own."""
 
-from __future__ import annotations
-
 from tests.support.raw_client import RawClient
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType

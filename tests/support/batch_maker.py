@@ -1,7 +1,5 @@
 """Record batches made by hand, so that storage is tested against no code of ours."""
 
-from __future__ import annotations
-
 import struct
 
 from crc32c import crc32c

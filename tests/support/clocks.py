@@ -1,7 +1,5 @@
 """A clock for tests that say themselves how time passes."""
 
-from __future__ import annotations
-
 from kvorum.node.clock import Clock
 
 

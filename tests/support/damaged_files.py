@@ -1,7 +1,5 @@
 """Damage that is done to a copy of a directory: one change of one file, or a swap of two."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

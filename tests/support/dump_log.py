@@ -1,7 +1,5 @@
 """The dump of a log: the files that have one, ``kvorum dump-log``, and the records in a dump."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

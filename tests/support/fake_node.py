@@ -1,7 +1,5 @@
 """A server that answers each request as a test wants it."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The golden data: where it is, and the records in its segments and snapshots."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

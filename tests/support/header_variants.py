@@ -1,7 +1,5 @@
 """Batches of which one header field has a value at its limits, with the checksum of that."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """A quorum that has lost its majority: three stories of how, and what is left on its disks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Requests of a consumer of ``__cluster_metadata``, one by one, in any version."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.support.raw_client import RawClient

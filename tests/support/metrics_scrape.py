@@ -1,7 +1,5 @@
 """The page /metrics of a node, as Prometheus reads it."""
 
-from __future__ import annotations
-
 import json
 import urllib.error
 import urllib.request

@@ -4,8 +4,6 @@ No process outlives the run that started it, not even one whose pytest was kille
 process of its own, learns of each and kills what is left once pytest has ended.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import signal

@@ -3,8 +3,6 @@
 Each variant holds the same content, of one record, unless its name says otherwise.
 """
 
-from __future__ import annotations
-
 import gzip
 import struct
 import zlib
@@ -75,11 +73,7 @@ def lz4_variants(content: bytes) -> dict[str, bytes]:
     middle = len(content) // 2
     first, second = content[:middle], content[middle:]
     two_blocks = b"".join(
-        (
-            frame[:7],
-            *(word(len(part) | UNPACKED) + part for part in (first, second)),
-            LZ4_END,
-        )
+        (frame[:7], *(word(len(part) | UNPACKED) + part for part in (first, second)), LZ4_END)
     )
     return {
         "usual": frame,

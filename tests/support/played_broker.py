@@ -39,9 +39,7 @@ def registration(*, cluster_id: str, broker_id: int = BROKER_ID) -> BrokerRegist
 def heartbeat(*, broker_epoch: int, broker_id: int = BROKER_ID) -> BrokerHeartbeatRequest:
     """Return the heartbeat of a broker that has read everything and wants to be unfenced."""
     return BrokerHeartbeatRequest(
-        broker_id=broker_id,
-        broker_epoch=broker_epoch,
-        current_metadata_offset=EVERYTHING,
+        broker_id=broker_id, broker_epoch=broker_epoch, current_metadata_offset=EVERYTHING
     )
 
 

@@ -1,7 +1,5 @@
 """Nodes that only the properties see, with whatever role, log and watermark a test wants."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random

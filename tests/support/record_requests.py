@@ -1,7 +1,5 @@
 """Produce, Fetch and ListOffsets of one partition, as a raw client sends them."""
 
-from __future__ import annotations
-
 from tests.support.raw_client import RawClient
 
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse

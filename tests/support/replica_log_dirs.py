@@ -1,7 +1,5 @@
 """The log directories of a broker: which replica is where, and how one moves to the other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple

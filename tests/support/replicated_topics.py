@@ -1,7 +1,5 @@
 """A cluster whose brokers replicate among themselves, and what its topics look like."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType

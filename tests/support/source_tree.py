@@ -1,7 +1,5 @@
 """The project's own source files, as the house rules look at them."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 from dataclasses import dataclass

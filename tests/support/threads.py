@@ -1,7 +1,5 @@
 """The threads that a test starts: one that does not end in time is a failure that names it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -10,8 +10,6 @@ A tier holds those before it. Without ``--tier`` nothing is left out. A test in 
 opens a socket or starts a process fails, wherever it does so; the failure says where it belongs.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 import threading

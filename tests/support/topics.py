@@ -1,7 +1,5 @@
 """The topics of a cluster: created, read and waited for, over a connection of one's own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType

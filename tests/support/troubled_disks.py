@@ -6,8 +6,6 @@ of a file takes a while, one every some seconds as long as on a disk in trouble.
 the first half is written, as on a disk that fills up, and then the error of a full disk comes.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

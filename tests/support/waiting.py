@@ -5,8 +5,6 @@ says what was found instead: the last answer or error, and what `otherwise` adds
 A machine that is busier than most takes KVORUM_TEST_PATIENCE=3, which triples every wait.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import os

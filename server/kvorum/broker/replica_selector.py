@@ -45,9 +45,5 @@ class RackAwareReplicaSelector:
             return view.leader
         return max(
             in_rack,
-            key=lambda one: (
-                one.log_end_offset,
-                -one.time_since_last_caught_up_ms,
-                one.broker_id,
-            ),
+            key=lambda one: (one.log_end_offset, -one.time_since_last_caught_up_ms, one.broker_id),
         )

@@ -8,16 +8,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from kvorum.cli.admin.client import AdminClient
-from kvorum.cli.admin.cluster_calls import (
-    NodeEndpoint,
-    describe_cluster,
-    unregister_call,
-)
-from kvorum.cli.admin.command import (
-    client_properties,
-    exit_code,
-    print_warning,
-)
+from kvorum.cli.admin.cluster_calls import NodeEndpoint, describe_cluster, unregister_call
+from kvorum.cli.admin.command import client_properties, exit_code, print_warning
 from kvorum.cli.admin.errors import ERRORS_PACKAGE, AdminError, CallFailedError
 from kvorum.cli.admin.feature_calls import describe_apis_call
 from kvorum.cli.admin.settings import AdminSettings, admin_settings

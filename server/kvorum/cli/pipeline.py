@@ -85,10 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
         from kvorum.spark.java_error import JavaError  # noqa: PLC0415 - imports py4j
         from kvorum.spark.pipeline.progress import Console  # noqa: PLC0415 - imports pyarrow
-        from kvorum.spark.pipeline.request import (  # noqa: PLC0415 - the same
-            PipelineRequest,
-            TableFormat,
-        )
+        from kvorum.spark.pipeline.request import PipelineRequest, TableFormat  # noqa: PLC0415 - the same
         from kvorum.spark.pipeline.run import run_pipeline  # noqa: PLC0415 - the same
     except ImportError as error:
         return _fail(f"{error}: install kvorum with its extra 'spark', and Java (or 'java')")

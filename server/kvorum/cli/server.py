@@ -33,12 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
     # Before the other imports: they make many objects that stay, and no garbage worth a search.
     bound_pauses()
-    from kvorum.node.config import (  # noqa: PLC0415 - loaded only when it runs
-        LogFormat,
-        NodeConfig,
-        load_properties,
-        parse_overrides,
-    )
+    from kvorum.node.config import LogFormat, NodeConfig, load_properties, parse_overrides  # noqa: PLC0415 - loaded only when it runs
     from kvorum.node.kafka_raft_server import KafkaRaftServer  # noqa: PLC0415 - loaded only when it runs
     from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - loaded only when it runs
 

@@ -114,13 +114,7 @@ class MutationQuotas:
     _limits: MutationLimits | None = None
 
     def quota_for(
-        self,
-        quotas: ClientQuotasImage,
-        *,
-        user: str,
-        client_id: str,
-        is_strict: bool,
-        now_ms: int,
+        self, quotas: ClientQuotasImage, *, user: str, client_id: str, is_strict: bool, now_ms: int
     ) -> MutationQuota | None:
         """Return the quota of a request, or None where no entity has a quota."""
         limits = self._limits_of(quotas)

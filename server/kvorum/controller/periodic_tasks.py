@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kvorum.controller.api import (
-    PIECE_RECORDS,
-    ControllerResult,
-    Pieces,
-    gather,
-)
+from kvorum.controller.api import PIECE_RECORDS, ControllerResult, Pieces, gather
 from kvorum.controller.broker_changes import handle_broker_fenced
 from kvorum.controller.broker_heartbeat_manager import NOTHING_READ
 from kvorum.controller.cluster_rules import ClusterRules

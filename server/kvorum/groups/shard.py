@@ -43,10 +43,7 @@ from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRespon
 from kvorum.wire.messages.list_groups import ListGroupsResponse
 from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from kvorum.wire.messages.offset_fetch import (
-    OffsetFetchRequestGroup,
-    OffsetFetchResponseGroup,
-)
+from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 

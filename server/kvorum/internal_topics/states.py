@@ -47,9 +47,5 @@ REMOTE_SEGMENT_STATES: Final[Mapping[int, str]] = MappingProxyType(
 
 # Of the deletion of a partition from remote storage: RemotePartitionDeleteState.
 REMOTE_PARTITION_DELETE_STATES: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        0: "DELETE_PARTITION_MARKED",
-        1: "DELETE_PARTITION_STARTED",
-        2: "DELETE_PARTITION_FINISHED",
-    }
+    {0: "DELETE_PARTITION_MARKED", 1: "DELETE_PARTITION_STARTED", 2: "DELETE_PARTITION_FINISHED"}
 )

@@ -8,11 +8,7 @@ from typing import Final
 
 from immutables import Map
 
-from kvorum.metadata.config_definitions import (
-    CLIENT_METRICS_CONFIGS,
-    GROUP_CONFIGS,
-    TOPIC_CONFIGS,
-)
+from kvorum.metadata.config_definitions import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
 from kvorum.wire.messages.config_record import ConfigRecord
 
 

@@ -13,10 +13,7 @@ from kvorum.metadata.features import (
     KRAFT_VERSION_FEATURE,
     supported_features,
 )
-from kvorum.metadata.metadata_version import (
-    METADATA_VERSION_FEATURE,
-    MetadataVersion,
-)
+from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE, MetadataVersion
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 
 

@@ -41,9 +41,7 @@ from kvorum.wire.messages.register_controller_record import RegisterControllerRe
 from kvorum.wire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kvorum.wire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
-from kvorum.wire.messages.remove_user_scram_credential_record import (
-    RemoveUserScramCredentialRecord,
-)
+from kvorum.wire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord

@@ -7,9 +7,7 @@ from enum import IntEnum, unique
 
 from immutables import Map
 
-from kvorum.wire.messages.remove_user_scram_credential_record import (
-    RemoveUserScramCredentialRecord,
-)
+from kvorum.wire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 
 

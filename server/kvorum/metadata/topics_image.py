@@ -140,10 +140,7 @@ class TopicsEditor:
                 name = self._by_id[topic_id].name
                 self._by_id[topic_id] = TopicImage(name, topic_id, partitions.finish())
             self._image = TopicsImage(
-                self._by_id.finish(),
-                self._ids.finish(),
-                self._counts.finish(),
-                shared=self._shared,
+                self._by_id.finish(), self._ids.finish(), self._counts.finish(), shared=self._shared
             )
             self._by_id = self._ids = None
             self._partitions = {}

@@ -71,11 +71,7 @@ class ControllerServer:
             give_access=authorizer.access,
         )
         dispatcher = RequestHandler(
-            apis,
-            services,
-            authorizer.access,
-            clock=shared.clock,
-            metrics=shared.request_metrics,
+            apis, services, authorizer.access, clock=shared.clock, metrics=shared.request_metrics
         )
         self._servers = {
             listener.name: shared.server(listener.name, dispatcher)

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
-from kvorum.broker.quota.replication_quota_manager import (
-    new_replication_quota_managers,
-)
+from kvorum.broker.quota.replication_quota_manager import new_replication_quota_managers
 from kvorum.broker.topic_log_configs import TopicConfigs
 from kvorum.node.asyncio_bridge import run
 from kvorum.node.broker.assignments_manager import AssignmentsManager

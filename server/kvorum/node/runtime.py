@@ -64,9 +64,7 @@ async def run_until_stopped(
 
 
 async def _run(
-    node: Runnable,
-    asked: asyncio.Task[bool],
-    when_started: Callable[[], Awaitable[None]] | None,
+    node: Runnable, asked: asyncio.Task[bool], when_started: Callable[[], Awaitable[None]] | None
 ) -> None:
     failing = asyncio.create_task(node.failed())
     beside = asyncio.ensure_future(when_started()) if when_started is not None else None

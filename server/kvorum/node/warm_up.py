@@ -22,9 +22,7 @@ PAUSE_SECONDS = 0.005
 
 
 async def warm_up(
-    *,
-    wait_seconds: float = IDLE_SECONDS_BEFORE,
-    pause_seconds: float = PAUSE_SECONDS,
+    *, wait_seconds: float = IDLE_SECONDS_BEFORE, pause_seconds: float = PAUSE_SECONDS
 ) -> None:
     """Import one module after the other."""
     await asyncio.sleep(wait_seconds)

@@ -6,12 +6,7 @@ from kvorum.raft.basics import Destination, ElectionRecord, Endpoint, Endpoints,
 from kvorum.raft.config import RaftConfig
 from kvorum.raft.core import RaftCore
 from kvorum.raft.effects import Effect, Effects
-from kvorum.raft.errors import (
-    IllegalMoveError,
-    KRaftVersionUpgradeError,
-    NotLeaderError,
-    RaftError,
-)
+from kvorum.raft.errors import IllegalMoveError, KRaftVersionUpgradeError, NotLeaderError, RaftError
 from kvorum.raft.log_view import LogView
 from kvorum.raft.replica import Identity
 from kvorum.raft.voter_set import Voter, VoterSet

@@ -14,14 +14,7 @@ from kvorum.raft.messages import (
     VoteResponse,
 )
 from kvorum.raft.replica import Replica
-from kvorum.raft.roles import (
-    ContactEvent,
-    Follower,
-    Leader,
-    LeaderContact,
-    Prospective,
-    Resigned,
-)
+from kvorum.raft.roles import ContactEvent, Follower, Leader, LeaderContact, Prospective, Resigned
 
 
 def learn_leader(replica: Replica, now: float, leader: KnownLeader) -> bool:

@@ -211,10 +211,7 @@ def _poll_resigned(replica: Replica, now: float, role: Resigned) -> None:
         role.election_deadline = NEVER
     for voter_id in role.unacked_ids:
         request = EndQuorumEpochRequest(
-            epoch=role.epoch,
-            leader_id=replica.own.key.id,
-            preferred=role.preferred,
-            endpoints=(),
+            epoch=role.epoch, leader_id=replica.own.key.id, preferred=role.preferred, endpoints=()
         )
         _send_if_ready(replica, now, replica.voter_destination(voter_id), request)
 

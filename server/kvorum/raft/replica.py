@@ -314,10 +314,7 @@ class Replica:
         role = self.role
         if role.leader_id is not None and role.leader_endpoints:
             self.become_follower(
-                now,
-                epoch=role.epoch,
-                leader_id=role.leader_id,
-                endpoints=role.leader_endpoints,
+                now, epoch=role.epoch, leader_id=role.leader_id, endpoints=role.leader_endpoints
             )
         else:
             self.become_unattached(now, role.epoch)

@@ -105,11 +105,7 @@ class SimulatedDisk:
             self.note(FaultKind.TORN_WRITE, f"{name}: at {cut.block_bytes} bytes")
 
     def refuse_writes(
-        self,
-        kinds: Collection[FileKind],
-        *,
-        error: int = errno.ENOSPC,
-        calls: int | None = None,
+        self, kinds: Collection[FileKind], *, error: int = errno.ENOSPC, calls: int | None = None
     ) -> None:
         """Make writes to files of these kinds fail: the next `calls`, or until `accept_writes`."""
         self._refusals.append(Refusal(frozenset(kinds), error, calls))

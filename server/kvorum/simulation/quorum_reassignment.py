@@ -22,11 +22,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
 )
 from kvorum.controller.quorum_reassignment.pursuit import Decision, Pursuit, pause_ms
 from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_targets
-from kvorum.controller.quorum_reassignment.requests import (
-    VoterChange,
-    refusal_of,
-    request_of,
-)
+from kvorum.controller.quorum_reassignment.requests import VoterChange, refusal_of, request_of
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.target_voters import recorded_target_voters
@@ -82,10 +78,7 @@ class Registration:
     """
 
     def __init__(
-        self,
-        process: ControllerProcess,
-        *,
-        carry: Callable[[bytes, Callable[[Reply], None]], bool],
+        self, process: ControllerProcess, *, carry: Callable[[bytes, Callable[[Reply], None]], bool]
     ) -> None:
         self._process = process
         self._carry = carry

@@ -60,10 +60,7 @@ class Stranger:
         if version > 0:
             self._correlation_id += 1
             frame = encode_request_frame(
-                message,
-                version=version,
-                correlation_id=self._correlation_id,
-                client_id="stranger",
+                message, version=version, correlation_id=self._correlation_id, client_id="stranger"
             )
             around.network.carry(_SENDER, node.node_id, lambda: node.take_request(frame, _forget))
         self.begin()

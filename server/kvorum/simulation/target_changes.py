@@ -11,11 +11,7 @@ from kvorum.controller.quorum_reassignment.requests import (
     configuration_request,
     reassignment_request,
 )
-from kvorum.metadata.target_voters import (
-    TargetVoters,
-    recorded_target_voters,
-    target_voters_text,
-)
+from kvorum.metadata.target_voters import TargetVoters, recorded_target_voters, target_voters_text
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.simulation.budget import may_reach
 from kvorum.simulation.faults import RATIOS, Fault, FaultKind
@@ -24,12 +20,8 @@ from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.transport import Reply
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
-from kvorum.wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsResponse,
-)
-from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsResponse,
-)
+from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
+from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from kvorum.wire.primitives import Message
 
 Response = TypeVar("Response", bound=Message)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from py4j.protocol import (  # type: ignore[import-untyped] # pyright: ignore[reportMissingTypeStubs] - it has none
-    Py4JError,
-)
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # pyright: ignore[reportMissingTypeStubs] - it has none
 
 JavaError: Final[type[Exception]] = Py4JError
 """Its text is the whole stack trace, after a line of py4j's own."""

@@ -35,12 +35,7 @@ class StorageError(Exception):
     """The base of all errors that this package raises on purpose."""
 
     def __init__(
-        self,
-        problem: str,
-        *,
-        file: Path | None = None,
-        offset: int | None = None,
-        advice: str = "",
+        self, problem: str, *, file: Path | None = None, offset: int | None = None, advice: str = ""
     ) -> None:
         self.problem = problem
         self.file = file

@@ -1,7 +1,5 @@
 """Archives built from this tree, and clean environments that have nothing but a wheel installed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The archives of a release, built once for the tests of a file."""
 
-from __future__ import annotations
-
 import pytest
 from tests.house.release.building import Archives, build
 

@@ -1,7 +1,5 @@
 """The content of the two files of a release."""
 
-from __future__ import annotations
-
 import tarfile
 import tomllib
 import zipfile

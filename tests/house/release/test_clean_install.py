@@ -1,7 +1,5 @@
 """The wheel in clean environments, with each extra alone, tried there as a new user would."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

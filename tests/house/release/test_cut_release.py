@@ -1,7 +1,5 @@
 """The "Unreleased" section of the changelog becomes a version."""
 
-from __future__ import annotations
-
 import re
 from datetime import date
 

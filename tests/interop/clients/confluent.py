@@ -1,7 +1,5 @@
 """Confluent's client: the admin driver over it, and what it says of access."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self, cast

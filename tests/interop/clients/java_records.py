@@ -1,7 +1,5 @@
 """Kafka's Java producer and consumer, each in a process of its own."""
 
-from __future__ import annotations
-
 import subprocess
 
 from tests.support.kafka.java import Java

@@ -1,7 +1,5 @@
 """The programs beside this one that run Spark with the jars in a folder."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Good requests of every kind, and all that differ from them in one field at one of its limits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Bodies of the requests that most scripts begin with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias

@@ -1,7 +1,5 @@
 """Scripts about what one request may write: 10,000 records, written by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

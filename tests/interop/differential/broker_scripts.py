@@ -1,7 +1,5 @@
 """Scripts about brokers: registrations, heartbeats, directories, unregistering, good and bad."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 

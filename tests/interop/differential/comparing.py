@@ -1,7 +1,5 @@
 """Two sides' answers and records, made equal in what they cannot have in common, and compared."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Scripts about configurations: every key of every kind of resource, with good and bad values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from random import Random
 from types import MappingProxyType

@@ -5,8 +5,6 @@ not differ any more, `test_deviations` says so. The order of lists and records t
 at all stands, with its reasons, in `comparing`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Both logs once more, in the words of the real kafka-dump-log."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Answers that say that a node failed over a request, rather than refused it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tests.interop.differential.comparing import is_array, is_object

@@ -1,7 +1,5 @@
 """Scripts about features: every feature up, down safely and unsafely, tried, good and bad."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 
@@ -59,11 +57,7 @@ def update_features(story: Story) -> None:
     wanted.extend(as_it_is(name) for name in LOGGED_NAMES if story.chance(0.08))
     if story.chance(0.03):
         wanted.clear()
-    body = {
-        "timeoutMs": TIMEOUT_MS,
-        "featureUpdates": wanted,
-        "validateOnly": story.chance(0.25),
-    }
+    body = {"timeoutMs": TIMEOUT_MS, "featureUpdates": wanted, "validateOnly": story.chance(0.25)}
     story.add("UpdateFeatures", body)
 
 

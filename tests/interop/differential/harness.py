@@ -17,8 +17,6 @@ without topics and brokers; a script that changes more takes it back in `RESETS`
 What is known to differ is listed in `deviations`. `shrink` makes a failing script small.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress

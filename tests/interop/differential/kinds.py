@@ -1,7 +1,5 @@
 """All kinds of generated scripts, by name."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Values at the limits of a field, and requests that differ from a good one in one field."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias

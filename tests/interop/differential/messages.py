@@ -1,7 +1,5 @@
 """Requests out of partial JSON: what is missing is at its default."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast

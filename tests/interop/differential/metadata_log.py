@@ -1,7 +1,5 @@
 """The records in the metadata log of a running controller, read from its file as it grows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Scripts about partitions: AlterPartition, reassignments, elections, directories, good and bad."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Scripts about client quotas, SCRAM credentials, producer ids and controllers' registrations."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from types import MappingProxyType

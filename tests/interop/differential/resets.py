@@ -1,7 +1,5 @@
 """The resets that put a side back between scripts, from what its own log says."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 
@@ -15,13 +13,7 @@ from kvorum.wire.json_form import Json
 
 def delete_topics(side: Side) -> None:
     """Delete all topics."""
-    topics = [
-        {
-            "name": None,
-            "topicId": topic_id,
-        }
-        for topic_id in side.view.topic_ids.values()
-    ]
+    topics = [{"name": None, "topicId": topic_id} for topic_id in side.view.topic_ids.values()]
     if topics:
         side.ask("DeleteTopics", {"topics": topics, "timeoutMs": 60_000})
 

@@ -1,7 +1,5 @@
 """Scripts: requests as data, the same for both controllers; kept and shown as JSON lines."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

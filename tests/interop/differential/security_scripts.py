@@ -1,7 +1,5 @@
 """Scripts about who may do what: entries come and go while users ask for everything there is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 from typing import Any, Final

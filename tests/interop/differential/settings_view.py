@@ -1,7 +1,5 @@
 """The configurations, quotas, credentials and features in a side's log, to take them back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The two controllers: one process each, alike in everything but whose they are."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

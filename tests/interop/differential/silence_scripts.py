@@ -1,7 +1,5 @@
 """Scripts about brokers that fall silent, and what their next incarnation may do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final

@@ -1,7 +1,5 @@
 """The knowledge of a generator while it makes a script: a guess at the cluster, and chance."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random

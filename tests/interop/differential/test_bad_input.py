@@ -3,8 +3,6 @@
 The newest version of each request; all versions with KVORUM_BAD_INPUT=all.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The listed deviations are still there, each at the step that shows it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -4,8 +4,6 @@ Each level is formatted for, lived at, and left for the highest one, which shows
 cluster that was made long ago. ``KVORUM_DIFFERENTIAL_SCRIPTS`` makes the whole set of it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The means of comparing: what they let through, and what they do not."""
 
-from __future__ import annotations
-
 import pytest
 from tests.interop.differential.bodies import created, started, topic
 from tests.interop.differential.comparing import Names, differences

@@ -1,7 +1,5 @@
 """The controller mutation quota of both controllers: what is refused, and how long to wait."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

@@ -5,8 +5,6 @@ Real Kafka 4.3.1 aborts them, believes that it has a level all the same, and its
 "Unknown metadata version"; ours writes them again, which test_activation shows.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from pathlib import Path

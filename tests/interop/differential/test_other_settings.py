@@ -3,8 +3,6 @@
 How many run is decided as in `test_scripts`: by ``KVORUM_DIFFERENTIAL_SCRIPTS``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType

@@ -5,8 +5,6 @@
 ``KVORUM_DIFFERENTIAL_SHRINK=1`` drops the steps of failing scripts that do not matter.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Final

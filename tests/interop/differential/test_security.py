@@ -4,8 +4,6 @@
 ``KVORUM_DIFFERENTIAL_SEED=s`` begins at another seed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Scripts about topics: CreateTopics, CreatePartitions, DeleteTopics, good and bad."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Final

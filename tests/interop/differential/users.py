@@ -4,8 +4,6 @@ The broker is the connection that all requests come by. What the controller answ
 the envelope and the answer inside.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from dataclasses import dataclass
 from typing import Final

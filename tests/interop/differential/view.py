@@ -27,8 +27,6 @@ broker's id; to numbers "+n" or "-n" can be added:
 This folds the few records it needs itself, so that an error in our image cannot hide from it.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

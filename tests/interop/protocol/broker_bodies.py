@@ -1,7 +1,5 @@
 """Requests of the data plane and of groups that a broker takes, as JSON: one for each API."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping
 from typing import Any, Final
@@ -30,10 +28,7 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
             "acks": -1,
             "timeoutMs": 1000,
             "topicData": topics(
-                {"index": 0, "records": _BATCH},
-                key="partitionData",
-                name=topic,
-                topicId=topic_id,
+                {"index": 0, "records": _BATCH}, key="partitionData", name=topic, topicId=topic_id
             ),
         },
         "Fetch": {
@@ -133,10 +128,7 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
             ],
             "requireStable": False,
         },
-        "OffsetDelete": {
-            "groupId": GROUP,
-            "topics": topics({"partitionIndex": 0}, **by_name),
-        },
+        "OffsetDelete": {"groupId": GROUP, "topics": topics({"partitionIndex": 0}, **by_name)},
         "DescribeGroups": {"groups": [GROUP], "includeAuthorizedOperations": False},
         "ListGroups": {"statesFilter": [], "typesFilter": []},
         "DeleteGroups": {"groupsNames": ["limits-none"]},
@@ -147,9 +139,7 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
             "producerEpoch": -1,
         },
         "DescribeLogDirs": {"topics": topics(0, topic=topic)},
-        "AlterReplicaLogDirs": {
-            "dirs": [{"path": "/nowhere", "topics": topics(0, **by_name)}],
-        },
+        "AlterReplicaLogDirs": {"dirs": [{"path": "/nowhere", "topics": topics(0, **by_name)}]},
         "WriteTxnMarkers": {
             "markers": [
                 {

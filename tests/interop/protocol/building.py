@@ -1,7 +1,5 @@
 """Messages out of the plain data of `requests`, and answers as plain data to compare."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ stop a real node (a second leader of its own epoch, a snapshot fetched under its
 out. A field that not all versions have, and that must not be left away, makes two requests of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

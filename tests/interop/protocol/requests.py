@@ -4,8 +4,6 @@ Each case gives only the fields that are not at their default, by the names of o
 nodes have id 1 and a topic `orders` of two partitions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """Explore the states of the design: ``python -m tests.model.exploration [--large] [NAME ...]``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ logs whole; a core knows only what is left of its own, so the records before com
 before, or from what is committed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from tests.model.exploration.state import NOBODY, NODES_MAX, Entry, Log, Node, bit, voters_of

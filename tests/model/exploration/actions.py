@@ -1,7 +1,5 @@
 """Everything that can happen next in a state: one function for each kind of step."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TypeAlias
 

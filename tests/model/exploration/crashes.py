@@ -3,8 +3,6 @@
 Where a disk was replaced, everything is gone, the promises too: the node is another replica.
 """
 
-from __future__ import annotations
-
 from tests.model.exploration.design import Design
 from tests.model.exploration.elections import moved
 from tests.model.exploration.replication import no_progress

@@ -1,7 +1,5 @@
 """The design of the quorum, and what it would be with one mistake in it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Elections: who may ask for votes, who gives them, and who then leads (KIP-595, KIP-996)."""
 
-from __future__ import annotations
-
 from tests.model.exploration.design import Design
 from tests.model.exploration.replication import no_progress
 from tests.model.exploration.state import (

@@ -1,7 +1,5 @@
 """Exhausting a state space, breadth first, so that a counterexample is as short as can be."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field

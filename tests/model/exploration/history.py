@@ -1,7 +1,5 @@
 """Noting what happened, which no single node can know."""
 
-from __future__ import annotations
-
 from tests.model.exploration.state import (
     LEADER,
     NOBODY,

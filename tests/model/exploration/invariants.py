@@ -1,7 +1,5 @@
 """The invariants of every state and of every step. Each function returns whether one holds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations, pairwise
 from types import MappingProxyType

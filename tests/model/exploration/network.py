@@ -4,8 +4,6 @@ Each function looks at one node only, as a process does. A node awaits one reply
 at a time, and none any more once it has moved (see `history.without_stale_replies`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tests.model.exploration import elections, replication

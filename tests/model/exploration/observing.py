@@ -1,7 +1,5 @@
 """Cores whose every verb is seen: what it was given, what it made of its state, and its effects."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 

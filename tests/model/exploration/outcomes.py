@@ -34,11 +34,7 @@ from kvorum.raft.effects import AppendFetched, Effects, Send
 if TYPE_CHECKING:
     from tests.model.exploration.replay import Replay
 
-VOTER_REQUESTS = (
-    msg.AddRaftVoterRequest,
-    msg.RemoveRaftVoterRequest,
-    msg.UpdateRaftVoterRequest,
-)
+VOTER_REQUESTS = (msg.AddRaftVoterRequest, msg.RemoveRaftVoterRequest, msg.UpdateRaftVoterRequest)
 
 
 def internal(replay: Replay, own: int, node: Node, after: Node) -> Iterator[Node]:
@@ -257,12 +253,7 @@ def heard(
 
 
 def _took_content(
-    replay: Replay,
-    own: int,
-    node: Node,
-    response: msg.Response,
-    send: Send,
-    effects: Effects,
+    replay: Replay, own: int, node: Node, response: msg.Response, send: Send, effects: Effects
 ) -> Iterator[Node]:
     if isinstance(response, msg.VoteResponse) and response.is_granted:
         assert isinstance(send.request, msg.VoteRequest)

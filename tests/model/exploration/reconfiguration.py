@@ -1,7 +1,5 @@
 """Voter changes: one voter at a time, in force as soon as the record is appended (KIP-853)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from tests.model.exploration.design import Design

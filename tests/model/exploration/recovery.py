@@ -12,8 +12,6 @@ for the invariants. It is demanded where every target lives, and a majority of a
 count.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -11,8 +11,6 @@ of them had been shown); one that never was a voter may come back with nothing; 
 without a known address is not followed.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 
@@ -118,10 +116,7 @@ class Replay:
         after = before
         for known in _known_before(event, before):
             after = node_of(
-                core,
-                self._log_of(core, known),
-                own_key=core.own_key,
-                directories=self.directories,
+                core, self._log_of(core, known), own_key=core.own_key, directories=self.directories
             )
             way = self._allowed(own, event, effects, before=before, after=after)
             if way is not None:
@@ -209,11 +204,7 @@ class Replay:
 
     def _restart_of(self, own: int, node: Node, after: Node) -> Node:
         back = crashes.restarted(
-            CORRECT,
-            own,
-            node,
-            first_voters=self.first_voters,
-            node_count=len(self._nodes),
+            CORRECT, own, node, first_voters=self.first_voters, node_count=len(self._nodes)
         )
         return back._replace(start=after.start)
 

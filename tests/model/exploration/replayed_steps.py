@@ -7,8 +7,6 @@ simulator (P30, P31). Nor can the model know which replicas have fetched of late
 the leader has heard of counts.
 """
 
-from __future__ import annotations
-
 from tests.model.exploration import reconfiguration, target_invariants
 from tests.model.exploration.design import CORRECT
 from tests.model.exploration.replay import Replay

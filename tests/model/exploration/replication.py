@@ -1,7 +1,5 @@
 """Replication: fetches, what counts as committed, and snapshots taken and fetched (KIP-630)."""
 
-from __future__ import annotations
-
 from tests.model.exploration.design import Design
 from tests.model.exploration.state import (
     LEADER,

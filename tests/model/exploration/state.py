@@ -10,8 +10,6 @@ Voters, votes and progress are of replicas, and so is who wrote a record; a lead
 node, and a message goes to a node, as Kafka's do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 

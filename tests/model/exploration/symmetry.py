@@ -1,7 +1,5 @@
 """Nodes are alike: states that differ only in which node is which are explored once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import groupby, permutations, product

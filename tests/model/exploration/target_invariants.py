@@ -4,8 +4,6 @@ Nothing here asks the decision under test: what a step should be is read from th
 fetches from the step's label.
 """
 
-from __future__ import annotations
-
 from tests.model.exploration.actions import Label
 from tests.model.exploration.state import (
     REACHED,

@@ -14,8 +14,6 @@ What a decision depends on besides the logs is left open, so that every possibil
 - A target has caught up once it has all that was in the log when it could be looked at first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import permutations

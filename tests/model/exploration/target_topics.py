@@ -1,7 +1,5 @@
 """The topics that are explored of target voters (KIP-642), and the mistakes in them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType

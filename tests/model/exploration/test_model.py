@@ -3,8 +3,6 @@
 KVORUM_MODEL_LARGE=1 in the environment explores the large bounds too, which takes long.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 

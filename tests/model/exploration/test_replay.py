@@ -3,8 +3,6 @@
 KVORUM_MODEL_LARGE=1 in the environment replays some thousand runs, which takes long.
 """
 
-from __future__ import annotations
-
 import os
 from random import Random
 from unittest.mock import patch

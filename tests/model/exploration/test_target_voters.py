@@ -3,8 +3,6 @@
 KVORUM_MODEL_LARGE=1 in the environment looks for ways from the large bounds too, which takes long.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Generator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The topics that are explored: the correct design within bounds, each mistake with its break."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -155,9 +153,7 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType(
             Design(stands_with_unflushed_log=True), _WRITE, ("leader_completeness",)
         ),
         "a reply to what a node was before is believed": Mistake(
-            Design(believes_stale_replies=True),
-            _LATE_REPLY,
-            ("durable_majority",),
+            Design(believes_stale_replies=True), _LATE_REPLY, ("durable_majority",)
         ),
         "a leader leads on after a restart": Mistake(
             Design(leads_on_after_restart=True), _LOST_TAIL, ("log_matching",)

@@ -15,8 +15,6 @@ differs from the edits which the result was measured with, and where the edits a
 test. All other results stay out of date, are listed, and have to be measured: `--new --search`.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile
@@ -66,18 +64,12 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
         "node.controller",
         (
             "tests/node/test_quorum_reassignment_proxy.py",
-            *(
-                "tests/node/raft/test_quorum_controller.py",
-                "tests/unit/node/test_lifecycle.py",
-            ),
+            *("tests/node/raft/test_quorum_controller.py", "tests/unit/node/test_lifecycle.py"),
         ),
     ),
     (
         "node.outbound",
-        (
-            "tests/node/test_leader_connection.py",
-            "tests/node/test_quorum_reassignment_proxy.py",
-        ),
+        ("tests/node/test_leader_connection.py", "tests/node/test_quorum_reassignment_proxy.py"),
     ),
     (
         "node",

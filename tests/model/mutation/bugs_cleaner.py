@@ -1,7 +1,5 @@
 """Bugs that Kafka had in the compaction of logs and in the deletion of old segments."""
 
-from __future__ import annotations
-
 from tests.model.mutation.mutant import Kind, mutant
 
 _VALUES = "the last value of each key stays"

@@ -1,7 +1,5 @@
 """Bugs in the controller: registration, fencing, replay, and what it shows."""
 
-from __future__ import annotations
-
 from tests.model.mutation.mutant import Edit, Kind, Mutant, mutant
 
 MUTANTS = (
@@ -166,11 +164,7 @@ MUTANTS = (
         breaks="P7",
         kind=Kind.SAFETY,
         edits=(
-            Edit(
-                within="MetadataLoader._publish",
-                old="self.image.published",
-                new="self.image",
-            ),
+            Edit(within="MetadataLoader._publish", old="self.image.published", new="self.image"),
             Edit(
                 within="MetadataLoader._publish",
                 old="""

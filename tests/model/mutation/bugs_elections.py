@@ -1,7 +1,5 @@
 """Bugs in elections, epochs and leadership."""
 
-from __future__ import annotations
-
 from tests.model.mutation.mutant import Edit, Kind, Mutant, mutant
 
 MUTANTS = (

@@ -1,7 +1,5 @@
 """Bugs in the group coordinator: joins, static members, timers, expiry of offsets, loading."""
 
-from __future__ import annotations
-
 from tests.model.mutation.mutant import Kind, mutant
 
 MUTANTS = (

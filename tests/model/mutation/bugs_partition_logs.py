@@ -1,7 +1,5 @@
 """Bugs in the logs of topic partitions: producers, deletions, directories, recovery."""
 
-from __future__ import annotations
-
 from tests.model.mutation.mutant import Kind, mutant
 
 MUTANTS = (

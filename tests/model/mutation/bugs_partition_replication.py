@@ -1,7 +1,5 @@
 """Bugs in the replication of topic partitions: fetchers, truncation, the high watermark."""
 
-from __future__ import annotations
-
 from tests.model.mutation.mutant import Edit, Kind, Mutant, mutant
 
 MUTANTS = (

@@ -1,7 +1,5 @@
 """Mistakes in the reassignment of the quorum (KIP-642), which no quorum has had so far."""
 
-from __future__ import annotations
-
 from tests.model.mutation.mutant import Edit, Kind, Mutant, mutant
 
 MUTANTS = (

@@ -1,7 +1,5 @@
 """Mistakes in a reassignment of the quorum under a leader that does not act on it."""
 
-from __future__ import annotations
-
 from tests.model.mutation.mutant import Kind, mutant
 
 MUTANTS = (

@@ -1,7 +1,5 @@
 """Bugs in replication: fetches, the high watermark, snapshots that replace a log."""
 
-from __future__ import annotations
-
 from tests.model.mutation.mutant import Kind, mutant
 
 MUTANTS = (

@@ -1,7 +1,5 @@
 """Bugs in the log on disk, in snapshots, and in what a node stores of its promises."""
 
-from __future__ import annotations
-
 from tests.model.mutation.mutant import Kind, mutant
 
 MUTANTS = (

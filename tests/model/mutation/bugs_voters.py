@@ -1,7 +1,5 @@
 """Bugs in voter changes and in the identity of voters."""
 
-from __future__ import annotations
-
 from tests.model.mutation.mutant import Edit, Kind, Mutant, mutant
 
 MUTANTS = (

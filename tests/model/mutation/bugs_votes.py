@@ -1,7 +1,5 @@
 """Bugs in votes: who may get one, what it is given for, and what is remembered of it."""
 
-from __future__ import annotations
-
 from tests.model.mutation.mutant import Edit, Kind, Mutant, mutant
 
 MUTANTS = (

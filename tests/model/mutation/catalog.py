@@ -1,7 +1,5 @@
 """All bugs that are put in."""
 
-from __future__ import annotations
-
 from tests.model.mutation import (
     bugs_cleaner,
     bugs_controller,

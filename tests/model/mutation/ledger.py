@@ -1,7 +1,5 @@
 """The ledger: which test catches which bug, as it was measured."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace

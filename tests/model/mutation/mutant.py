@@ -81,10 +81,7 @@ class Edit:
             return words.sub(lambda found: names[found[0]], text)
 
         return replace(
-            self,
-            within=with_names(self.within),
-            old=with_names(self.old),
-            new=with_names(self.new),
+            self, within=with_names(self.within), old=with_names(self.old), new=with_names(self.new)
         )
 
     def _is_expression(self, source: str) -> bool:

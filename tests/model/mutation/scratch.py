@@ -1,7 +1,5 @@
 """A copy of the project to put bugs into, and the tests run in it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The project's functions and classes by their names, in whichever file they are."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 Formatting, comments, line wraps and superfluous parentheses make no difference.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Sequence

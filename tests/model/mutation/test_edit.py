@@ -1,7 +1,5 @@
 """An edit finds the text that it replaces, and leaves the rest of the file."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from pathlib import Path

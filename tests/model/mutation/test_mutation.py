@@ -3,8 +3,6 @@
 ``python -m tests.model.mutation`` puts all of them in, which takes a while, and writes the ledger.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

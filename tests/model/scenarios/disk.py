@@ -1,7 +1,5 @@
 """The disk of a node of a scenario, and the records that it writes and a core hears of."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

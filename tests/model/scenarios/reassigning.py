@@ -4,19 +4,13 @@ The target voters are a record of the log, so every node knows them from what is
 leader takes the steps, one at a time, by the requests that a real node puts to itself.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 
 from tests.model.scenarios.requests_from_outside import directory_of, endpoints_of
 
 from kvorum.controller.quorum_description import QuorumDescription
-from kvorum.controller.quorum_reassignment.next_step import (
-    Blocked,
-    BlockReason,
-    Step,
-)
+from kvorum.controller.quorum_reassignment.next_step import Blocked, BlockReason, Step
 from kvorum.controller.quorum_reassignment.pursuit import Pursuit
 from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_targets
 from kvorum.controller.quorum_reassignment.requests import (
@@ -79,8 +73,7 @@ class Reassigning:
 
     def __init__(self, config: RaftConfig) -> None:
         self._pursuit = Pursuit(
-            election_timeout_ms=config.election_timeout_ms,
-            fetch_timeout_ms=config.fetch_timeout_ms,
+            election_timeout_ms=config.election_timeout_ms, fetch_timeout_ms=config.fetch_timeout_ms
         )
         self._waits_for: BlockReason | None = None
         self.is_busy = False

@@ -14,8 +14,6 @@ A replica is written ``2``, ``2/7`` (in a directory that is not its usual one), 
 a directory id).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from kvorum.raft import Endpoint, OffsetAndEpoch, ReplicaKey

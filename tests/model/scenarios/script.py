@@ -33,8 +33,6 @@ want 1 4 5 6          propose to a node that the voters be others; without any: 
 Where a node is named, ``leader`` is the one that leads then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A quorum in one thread: real cores, and disks, a network and a clock that obey commands."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -536,10 +534,7 @@ class Simulation:
         node.committed = list(snapshot.entries)
         self._say(f"{node.id} installs the snapshot {snapshot_id.offset}")
         effects = node.core.snapshot_installed(
-            self.now,
-            snapshot_id,
-            voters=snapshot.voters,
-            kraft_version=snapshot.kraft_version,
+            self.now, snapshot_id, voters=snapshot.voters, kraft_version=snapshot.kraft_version
         )
         self._do(node, effects)
 

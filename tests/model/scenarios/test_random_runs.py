@@ -4,8 +4,6 @@ The simulation itself raises where two nodes commit different records, where an 
 leaders, and where a log does not continue. In the end the faults stop, and the quorum must work.
 """
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

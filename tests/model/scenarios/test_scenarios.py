@@ -4,8 +4,6 @@ A change of behaviour shows as a difference. To take it over, run with KVORUM_RE
 in the environment, and read what changed before committing it.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

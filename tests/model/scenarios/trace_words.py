@@ -1,7 +1,5 @@
 """The messages between replicas, in the words of the traces."""
 
-from __future__ import annotations
-
 from kvorum.raft import OffsetAndEpoch, ReplicaKey
 from kvorum.raft import messages as msg
 

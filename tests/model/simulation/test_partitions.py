@@ -4,8 +4,6 @@ A few worlds run every time, some of them new ones; ``kvorum simulate`` runs mor
 Mistakes are made one by one to see that the worlds find them.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A few worlds on every test run: some that are always the same, and some that never were."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import subprocess

@@ -4,8 +4,6 @@ They are shorter than usual, and were chosen for what happens in them, of which 
 sure.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 

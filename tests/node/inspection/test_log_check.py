@@ -1,7 +1,5 @@
 """The findings of `kvorum log check` in sound files and in damaged ones."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -146,8 +144,7 @@ def test_a_batch_that_unpacks_to_much_is_sound(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("epochs", "severities"),
-    [((3, 3), []), ((3, 5), [Severity.NOTE]), ((3, 2), [Severity.DAMAGE])],
+    ("epochs", "severities"), [((3, 3), []), ((3, 5), [Severity.NOTE]), ((3, 2), [Severity.DAMAGE])]
 )
 def test_an_epoch_that_a_running_node_has_not_stored_yet_is_not_damage(
     tmp_path: Path, epochs: tuple[int, int], severities: list[Severity]

@@ -1,7 +1,5 @@
 """Replicas with real directories and real sockets, all in the test's own event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from collections.abc import Callable, Sequence
@@ -45,17 +43,9 @@ QUORUM_KEYS = (
     ApiKey.REMOVE_RAFT_VOTER,
     ApiKey.UPDATE_RAFT_VOTER,
 )
-_ENDS = (
-    asyncio.IncompleteReadError,
-    asyncio.CancelledError,
-    ConnectionError,
-    RaftStoppedError,
-)
+_ENDS = (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError, RaftStoppedError)
 QUICK = RaftConfig(
-    election_timeout_ms=150,
-    fetch_timeout_ms=400,
-    request_timeout_ms=1000,
-    shutdown_timeout_ms=1000,
+    election_timeout_ms=150, fetch_timeout_ms=400, request_timeout_ms=1000, shutdown_timeout_ms=1000
 )
 
 

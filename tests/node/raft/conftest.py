@@ -1,7 +1,5 @@
 """A place to make replicas in, cleared away after each test."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A network channel whose connections are played, and a request to send over it."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

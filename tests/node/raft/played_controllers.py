@@ -1,7 +1,5 @@
 """A controller over a played replica, and one that leads."""
 
-from __future__ import annotations
-
 from random import Random
 
 from tests.node.raft.cluster import Lab, Replica

@@ -1,7 +1,5 @@
 """A quorum whose voters are data: formed from one or several, asked over TCP to change."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Changes of the voters by hand while the quorum is reassigned (KIP-642): which are let through."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.metadata.image import MetadataImage

@@ -1,7 +1,5 @@
 """The listener gets the log piece by piece."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

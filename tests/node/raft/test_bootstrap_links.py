@@ -1,7 +1,5 @@
 """A bootstrap server may be a balancer: each request may have to reach another replica."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Voters come and go over sockets: growing, shrinking, lost disks, lost nodes, upgrades."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from contextlib import suppress

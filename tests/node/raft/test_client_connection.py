@@ -1,7 +1,5 @@
 """A client's connection against peers that answer, that do not, and that talk nonsense."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from collections.abc import Awaitable, Callable
@@ -98,9 +96,7 @@ def cluster_answer(frame: bytes) -> bytes:
     response = DescribeClusterResponse(cluster_id=f"v{header.request_api_version}")
     return with_size(
         encode_response_frame(
-            response,
-            version=header.request_api_version,
-            correlation_id=header.correlation_id,
+            response, version=header.request_api_version, correlation_id=header.correlation_id
         )
     )
 

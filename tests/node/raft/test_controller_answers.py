@@ -1,7 +1,5 @@
 """When the active controller answers, and what it does about an operation that fails."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

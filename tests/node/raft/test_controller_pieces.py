@@ -1,7 +1,5 @@
 """The active controller works in pieces: others get their turn, and the order stays."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

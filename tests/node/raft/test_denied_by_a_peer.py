@@ -1,7 +1,5 @@
 """A peer that does not permit a replica's requests: warnings, one in a while, and no end of it."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import cast

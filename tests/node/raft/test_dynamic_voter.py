@@ -1,7 +1,5 @@
 """A directory formatted with a voter set: what the first leader writes is what real Kafka wrote."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The quorum traffic of real Kafka, through the core's own messages and back to the same bytes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

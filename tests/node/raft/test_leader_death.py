@@ -1,7 +1,5 @@
 """A leader whose process ends is missed at once; a connection that only breaks means nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

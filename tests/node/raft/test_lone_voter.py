@@ -1,7 +1,5 @@
 """One voter on a real directory: restarts, crashes, disks that fail."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import json

@@ -1,7 +1,5 @@
 """Observers over real sockets: finding the leader, following, snapshots, logs that diverge."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import shutil

@@ -1,7 +1,5 @@
 """Three voters over real sockets: elections, replication, failover, hand-over."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

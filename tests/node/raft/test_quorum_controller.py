@@ -1,7 +1,5 @@
 """The active controller over a replica that stops under it: a failed disk is no bug of its own."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

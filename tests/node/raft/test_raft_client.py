@@ -1,7 +1,5 @@
 """One replica without an event loop: how it begins, waits, and ends, in time that a test moves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A replica that may not start leaves all of its directory as it was."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The errors of the quorum's requests: which one, at which level, before which other."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

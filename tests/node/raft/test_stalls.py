@@ -1,7 +1,5 @@
 """A process that stood still notices that, before anything that ran out meanwhile is acted on."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

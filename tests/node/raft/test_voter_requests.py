@@ -1,7 +1,5 @@
 """Requests about voters, in the versions that a peer knows."""
 
-from __future__ import annotations
-
 import pytest
 from tests.support.pretended_quorum import CLUSTER_ID, HERE, LISTENER, endpoint_of, key_of
 

@@ -1,7 +1,5 @@
 """The checksum is CRC-32C, continued from a value where there is one."""
 
-from __future__ import annotations
-
 from kvorum.wire.checksums import crc32c
 
 

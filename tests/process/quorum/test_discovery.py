@@ -129,10 +129,7 @@ def behind_balancer(
 
 def broker(folder: Path, node_id: int, *, bootstrap_server: str) -> Node:
     """Format a broker that knows one address."""
-    settings = {
-        "process.roles": "broker",
-        "controller.quorum.bootstrap.servers": bootstrap_server,
-    }
+    settings = {"process.roles": "broker", "controller.quorum.bootstrap.servers": bootstrap_server}
     return Node(folder / f"broker-{node_id}", settings, node_id=node_id).format(NO_VOTERS)
 
 

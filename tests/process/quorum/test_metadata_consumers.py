@@ -1,7 +1,5 @@
 """Consumers of the metadata topic while leaders of the quorum, and brokers, come and go."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

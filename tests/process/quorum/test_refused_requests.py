@@ -124,11 +124,7 @@ TO_ALL: Final[list[Row]] = [
         {PARTITION + "replica_epoch": now, PARTITION + "pre_vote": True, "voter_id": asking_id},
         (NONE, INVALID_VOTER),
     ),
-    (
-        "vote",
-        {PARTITION + "replica_epoch": now, PARTITION + "pre_vote": True},
-        (NONE, NONE),
-    ),
+    ("vote", {PARTITION + "replica_epoch": now, PARTITION + "pre_vote": True}, (NONE, NONE)),
     ("fetch", {"cluster_id": OTHER_CLUSTER_ID}, (OTHER_CLUSTER, None)),
     ("fetch", {"topics": NO_TOPICS}, (INVALID_REQUEST, None)),
     ("fetch", {"topics.0.partitions": NO_TOPICS}, (INVALID_REQUEST, None)),

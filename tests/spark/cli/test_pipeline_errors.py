@@ -1,7 +1,5 @@
 """The command ``kvorum pipeline``: what is wrong is one line, with the exit code that fits."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``kvorum report`` as a user runs it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -56,11 +54,7 @@ def test_last_tuesday(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_options_are_one_line(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    options: list[str],
-    code: int,
-    line: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], code: int, line: str
 ) -> None:
     tables = ["--tables", str(tmp_path / "tables"), "--output", str(tmp_path / "pages")]
     assert main(["report", *tables, *options]) == code

@@ -1,7 +1,5 @@
 """Logs of given records, and of random ones that follow each other legally, of every kind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 from typing import TypeVar
@@ -21,10 +19,7 @@ from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
 from kvorum.wire.messages.end_transaction_record import EndTransactionRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
-from kvorum.wire.messages.leader_change_message import (
-    LeaderChangeMessage,
-    LeaderChangeMessageVoter,
-)
+from kvorum.wire.messages.leader_change_message import LeaderChangeMessage, LeaderChangeMessageVoter
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
@@ -37,9 +32,7 @@ from kvorum.wire.messages.register_controller_record import RegisterControllerRe
 from kvorum.wire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kvorum.wire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
-from kvorum.wire.messages.remove_user_scram_credential_record import (
-    RemoveUserScramCredentialRecord,
-)
+from kvorum.wire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord

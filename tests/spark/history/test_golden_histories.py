@@ -1,7 +1,5 @@
 """The history of logs that real Kafka wrote, against images folded to every offset of their own."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,11 +9,7 @@ from typing import TypeVar
 
 import pytest
 from tests.support.golden_data import METADATA_NODES
-from tests.support.spark.log_records import (
-    directory_records,
-    file_records,
-    snapshot_files,
-)
+from tests.support.spark.log_records import directory_records, file_records, snapshot_files
 
 from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.image import MetadataImage
@@ -126,9 +120,7 @@ def _is_same(image: MetadataImage, before: MetadataImage) -> bool:
 PartitionKey = tuple[str, str, int]
 
 
-def partitions_in(
-    image: MetadataImage,
-) -> Iterable[tuple[PartitionKey, PartitionRegistration]]:
+def partitions_in(image: MetadataImage) -> Iterable[tuple[PartitionKey, PartitionRegistration]]:
     for topic in image.topics.by_id.values():
         for index, partition in topic.partitions.items():
             yield (topic.name, uuid_to_text(topic.id), index), partition

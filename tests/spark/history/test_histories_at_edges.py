@@ -1,7 +1,5 @@
 """Rows of what happens more than once, or together with something else."""
 
-from __future__ import annotations
-
 from tests.spark.history.random_logs import rows_of
 from tests.support.spark.log_records import written_records
 

@@ -1,7 +1,5 @@
 """Causes of leader changes, on logs that a controller of the project wrote for a known reason."""
 
-from __future__ import annotations
-
 import pytest
 from tests.support.controller_under_test import (
     PREFERRED,

@@ -1,7 +1,5 @@
 """Rows of small logs: transactions, snapshots, changed values, the quorum, and wrong input."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,10 +45,7 @@ from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
 from kvorum.wire.messages.end_transaction_record import EndTransactionRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
-from kvorum.wire.messages.leader_change_message import (
-    LeaderChangeMessage,
-    LeaderChangeMessageVoter,
-)
+from kvorum.wire.messages.leader_change_message import LeaderChangeMessage, LeaderChangeMessageVoter
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
@@ -59,9 +54,7 @@ from kvorum.wire.messages.register_controller_record import RegisterControllerRe
 from kvorum.wire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kvorum.wire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
-from kvorum.wire.messages.remove_user_scram_credential_record import (
-    RemoveUserScramCredentialRecord,
-)
+from kvorum.wire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kvorum.wire.messages.voters_record import VotersRecord, VotersRecordEndpoint, VotersRecordVoter
@@ -435,8 +428,7 @@ def test_a_record_that_contradicts_the_others_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "error",
-    [MissingOffsetsError(expected=1, found=3), ContradictionError(offset=5, reason="why")],
+    "error", [MissingOffsetsError(expected=1, found=3), ContradictionError(offset=5, reason="why")]
 )
 def test_errors_pass_between_processes(error: Exception) -> None:
     assert str(pickle.loads(pickle.dumps(error))) == str(error)

@@ -1,7 +1,5 @@
 """Histories that are saved and continued: the same rows, wherever the log is split."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tables: their schemas, rows as Arrow batches, and what docs/spark/tables.md says of them."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """Runs of the pipeline without Spark, and what is in their tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Logs of a made-up cluster: its batches as bytes, put on any number of disks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path

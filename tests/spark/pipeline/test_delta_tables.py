@@ -1,7 +1,5 @@
 """Tables in Delta's format, read by delta-rs: its rows, its versions, and runs that were killed."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """Differences of two replicas, by the headers of their batches."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

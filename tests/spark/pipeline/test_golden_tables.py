@@ -1,7 +1,5 @@
 """The tables of logs that real Kafka wrote, against the fold of their records."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

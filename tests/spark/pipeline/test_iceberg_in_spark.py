@@ -1,7 +1,5 @@
 """Tables in Iceberg's format, read by Iceberg's own runtime for Spark through a Hadoop catalog."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tables in Iceberg's format, read by pyiceberg: rows, versions, and runs that were killed."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

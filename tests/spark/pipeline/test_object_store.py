@@ -1,7 +1,5 @@
 """Tables in an object store, which has neither directories nor a rename: runs, kills, and locks."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

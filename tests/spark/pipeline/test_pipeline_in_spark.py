@@ -1,7 +1,5 @@
 """Runs with Spark's executors, which are processes of their own, against runs without Spark."""
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
 

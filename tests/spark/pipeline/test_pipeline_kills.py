@@ -1,7 +1,5 @@
 """Runs that end in the middle, and what the next one makes of it."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``kvorum pipeline`` on a standalone Spark cluster whose machines have no kvorum."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -37,8 +35,7 @@ MAIN: Final = "import sys\nfrom kvorum.cli import main\nsys.exit(main())\n"
 
 @pytest.fixture(scope="module")
 def spark_cluster(
-    spark_java: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+    spark_java: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkCluster]:
     with SparkCluster(tmp_path_factory.mktemp("spark"), workers=WORKERS) as cluster:
         yield cluster

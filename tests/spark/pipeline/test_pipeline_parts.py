@@ -1,7 +1,5 @@
 """Parts of the pipeline by themselves: locks, saved states, journals, the console, rows by day."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Runs over small logs: what is new, what was there, damage, and what stops a run."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from random import Random

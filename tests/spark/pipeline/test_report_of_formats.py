@@ -1,7 +1,5 @@
 """Tables of every format give the same report."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

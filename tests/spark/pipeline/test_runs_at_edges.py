@@ -1,7 +1,5 @@
 """Runs that come upon something unusual: what they keep, what they read, and what they note."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import struct

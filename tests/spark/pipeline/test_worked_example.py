@@ -1,7 +1,5 @@
 """The worked example of docs/spark/README.md: its commands, its query, the output that it shows."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import shlex

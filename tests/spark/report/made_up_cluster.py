@@ -1,7 +1,5 @@
 """A cluster that writes what a controller would write of the things that happen to it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from random import Random
 
@@ -24,10 +22,7 @@ from kvorum.wire.messages.access_control_entry_record import AccessControlEntryR
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
-from kvorum.wire.messages.leader_change_message import (
-    LeaderChangeMessage,
-    LeaderChangeMessageVoter,
-)
+from kvorum.wire.messages.leader_change_message import LeaderChangeMessage, LeaderChangeMessageVoter
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.messages.register_controller_record import (

@@ -1,7 +1,5 @@
 """A page as a browser would read it: its elements, links, ids and visible text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from html.parser import HTMLParser

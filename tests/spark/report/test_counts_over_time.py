@@ -1,7 +1,5 @@
 """Counts of intervals over time, against numbers that were computed by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

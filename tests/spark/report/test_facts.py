@@ -1,7 +1,5 @@
 """Facts of a cluster, compared with what happened to it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

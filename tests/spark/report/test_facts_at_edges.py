@@ -1,7 +1,5 @@
 """Facts where two things are close to each other: in time, in kind, or in order."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 from pathlib import Path
@@ -16,12 +14,7 @@ from tests.spark.report.made_up_cluster import (
 )
 from tests.spark.report.written_tables import CLUSTER, cluster_tables, write_log, write_rows
 
-from kvorum.metadata.acl_codes import (
-    AclOperation,
-    AclResourceType,
-    PatternType,
-    PermissionType,
-)
+from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.spark.history import MetadataHistory
 from kvorum.spark.history.tables import BrokerStateRow, Condition, QuorumEpochRow

@@ -1,7 +1,5 @@
 """The files of the log and the controllers on pages."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

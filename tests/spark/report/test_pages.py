@@ -1,7 +1,5 @@
 """Pages: what they show, and what they never contain."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

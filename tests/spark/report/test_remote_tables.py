@@ -1,7 +1,5 @@
 """Tables on other file systems: in memory, and in an object store that is asked over HTTP."""
 
-from __future__ import annotations
-
 import json
 import os
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Directories of tables: what is found in them, and what is one clear error."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables as the pipeline lays them out, written from the fold of a log or from rows."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime

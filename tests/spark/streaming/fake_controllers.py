@@ -1,7 +1,5 @@
 """Controllers on loopback that answer as a script says, and remember what they were asked."""
 
-from __future__ import annotations
-
 import socketserver
 import struct
 from collections.abc import Callable, Iterable
@@ -96,9 +94,7 @@ class FakeController:
             return answer
         return with_size(
             encode_response_frame(
-                answer,
-                version=header.request_api_version,
-                correlation_id=header.correlation_id,
+                answer, version=header.request_api_version, correlation_id=header.correlation_id
             )
         )
 

@@ -1,7 +1,5 @@
 """Small logs that grow."""
 
-from __future__ import annotations
-
 from random import Random
 
 from tests.support.spark.small_logs import START_MS, SmallLog, random_batch

@@ -1,7 +1,5 @@
 """A leader's log by a script: batches, high watermark and snapshot, answered as Kafka does."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from random import Random
 

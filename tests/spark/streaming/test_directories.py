@@ -1,7 +1,5 @@
 """A stream over growing directories, without Spark: places, units of work, and their rows."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,13 +7,7 @@ from random import Random
 
 import pytest
 from tests.spark.streaming.growing_logs import all_batches, append, end_of
-from tests.support.spark.small_logs import (
-    LOG_FOLDER,
-    START_MS,
-    SmallLog,
-    random_batch,
-    write_log,
-)
+from tests.support.spark.small_logs import LOG_FOLDER, START_MS, SmallLog, random_batch, write_log
 from tests.support.spark.streaming_reads import MicroBatches, Row
 
 from kvorum.spark.errors import DamagedFileError, LogFilesError, OptionError

@@ -1,7 +1,5 @@
 """The client of a quorum's leader: answers of every kind, from scripted controllers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from random import Random

@@ -1,7 +1,5 @@
 """Places in a leader's log, ranges of it, and snapshots: from scripted controllers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """The rows of a snapshot that a stream over a quorum begins with: from a scripted controller."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from random import Random
@@ -73,10 +71,7 @@ def test_a_batch_of_it_whose_checksum_alone_is_wrong_is_damage(
     data[batch.position + CRC_POSITION] ^= 1
     whole = in_order(log)
     log.snapshot_bytes = bytes(data)
-    with (
-        stream_over(leader) as stream,
-        pytest.raises(DamagedFileError, match="checksum"),
-    ):
+    with stream_over(leader) as stream, pytest.raises(DamagedFileError, match="checksum"):
         stream.advance()
     with stream_over(leader, "permissive") as stream:
         rows = stream.advance()

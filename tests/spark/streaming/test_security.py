@@ -1,7 +1,5 @@
 """The options of a secured stream, and the client's side of SASL."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """Streams through Spark itself: a growing directory, stopped and restarted, and what goes wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 

@@ -1,7 +1,5 @@
 """Consumers that read ``__cluster_metadata`` by an assignment made by hand."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import warnings

@@ -39,10 +39,7 @@ SHELL_RELEASE = "4.3.1"
 SHELL = ("org.apache.kafka", "kafka-shell", SHELL_RELEASE)
 # Older releases whose nodes can be in one cluster with those of the reference release, with the
 # binding of their log calls. The last one is the oldest.
-OLDER_NODES = {
-    "node-4.0.0": LOG_BINDING,
-    "node-3.9.1": ("org.slf4j", "slf4j-reload4j", "1.7.36"),
-}
+OLDER_NODES = {"node-4.0.0": LOG_BINDING, "node-3.9.1": ("org.slf4j", "slf4j-reload4j", "1.7.36")}
 OLDEST_NODE = "node-3.9.1"
 # Spark's connector to Kafka, and what it needs beside pyspark's own jars.
 SPARK_CONNECTOR = "spark-kafka-4.1.1"

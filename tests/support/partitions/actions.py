@@ -1,7 +1,5 @@
 """Everything that can happen to a partition, through the controller's own functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, permutations

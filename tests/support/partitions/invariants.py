@@ -4,8 +4,6 @@ Each check has a name; `broken_after_record` and `broken_after_step` return the 
 that do not hold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Small worlds of one partition: what they are made of, and when two of them are alike."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A quorum of controllers, ours or real Kafka's, each in a process of its own."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet

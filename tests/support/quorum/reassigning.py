@@ -1,7 +1,5 @@
 """A client of a quorum that says which voters it wants, and looks how far that has come."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tests.support.quorum.quorum import Described, Quorum, voter_ids

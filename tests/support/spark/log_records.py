@@ -1,7 +1,5 @@
 """Logs as the fold reads them: of golden directories, and of a controller in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 

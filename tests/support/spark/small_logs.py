@@ -112,10 +112,7 @@ def random_batch(random: Random, *, offset: int, epoch: int, time: int) -> bytes
 
 def control(kind: ControlRecordType, message: Message, *, offset: int, epoch: int) -> bytes:
     return build_control_batch(
-        [ControlRecord(kind, message)],
-        base_offset=offset,
-        epoch=epoch,
-        timestamp_ms=START_MS,
+        [ControlRecord(kind, message)], base_offset=offset, epoch=epoch, timestamp_ms=START_MS
     )
 
 

@@ -1,7 +1,5 @@
 """The reading of a stream: micro-batches without Spark, and queries on a busy machine."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """Requests to a transaction's coordinator, and its answers."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.broker.add_partitions_to_txn import (

@@ -1,7 +1,5 @@
 """A broker refuses changes of configurations, and puts the answers together again."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

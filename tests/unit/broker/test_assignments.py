@@ -1,7 +1,5 @@
 """Directories of replicas are reported until the controller accepts them (KIP-858)."""
 
-from __future__ import annotations
-
 from immutables import Map
 
 from kvorum.broker.assignments import ASSIGNMENTS_MAX, BACKOFF_MS, BACKOFF_MS_MAX, Assignments

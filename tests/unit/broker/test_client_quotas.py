@@ -1,7 +1,5 @@
 """The quota that counts for a client, what waits, and what follows a change of the metadata."""
 
-from __future__ import annotations
-
 import pytest
 from immutables import Map
 

@@ -1,7 +1,5 @@
 """The effect of a change of the image on a broker's coordinators."""
 
-from __future__ import annotations
-
 import pytest
 from immutables import Map
 

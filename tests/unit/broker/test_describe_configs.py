@@ -1,7 +1,5 @@
 """DescribeConfigs against what real brokers answered: every key, value, source and synonym."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
@@ -261,8 +259,7 @@ def test_a_node_does_not_take_every_dynamic_value_that_is_in_the_log() -> None:
 
 def test_defaults_that_a_topic_cannot_have_are_an_error_without_a_text() -> None:
     image = image_with(
-        TopicRecord(name="t", topic_id=bytes(15) + b"\1"),
-        dynamic("log.flush.interval.ms", "-7"),
+        TopicRecord(name="t", topic_id=bytes(15) + b"\1"), dynamic("log.flush.interval.ms", "-7")
     )
     result = described(image, Resource(ResourceType.TOPIC, "t"), view())
     assert (result.error_code, result.error_message, result.configs) == (-1, None, [])

@@ -1,7 +1,5 @@
 """DescribeUserScramCredentials: the text beside each user, as a real broker sends it."""
 
-from __future__ import annotations
-
 from random import Random
 
 from kvorum.broker.view_api import BrokerView

@@ -131,11 +131,7 @@ def data(
     index: int, high_watermark: int = 5, *, error: int = 0, records: bytes = b""
 ) -> FetchResponse.PartitionData:
     return FetchResponse.PartitionData(
-        index,
-        error_code=error,
-        high_watermark=high_watermark,
-        log_start_offset=0,
-        records=records,
+        index, error_code=error, high_watermark=high_watermark, log_start_offset=0, records=records
     )
 
 

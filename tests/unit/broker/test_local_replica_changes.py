@@ -1,7 +1,5 @@
 """The next steps of a broker's replicas, and which of them may begin with an empty log."""
 
-from __future__ import annotations
-
 import pytest
 from immutables import Map
 

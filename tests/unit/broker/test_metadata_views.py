@@ -1,7 +1,5 @@
 """Metadata, DescribeCluster, DescribeTopicPartitions and ListConfigResources out of an image."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 
@@ -101,8 +99,7 @@ def test_topics_that_are_not_there(controller: ControllerUnderTest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asks", "may", "expected"),
-    [(True, True, ("no",)), (False, True, ()), (True, False, ())],
+    ("asks", "may", "expected"), [(True, True, ("no",)), (False, True, ()), (True, False, ())]
 )
 def test_topics_that_are_to_be_created(
     controller: ControllerUnderTest, expected: tuple[str, ...], *, asks: bool, may: bool
@@ -237,8 +234,7 @@ def test_describe_cluster(controller: ControllerUnderTest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("endpoint_type", "api_version", "code"),
-    [(2, 1, 114), (3, 1, 115), (2, 0, 42)],
+    ("endpoint_type", "api_version", "code"), [(2, 1, 114), (3, 1, 115), (2, 0, 42)]
 )
 def test_describe_cluster_asked_for_something_else(
     controller: ControllerUnderTest, endpoint_type: int, api_version: int, code: int

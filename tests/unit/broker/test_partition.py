@@ -1,7 +1,5 @@
 """The refusals of a follower to its clients."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.broker.fetcher.replicas import WALL_MS, Replicas
 

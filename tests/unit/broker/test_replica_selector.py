@@ -1,7 +1,5 @@
 """The replica that a consumer in a rack reads from."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.broker.replica_selector import PartitionView, RackAwareReplicaSelector, ReplicaView

@@ -1,7 +1,5 @@
 """The rate that replicas are copied with, and the replicas that are held back (KIP-73)."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,12 +105,7 @@ def test_one_more_sample_than_windows_is_kept() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("*", None),
-        ("0:1,1:2,2:1", {0, 2}),
-        ("0:3", set[int]()),
-        (" 0:1 , 5:1 ", {0, 5}),
-    ],
+    [("*", None), ("0:1,1:2,2:1", {0, 2}), ("0:3", set[int]()), (" 0:1 , 5:1 ", {0, 5})],
 )
 def test_throttled_replicas_are_those_of_this_broker(text: str, expected: set[int] | None) -> None:
     assert parse_throttled_partitions(text, 1) == expected

@@ -1,7 +1,5 @@
 """Access control entries: what is created, what is refused, what filters remove."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

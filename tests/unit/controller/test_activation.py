@@ -1,7 +1,5 @@
 """The first records of an active controller: on an empty log, after one, and after half of one."""
 
-from __future__ import annotations
-
 import pytest
 from tests.support.controller_under_test import SETTINGS, ControllerUnderTest, with_static_configs
 

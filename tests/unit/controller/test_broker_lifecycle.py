@@ -1,7 +1,5 @@
 """A broker's life: registration, heartbeats, fencing, shutdown, and being forgotten."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -74,9 +72,7 @@ REFUSED = [
     ),
     RefusedRegistration("no directories", ErrorCode.INVALID_REGISTRATION, _set(log_dirs=[])),
     RefusedRegistration(
-        "a reserved directory",
-        ErrorCode.INVALID_REGISTRATION,
-        _set(log_dirs=[directory_ids.LOST]),
+        "a reserved directory", ErrorCode.INVALID_REGISTRATION, _set(log_dirs=[directory_ids.LOST])
     ),
     RefusedRegistration(
         "the same directory twice",
@@ -90,9 +86,7 @@ REFUSED = [
     ),
     RefusedRegistration("too old", ErrorCode.UNSUPPORTED_VERSION, _too_old),
     RefusedRegistration(
-        "metadata.version is not listed",
-        ErrorCode.INVALID_REGISTRATION,
-        _without_metadata_version,
+        "metadata.version is not listed", ErrorCode.INVALID_REGISTRATION, _without_metadata_version
     ),
     RefusedRegistration(
         "a finalized feature is not listed", ErrorCode.UNSUPPORTED_VERSION, _without_elr

@@ -1,7 +1,5 @@
 """Rounds of replication: when a replica is close enough to the end of the log to become a voter."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import pytest

@@ -1,7 +1,5 @@
 """IncrementalAlterConfigs and AlterConfigs: what is written, and every refusal."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,7 +1,5 @@
 """CreateTopics: every refusal with Kafka's code and message, and what is written otherwise."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -167,9 +165,7 @@ REFUSALS = [
         "Null value not supported for topic configs: retention.ms,a",
     ),
     Refusal(
-        named("t", no_such="1"),
-        ErrorCode.INVALID_CONFIG,
-        "Unknown topic config name: no.such",
+        named("t", no_such="1"), ErrorCode.INVALID_CONFIG, "Unknown topic config name: no.such"
     ),
     Refusal(
         named("t", retention_ms="soon"),

@@ -1,7 +1,5 @@
 """Delegation tokens: who may make, renew and end them, and for how long they last."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from dataclasses import replace
@@ -70,8 +68,7 @@ def create(
 ) -> CreateDelegationTokenResponse:
     """Make a token of alice's that bob may renew."""
     asked = request or CreateDelegationTokenRequest(
-        renewers=[CreateDelegationTokenRequest.CreatableRenewers("User", "bob")],
-        max_lifetime_ms=-1,
+        renewers=[CreateDelegationTokenRequest.CreatableRenewers("User", "bob")], max_lifetime_ms=-1
     )
     result = create_delegation_token(controller.image, asked, asked_by(controller, ALICE))
     controller.run(result)

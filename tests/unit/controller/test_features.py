@@ -1,7 +1,5 @@
 """UpdateFeatures: all or none, and every refusal with Kafka's message."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import pytest

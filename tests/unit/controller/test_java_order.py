@@ -1,7 +1,5 @@
 """The order of Java's hash tables; the expectations are what Java 17 lists."""
 
-from __future__ import annotations
-
 from kvorum.controller.java_order import hash_table_order
 
 FEATURES = (

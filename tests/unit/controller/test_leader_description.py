@@ -1,7 +1,5 @@
 """The quorum as another node's answer describes it, in the form that decisions are made from."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Which partitions a broker's coming or going touches, against looking at every one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 

@@ -1,7 +1,5 @@
 """The controller mutation quota: whose bucket, how full, and what is refused meanwhile."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Changes of partitions: elections, ISR, ELR, reassignments and epochs, case by case."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import chain, combinations, permutations
 
@@ -127,24 +125,14 @@ CASES = [
     Case(
         "the last one becomes eligible with ELR",
         partition(isr=(1,)),
-        {
-            "leader": NO_LEADER,
-            "isr": [],
-            "eligible_leader_replicas": [1],
-            "last_known_elr": [1],
-        },
+        {"leader": NO_LEADER, "isr": [], "eligible_leader_replicas": [1], "last_known_elr": [1]},
         {"isr": ()},
         alive=(2, 3),
     ),
     Case(
         "an eligible one comes back and leads",
         partition(isr=(), elr=(1, 2), leader=NO_LEADER, last_known_elr=(1,)),
-        {
-            "leader": 2,
-            "isr": [2],
-            "eligible_leader_replicas": [1],
-            "last_known_elr": [],
-        },
+        {"leader": 2, "isr": [2], "eligible_leader_replicas": [1], "last_known_elr": []},
         {},
         alive=(2,),
         min_insync_replicas=2,
@@ -180,12 +168,7 @@ CASES = [
     Case(
         "the last known leader is taken when nothing else is left",
         partition(isr=(), elr=(), leader=NO_LEADER, last_known_elr=(1,)),
-        {
-            "leader": 1,
-            "isr": [1],
-            "leader_recovery_state": RECOVERING,
-            "last_known_elr": [],
-        },
+        {"leader": 1, "isr": [1], "leader_recovery_state": RECOVERING, "last_known_elr": []},
     ),
     Case(
         "the last known leader is not taken while its broker is fenced",

@@ -1,7 +1,5 @@
 """ElectLeaders, reassignments, AlterPartition, AssignReplicasToDirs and the periodic elections."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import pytest

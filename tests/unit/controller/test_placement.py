@@ -1,7 +1,5 @@
 """The placement of replicas: never twice on a broker, unfenced first, spread over racks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 
@@ -87,11 +85,7 @@ def test_fenced_brokers_of_a_rack_come_last() -> None:
             0,
             "Invalid replication factor 0: the replication factor must be positive.",
         ),
-        (
-            [],
-            1,
-            "All brokers are currently fenced, or have all their log directories cordoned.",
-        ),
+        ([], 1, "All brokers are currently fenced, or have all their log directories cordoned."),
         (
             [UsableBroker(1, None, is_fenced=True)],
             1,

@@ -1,7 +1,5 @@
 """Policies are asked, and their answers count."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Which replicas of the quorum count, where a node is known with more than one directory."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState

@@ -1,7 +1,5 @@
 """The target voters (KIP-642), through the requests that write, list and cancel them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """AlterClientQuotas and AlterUserScramCredentials: what is written, and every refusal."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import math

@@ -1,7 +1,5 @@
 """The plan of a reassignment of the quorum: every step of `next_step`, on a description alone."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from hypothesis import given

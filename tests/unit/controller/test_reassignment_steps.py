@@ -1,7 +1,5 @@
 """A step of a reassignment: its conditions, its request, and its refusals."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -94,10 +92,7 @@ def test_who_does_not_fetch_is_named(targets: str, silent: tuple[int, ...], text
 def test_a_step_is_asked_for_with_id_directory_and_addresses() -> None:
     listener = AddRaftVoterRequest.Listener("CONTROLLER", "c4", 9093)
     assert request_of(AddVoter(key(4), REGISTRATION), cluster_id="c") == AddRaftVoterRequest(
-        cluster_id="c",
-        voter_id=4,
-        voter_directory_id=bytes([4]) * 16,
-        listeners=[listener],
+        cluster_id="c", voter_id=4, voter_directory_id=bytes([4]) * 16, listeners=[listener]
     )
     assert request_of(RemoveVoter(key(3)), cluster_id="c") == RemoveRaftVoterRequest(
         "c", 3, bytes([3]) * 16

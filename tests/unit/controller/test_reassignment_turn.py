@@ -1,7 +1,5 @@
 """Which controller acts in place of a leader that does not: the lowest id, and then that one."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState

@@ -1,7 +1,5 @@
 """The front door: every request has its handler and its refusal; and the small requests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -32,11 +30,7 @@ TIMED = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS,
 }
 """Kafka's controller acts on the TimeoutMs of these alone."""
-STRICT_SINCE = {
-    ApiKey.CREATE_TOPICS: 6,
-    ApiKey.DELETE_TOPICS: 5,
-    ApiKey.CREATE_PARTITIONS: 3,
-}
+STRICT_SINCE = {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}
 """Which requests Kafka puts under the controller mutation quota, and when that became strict."""
 EVERY_API = pytest.mark.parametrize("key", list(controller_apis()), ids=lambda key: key.name)
 

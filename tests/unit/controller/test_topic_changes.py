@@ -1,7 +1,5 @@
 """DeleteTopics and CreatePartitions: every refusal with Kafka's code and message."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import pytest
@@ -208,10 +206,7 @@ def test_added_partitions(controller: ControllerUnderTest) -> None:
 
 def test_names_that_come_twice_are_refused_first(controller: ControllerUnderTest) -> None:
     answers = add(controller, Topic("a", 3, None), Topic("b", 3, None), Topic("a", 4, None))
-    assert answers == [
-        ("a", ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
-        ("b", 0, None),
-    ]
+    assert answers == [("a", ErrorCode.INVALID_REQUEST, "Duplicate topic name."), ("b", 0, None)]
 
 
 def test_validate_only_partitions(controller: ControllerUnderTest) -> None:

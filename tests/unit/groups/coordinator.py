@@ -1,7 +1,5 @@
 """A shard with a log and timers in memory, for tests: steps as a client or the log takes them."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from kvorum.groups.classic_group.group import ClassicGroup

@@ -1,7 +1,5 @@
 """The order of Java's HashMap; Kafka's own shard judges it in tests/interop as well."""
 
-from __future__ import annotations
-
 from kvorum.metadata.java_hash import JavaHashMap, string_hash
 
 

@@ -1,7 +1,5 @@
 """Bugs that Kafka's group coordinators once had, each with the case that shows it."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.groups.coordinator import (
     GROUP,

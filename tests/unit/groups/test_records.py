@@ -1,7 +1,5 @@
 """Records of `__consumer_offsets` as they are read."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.groups.records import (

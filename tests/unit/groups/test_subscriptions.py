@@ -1,7 +1,5 @@
 """Subscriptions of consumers: bytes that only the members have to understand."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.groups.coordinator import DELAY_MS, TOPIC, Coordinator
 

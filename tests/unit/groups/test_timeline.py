@@ -1,7 +1,5 @@
 """Maps with a history, beside a model that keeps a copy of the whole state at every offset."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

@@ -4,8 +4,6 @@ Both read the same bytes without knowing of each other, so a mistake in one of t
 layout is stricter on purpose (a small file is only right as Kafka writes it), that is said.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The output of `kvorum log diff` about offsets, files and replicas."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The line that says how far a command of `kvorum log` has come."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Permissions, against a second reading of the rules that knows no index."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 
 import pytest

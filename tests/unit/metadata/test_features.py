@@ -1,7 +1,5 @@
 """Levels of metadata.version and of the other features: names, defaults, dependencies."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.metadata.errors import UnknownFeatureError

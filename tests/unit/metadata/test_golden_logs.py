@@ -1,7 +1,5 @@
 """The image against logs and snapshots that real controllers and brokers wrote."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folding records: each kind's effect, what contradicts, transactions, and sharing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,7 +1,5 @@
 """The difference of two images, checked by going the way it tells of."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeVar
 

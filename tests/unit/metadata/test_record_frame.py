@@ -1,7 +1,5 @@
 """The frame around a metadata record: what is written, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

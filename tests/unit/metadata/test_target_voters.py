@@ -1,7 +1,5 @@
 """The value of kvorum.quorum.target.voters: what is read, what is written, what is refused."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,11 +96,7 @@ def directories() -> st.SearchStrategy[bytes]:
 
 
 TARGETS = st.lists(
-    st.builds(
-        VoterKey,
-        st.integers(0, INT32_MAX) | st.integers(0, 9),
-        st.none() | directories(),
-    ),
+    st.builds(VoterKey, st.integers(0, INT32_MAX) | st.integers(0, 9), st.none() | directories()),
     min_size=1,
     max_size=9,
     unique_by=lambda target: target.id,

@@ -1,7 +1,5 @@
 """Topics at scale: what is kept beside the partitions follows them, and equal ones are shared."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Committed batches of metadata records."""
 
-from __future__ import annotations
-
 from kvorum.metadata.record_frame import encode_record
 from kvorum.node.raft import CommittedBatch
 from kvorum.wire.primitives import Message

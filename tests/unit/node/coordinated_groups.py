@@ -1,7 +1,5 @@
 """A group coordinator over partitions in memory, whose leadership and followers a test controls."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
@@ -264,8 +262,7 @@ class Coordinated:
         )
         request = TxnOffsetCommitRequest("mine", "g", 7, epoch, topics=[wish])
         services = cast(
-            "BrokerServices",
-            SimpleNamespace(groups=self.service, transactions=self.transactions),
+            "BrokerServices", SimpleNamespace(groups=self.service, transactions=self.transactions)
         )
         try:
             transaction = await verified_transaction(request, version, services)

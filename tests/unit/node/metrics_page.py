@@ -4,8 +4,6 @@
 what is there with what would be written.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """An authorizer decides once it knows what was committed before the node started."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import cast
 

@@ -1,7 +1,5 @@
 """The bootstrap records of a directory, as this release formats it and as older ones did."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import ExitStack
 from pathlib import Path

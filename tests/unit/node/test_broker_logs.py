@@ -1,7 +1,5 @@
 """Work on logs that may keep the event loop waiting."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -60,11 +58,7 @@ class Broker:
         self._events = Events()
         runtime = SimulatedRuntime(self._events, NodeClock(self._events), Random(1), turns=self)
         broker = ThisBroker(
-            id=1,
-            epoch=lambda: 1,
-            image=MetadataImage,
-            runtime=runtime,
-            on_failure=self._fail,
+            id=1, epoch=lambda: 1, image=MetadataImage, runtime=runtime, on_failure=self._fail
         )
         manager = LogManager(
             LogManagerSettings(), config_of=lambda _topic: LAST_SEGMENTS, random=Random(1)

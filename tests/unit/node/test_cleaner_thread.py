@@ -1,7 +1,5 @@
 """Logs that the thread for compaction leaves alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -29,9 +27,7 @@ COMPACTED = replace(CONFIG, cleanup=CleanupConfig(is_compacted=True, is_deleted=
 
 def managed(directory: LogDirectory) -> LogManager:
     manager = LogManager(
-        LogManagerSettings(delete_delay_ms=0),
-        config_of=lambda _topic: COMPACTED,
-        random=Random(1),
+        LogManagerSettings(delete_delay_ms=0), config_of=lambda _topic: COMPACTED, random=Random(1)
     )
     manager.startup([directory], lambda _partition: TOPIC_ID, now_ms=NOW_MS)
     return manager

@@ -1,7 +1,5 @@
 """Coroutines on a runtime: what is begun, in which order it goes on, and how it ends."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

@@ -1,7 +1,5 @@
 """Frames of memory and of files: whole ones, slow readers, and files that are gone or shorter."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import select
@@ -241,9 +239,7 @@ async def test_records_that_were_truncated_meanwhile_end_the_connection(
 
 
 @pytest.mark.asyncio
-async def test_a_lost_connection_leaves_nothing_that_the_loop_watches(
-    tmp_path: Path,
-) -> None:
+async def test_a_lost_connection_leaves_nothing_that_the_loop_watches(tmp_path: Path) -> None:
     file = opened(RealFileSystem(), tmp_path / "log")
     for _ in range(3):
         async with connected() as ends:

@@ -1,7 +1,5 @@
 """The group coordinator's runtime: what loads, waits, fails and ends."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import logging

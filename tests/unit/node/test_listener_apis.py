@@ -1,7 +1,5 @@
 """Every API on every listener: what it needs, and how the whole of it is refused."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterator

@@ -155,11 +155,7 @@ def broker(broker_id: int) -> RegisterBrokerRecord:
 
 def unclean() -> list[Message]:
     partition = PartitionRecord(partition_id=0, topic_id=TOPIC_ID, replicas=[1], isr=[1], leader=1)
-    return [
-        TopicRecord(name="a", topic_id=TOPIC_ID),
-        partition,
-        change(leader_id=1, recovery=1),
-    ]
+    return [TopicRecord(name="a", topic_id=TOPIC_ID), partition, change(leader_id=1, recovery=1)]
 
 
 def test_what_was_in_the_log_before_is_summed_up_and_no_news(

@@ -1,7 +1,5 @@
 """The loader reads a snapshot, and shows nothing of a transaction that is still open."""
 
-from __future__ import annotations
-
 from tests.unit.node.committed_batches import batch
 
 from kvorum.metadata.image import MetadataImage

@@ -1,7 +1,5 @@
 """The listeners of a node's log: the loader first, then the registrations."""
 
-from __future__ import annotations
-
 from tests.unit.node.committed_batches import batch
 
 from kvorum.node.metadata_loader import MetadataLoader

@@ -1,7 +1,5 @@
 """The answers of a broker that may be behind, and the turns of its readers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from itertools import pairwise

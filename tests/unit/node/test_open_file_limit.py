@@ -1,7 +1,5 @@
 """The shares of connections and logs in the limit of open files."""
 
-from __future__ import annotations
-
 import resource
 
 import pytest

@@ -1,7 +1,5 @@
 """The measures of a request: its times, its error codes, and under which names."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """The life of a node's process: started, running, stopped or failed."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Tasks that are ended by others, which may be ended meanwhile themselves."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Offsets in transactions on the group coordinator: verified, written, ended and refused."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

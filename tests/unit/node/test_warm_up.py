@@ -1,7 +1,5 @@
 """The modules that a controller in waiting imports: all that its first requests would."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

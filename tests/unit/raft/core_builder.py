@@ -1,7 +1,5 @@
 """A core made of what a test cares about; everything else is as usual."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from random import Random
 

@@ -1,7 +1,5 @@
 """A core that follows node 1, whose responses are written by hand."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from tests.unit.raft.core_builder import LISTENER, build_core

@@ -1,7 +1,5 @@
 """A core that is made to lead, and the peers around it played by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """A follower that is driven by hand, and what it reports."""
 
-from __future__ import annotations
-
 from tests.unit.raft.core_builder import build_core
 from tests.unit.raft.driven_leader import endpoints_of, key_of, static_voter_of, voter_of
 
@@ -19,11 +17,7 @@ from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 from kvorum.raft.messages import Error
 
-VOTER_REQUESTS = (
-    msg.UpdateRaftVoterRequest,
-    msg.AddRaftVoterRequest,
-    msg.RemoveRaftVoterRequest,
-)
+VOTER_REQUESTS = (msg.UpdateRaftVoterRequest, msg.AddRaftVoterRequest, msg.RemoveRaftVoterRequest)
 
 
 class ReportingFollower:

@@ -1,7 +1,5 @@
 """AddRaftVoter, as far as the leader goes: the order of the checks, Kafka's texts, the steps."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.raft.driven_leader import CAN_ALL, CONFIG, DrivenLeader, endpoints_of, key_of
 

@@ -1,7 +1,5 @@
 """Every combination of log ends of up to five voters in a small space."""
 
-from __future__ import annotations
-
 from itertools import combinations_with_replacement, product
 
 import pytest

@@ -1,7 +1,5 @@
 """Every message of a peer in every role is answered or refused, and nothing breaks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 

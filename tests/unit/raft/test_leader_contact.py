@@ -1,7 +1,5 @@
 """Every state of a follower's leader with everything that can be heard of it."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

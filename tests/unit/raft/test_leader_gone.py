@@ -1,7 +1,5 @@
 """A voter hears that its leader's process has ended."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from random import Random
 

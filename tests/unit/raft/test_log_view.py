@@ -1,7 +1,5 @@
 """The core's mirror of the log against a log that is spelled out record by record."""
 
-from __future__ import annotations
-
 from itertools import combinations, combinations_with_replacement
 
 import pytest

@@ -1,7 +1,5 @@
 """A replica without a leader asks others, of which some keep silent."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """A snapshot half fetched, and the leader that it comes from gone for good."""
 
-from __future__ import annotations
-
 from tests.unit.raft.core_builder import LISTENER, build_core
 
 from kvorum.raft import Destination, Endpoint, OffsetAndEpoch, RaftCore, ReplicaKey, Voter, VoterSet

@@ -1,7 +1,5 @@
 """The figures of a replica in its states, under the names that Kafka gives them."""
 
-from __future__ import annotations
-
 from tests.unit.raft.driven_leader import CAN_ALL, CONFIG, DrivenLeader, key_of
 from tests.unit.raft.reporting_follower import RECORDED, STATIC, ReportingFollower
 

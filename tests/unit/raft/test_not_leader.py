@@ -1,7 +1,5 @@
 """The errors of a replica where only the leader of an epoch may act."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.raft.driven_follower import EPOCH, LEADER_ID, DrivenFollower
 from tests.unit.raft.driven_leader import LEADER, DrivenLeader

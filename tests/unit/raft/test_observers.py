@@ -1,7 +1,5 @@
 """The duties of an observer: it enters epochs that are led, and lets candidates pass."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.raft.core_builder import CONFIG, endpoints_of, observer
 from tests.unit.raft.driven_follower import EPOCH, DrivenFollower

@@ -1,7 +1,5 @@
 """A leader's responses that a replica must not follow."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.raft.driven_follower import EPOCH, LEADER_ID, DrivenFollower
 from tests.unit.raft.driven_leader import DrivenLeader, key_of

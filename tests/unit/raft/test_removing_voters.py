@@ -1,7 +1,5 @@
 """RemoveRaftVoter, as far as the leader goes; it may remove itself."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.raft.driven_leader import CONFIG, DrivenLeader, key_of
 

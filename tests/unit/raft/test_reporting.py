@@ -1,7 +1,5 @@
 """The reports of a follower to its leader: as a voter, and to become one."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.raft.core_builder import LISTENER
 from tests.unit.raft.driven_leader import endpoints_of, key_of, static_voter_of, voter_of

@@ -1,7 +1,5 @@
 """A voter that the latest record removes stands for election while the record may fail."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.raft.core_builder import build_core
 from tests.unit.raft.driven_leader import CONFIG, endpoints_of, key_of, static_voter_of, voter_of

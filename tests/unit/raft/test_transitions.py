@@ -1,7 +1,5 @@
 """Every pair of roles, with every combination of facts that the rules speak of."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """A replica that no longer leads, with records that are not durable yet."""
 
-from __future__ import annotations
-
 from tests.unit.raft.core_builder import LISTENER, build_core
 
 from kvorum.raft import Destination, Endpoint, LogView, RaftCore, ReplicaKey, Voter, VoterSet

@@ -1,7 +1,5 @@
 """UpdateRaftVoter, as far as the leader goes, and the upgrade that rests on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

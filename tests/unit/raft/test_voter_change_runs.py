@@ -1,7 +1,5 @@
 """Every short run of voter changes, commits and silences that a leader can see."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise, product
 

@@ -1,7 +1,5 @@
 """Values as Kafka's texts show them; the expectations were printed by Kafka 4.3.1's classes."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.raft import Endpoint, ReplicaKey

@@ -5,8 +5,6 @@ committed, or cut off by another leader, every other change is refused: two unco
 may have majorities without a common voter.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest
@@ -105,8 +103,7 @@ def outcome(
     answer = leader.answers.get(token)
     assert answer is not None, "the change is neither refused nor over"
     assert isinstance(
-        answer,
-        msg.AddRaftVoterResponse | msg.RemoveRaftVoterResponse | msg.UpdateRaftVoterResponse,
+        answer, msg.AddRaftVoterResponse | msg.RemoveRaftVoterResponse | msg.UpdateRaftVoterResponse
     )
     return answer
 

@@ -1,7 +1,5 @@
 """The voters through the log: what is cut off is as if it had never been."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """The voters, and the safe changes of their set."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import pytest

@@ -1,7 +1,5 @@
 """Every election of up to five voters, in every order of answers that matters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import product
 

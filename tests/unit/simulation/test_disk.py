@@ -1,7 +1,5 @@
 """The simulated disk: what it keeps, what it loses, and how it fails."""
 
-from __future__ import annotations
-
 import errno
 from contextlib import suppress
 from itertools import count

@@ -1,7 +1,5 @@
 """Each property about elections, voters and starts is broken once, and noticed."""
 
-from __future__ import annotations
-
 from tests.support.pretended_quorum import (
     CLUSTER_ID,
     HERE,

@@ -1,7 +1,5 @@
 """Each property about time is broken once, and noticed."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import pytest

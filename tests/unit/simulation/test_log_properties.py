@@ -1,7 +1,5 @@
 """Each property about logs, snapshots, watermarks and clients is broken once, and noticed."""
 
-from __future__ import annotations
-
 from tests.support.batch_maker import make_batch, make_snapshot
 from tests.support.pretended_quorum import CLUSTER_ID, HERE, PretendedQuorum, broken, key_of
 

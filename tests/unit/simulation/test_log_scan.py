@@ -1,7 +1,5 @@
 """Reading a log from the disk behind its back: whatever changes is looked at again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 

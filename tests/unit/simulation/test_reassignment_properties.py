@@ -1,7 +1,5 @@
 """Each property of reassignments is broken once, and noticed."""
 
-from __future__ import annotations
-
 import pytest
 from immutables import Map
 from tests.support.pretended_quorum import PretendedQuorum, broken, directory_id
@@ -79,12 +77,7 @@ def _remove(node_id: int) -> RemoveVoter:
 
 @pytest.mark.parametrize(
     ("recorded", "step"),
-    [
-        ("1,2,3,4", _add(4)),
-        ("1,2", _remove(3)),
-        ("2,3", HandOver()),
-        ("1,2,3", Reached()),
-    ],
+    [("1,2,3,4", _add(4)), ("1,2", _remove(3)), ("2,3", HandOver()), ("1,2,3", Reached())],
     ids=str,
 )
 def test_a_step_that_leads_to_the_target_voters_breaks_nothing(recorded: str, step: Step) -> None:

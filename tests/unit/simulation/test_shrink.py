@@ -1,7 +1,5 @@
 """Making failing plans small, adding up results, and the command around it all."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The parts that a simulated world is put together from: time, clocks, paths, plans."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

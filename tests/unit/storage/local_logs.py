@@ -1,7 +1,5 @@
 """Logs of partitions in memory, for tests."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

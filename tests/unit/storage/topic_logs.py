@@ -1,7 +1,5 @@
 """Logs of topics in memory, and the batches that producers send them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 

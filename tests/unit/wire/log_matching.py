@@ -1,7 +1,5 @@
 """Raft's log matching, spelled out: which logs could come from one cluster."""
 
-from __future__ import annotations
-
 
 def is_log_matching(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     """Whether two logs, given by their records' epochs, could come from one cluster.

@@ -1,7 +1,5 @@
 """The order of log positions is that of Kafka's OffsetAndEpoch.compareTo: the epoch decides."""
 
-from __future__ import annotations
-
 from itertools import product
 
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

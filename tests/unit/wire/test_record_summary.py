@@ -1,7 +1,5 @@
 """The summary of a batch's records agrees with reading them, whether the bytes are right or not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

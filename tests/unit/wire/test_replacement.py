@@ -1,7 +1,5 @@
 """Strings that are not UTF-8 are read as Java reads them."""
 
-from __future__ import annotations
-
 import pytest
 from tests.support.golden_data import READ_BY_JAVA
 

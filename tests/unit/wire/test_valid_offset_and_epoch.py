@@ -1,7 +1,5 @@
 """The rules for positions, against Kafka's own and against logs spelled out record by record."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain, combinations, combinations_with_replacement, product
 

@@ -9,12 +9,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from kvorum.broker.fetch_session.cache import FetchSessionCache
-from kvorum.broker.fetch_session.session import (
-    CachedPartition,
-    FetchSession,
-    PartitionKey,
-    key_of,
-)
+from kvorum.broker.fetch_session.session import CachedPartition, FetchSession, PartitionKey, key_of
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 

@@ -19,11 +19,7 @@ from kvorum.broker.partition_leader.partition_state import (
     PendingExpandIsr,
     PendingShrinkIsr,
 )
-from kvorum.broker.partition_leader.replica_state import (
-    FollowerFetch,
-    ReplicaProgress,
-    unheard_of,
-)
+from kvorum.broker.partition_leader.replica_state import FollowerFetch, ReplicaProgress, unheard_of
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import RECOVERED, PartitionRegistration
@@ -313,9 +309,7 @@ class PartitionLeader:
     def _is_caught_up(self, follower: int, now_ms: float) -> bool:
         progress = self._followers.get(follower)
         return progress is not None and progress.is_caught_up(
-            leader_end_offset=self.log_end_offset,
-            now_ms=now_ms,
-            lag_max_ms=self._lag_max_ms,
+            leader_end_offset=self.log_end_offset, now_ms=now_ms, lag_max_ms=self._lag_max_ms
         )
 
     @property

@@ -36,10 +36,7 @@ class ReplicationQuotaManager:
     """
 
     def __init__(
-        self,
-        config: MetricConfig,
-        broker_id: int,
-        throttled_replicas: Callable[[str], str],
+        self, config: MetricConfig, broker_id: int, throttled_replicas: Callable[[str], str]
     ) -> None:
         self._broker_id = broker_id
         self._throttled_replicas = throttled_replicas

@@ -176,9 +176,7 @@ def _described(name: str, value: str | None, synonyms: Iterable[Synonym]) -> Con
 
 
 def _value(
-    definition: ConfigDefinition,
-    own: Mapping[str, str],
-    defaults: Mapping[str, ConfigValue],
+    definition: ConfigDefinition, own: Mapping[str, str], defaults: Mapping[str, ConfigValue]
 ) -> ConfigValue:
     if definition.name in own:
         return parse_value(definition, own[definition.name])

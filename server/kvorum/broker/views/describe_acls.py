@@ -34,7 +34,7 @@ def describe_acls(
                 acls=[_description(entry) for entry in entries],
             )
             for (resource_type, name, pattern_type), entries in by_resource.items()
-        ],
+        ]
     )
 
 

@@ -120,9 +120,7 @@ def _refuse(
     """Refuse the request; a missing permission has no text, not even which one it is."""
     is_not_allowed = error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return DescribeClientQuotasResponse(
-        error_code=error.code,
-        error_message=None if is_not_allowed else error.message,
-        entries=None,
+        error_code=error.code, error_message=None if is_not_allowed else error.message, entries=None
     )
 
 

@@ -119,9 +119,7 @@ def _check_topic(name: str, image: MetadataImage, view: BrokerView) -> None:
 
 
 def _entries(
-    image: MetadataImage,
-    resource: DescribeConfigsRequest.DescribeConfigsResource,
-    view: BrokerView,
+    image: MetadataImage, resource: DescribeConfigsRequest.DescribeConfigsResource, view: BrokerView
 ) -> Iterable[ConfigEntry]:
     name = resource.resource_name
     layers = config_layers(image.configs, node_id=view.node_id, texts=view.texts)
@@ -177,9 +175,7 @@ def _loggers(view: BrokerView) -> Iterable[ConfigEntry]:
 def _logger_answer(entry: ConfigEntry) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
     """Return the result for a logger: its level, without type and synonyms."""
     return DescribeConfigsResponse.DescribeConfigsResourceResult(
-        name=entry.name,
-        value=entry.value,
-        config_source=ConfigSource.DYNAMIC_BROKER_LOGGER,
+        name=entry.name, value=entry.value, config_source=ConfigSource.DYNAMIC_BROKER_LOGGER
     )
 
 
@@ -208,8 +204,5 @@ def _answer(
 
 
 API: Final = ViewApi(
-    request=DescribeConfigsRequest,
-    permission=PER_RESOURCE,
-    answer=describe_configs,
-    refuse=_refuse,
+    request=DescribeConfigsRequest, permission=PER_RESOURCE, answer=describe_configs, refuse=_refuse
 )

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.broker.view_api import BrokerView, ViewApi
-from kvorum.broker.views.metadata_topic import (
-    find_topic,
-    may_describe,
-    operations_on,
-    topic_names,
-)
+from kvorum.broker.views.metadata_topic import find_topic, may_describe, operations_on, topic_names
 from kvorum.broker.views.partitions import NO_NODE, has_listener, offline_replicas
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration

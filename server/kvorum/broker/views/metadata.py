@@ -224,11 +224,7 @@ def _partition(
 
 
 def _partition_error(
-    image: MetadataImage,
-    partition: PartitionRegistration,
-    view: BrokerView,
-    *,
-    is_complete: bool,
+    image: MetadataImage, partition: PartitionRegistration, view: BrokerView, *, is_complete: bool
 ) -> ErrorCode:
     if partition.leader not in image.cluster.brokers:
         return ErrorCode.LEADER_NOT_AVAILABLE

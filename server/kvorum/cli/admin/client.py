@@ -148,11 +148,7 @@ class AdminClient:
         self._requests_sent += 1
         timeout_ms = min(self._clock.left_ms(deadline_ms), self._settings.request_timeout_ms)
         return await ask(
-            call,
-            node,
-            connection,
-            timeout_ms=timeout_ms,
-            request_number=self._requests_sent,
+            call, node, connection, timeout_ms=timeout_ms, request_number=self._requests_sent
         )
 
     def _given_up(

@@ -16,11 +16,7 @@ from kvorum.storage.small_files.java_properties import load_java_properties
 
 
 def exit_code(
-    command: Callable[[], int],
-    *,
-    is_debugging: bool,
-    help_code: int = 0,
-    shows_cause: bool = True,
+    command: Callable[[], int], *, is_debugging: bool, help_code: int = 0, shows_cause: bool = True
 ) -> int:
     """Run a command and return its exit code, or 1 after wrong usage, refusals and problems.
 

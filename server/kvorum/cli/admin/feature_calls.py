@@ -64,10 +64,7 @@ def _served(response: ApiVersionsResponse) -> Mapping[int, VersionRange]:
 
 
 def update_features_call(
-    levels: Mapping[str, int],
-    upgrade_type: UpgradeType,
-    *,
-    is_dry_run: bool,
+    levels: Mapping[str, int], upgrade_type: UpgradeType, *, is_dry_run: bool
 ) -> Call[UpdateFeaturesResponse, Mapping[str, Failure | None]]:
     """Return the call that changes features to `levels`; the order is that of the request.
 

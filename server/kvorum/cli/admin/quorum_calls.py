@@ -190,9 +190,7 @@ def _quorum_info(response: DescribeQuorumResponse) -> QuorumInfo:
     )
 
 
-def _reassignment_info(
-    partition: DescribeQuorumResponse.PartitionData,
-) -> ReassignmentInfo | None:
+def _reassignment_info(partition: DescribeQuorumResponse.PartitionData) -> ReassignmentInfo | None:
     reassignment = reassignment_in(partition)
     if reassignment is None:
         return None

@@ -17,12 +17,7 @@ from kvorum.metadata.config_definitions import (
     parse_all,
     parse_host_port,
 )
-from kvorum.metadata.config_definitions.validators import (
-    ListOf,
-    OneOf,
-    OneOfIgnoringCase,
-    Range,
-)
+from kvorum.metadata.config_definitions.validators import ListOf, OneOf, OneOfIgnoringCase, Range
 
 SERVERS: Final = "bootstrap.servers"
 CONTROLLERS: Final = "bootstrap.controllers"

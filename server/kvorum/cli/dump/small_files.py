@@ -9,12 +9,7 @@ from typing import NamedTuple
 
 from kvorum.cli.dump.errors import DamagedFileError
 from kvorum.cli.dump.log_text import latest_timestamp
-from kvorum.inspection.reading import (
-    OFFSET_ENTRY,
-    TIME_ENTRY,
-    offset_entries,
-    time_entries,
-)
+from kvorum.inspection.reading import OFFSET_ENTRY, TIME_ENTRY, offset_entries, time_entries
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.producer_snapshot import ProducerSnapshot

@@ -99,9 +99,7 @@ def _add_describe_options(parser: argparse.ArgumentParser) -> None:
         "--status", action="store_true", help="show the leader, the voters and their progress"
     )
     parser.add_argument(
-        "--replication",
-        action="store_true",
-        help="show a table of the metadata log's replicas",
+        "--replication", action="store_true", help="show a table of the metadata log's replicas"
     )
     parser.add_argument(
         "--human-readable", action="store_true", help="with --replication: times as 'n ms ago'"

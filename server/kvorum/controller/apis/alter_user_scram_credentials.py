@@ -20,9 +20,7 @@ from kvorum.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
 )
-from kvorum.wire.messages.remove_user_scram_credential_record import (
-    RemoveUserScramCredentialRecord,
-)
+from kvorum.wire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 
 Change = (
@@ -97,8 +95,7 @@ def _deletion(
 ) -> RemoveUserScramCredentialRecord:
     if (change.mechanism, change.name) not in image.scram.credentials:
         raise RequestError(
-            ErrorCode.RESOURCE_NOT_FOUND,
-            "Attempt to delete a user credential that does not exist",
+            ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
         )
     return RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
 

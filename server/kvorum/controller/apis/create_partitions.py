@@ -165,10 +165,7 @@ def model_partition(partition_count: int) -> int:
 
 
 def _assigned(
-    image: MetadataImage,
-    topic: TopicImage,
-    wanted: CreatePartitionsTopic,
-    replication_factor: int,
+    image: MetadataImage, topic: TopicImage, wanted: CreatePartitionsTopic, replication_factor: int
 ) -> list[list[int]]:
     assigned: list[list[int]] = []
     for step, assignment in enumerate(wanted.assignments or ()):

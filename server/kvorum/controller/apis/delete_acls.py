@@ -7,19 +7,14 @@ from typing import Final
 from kvorum.controller.acls import NO_AUTHORIZER, admit_with_authorizer
 from kvorum.controller.api import MAX_RECORDS_PER_USER_OPERATION, ControllerApi, ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
-from kvorum.metadata.acl_codes import (
-    AclOperation,
-    problem_with_codes,
-)
+from kvorum.metadata.acl_codes import AclOperation, problem_with_codes
 from kvorum.metadata.acl_filters import AclFilter, matching_entries
 from kvorum.metadata.acls_image import AccessControlEntry
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
-from kvorum.wire.messages.remove_access_control_entry_record import (
-    RemoveAccessControlEntryRecord,
-)
+from kvorum.wire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 
 
 def delete_acls(

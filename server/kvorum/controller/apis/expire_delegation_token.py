@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult
-from kvorum.controller.delegation_tokens import (
-    admitting,
-    check_may_renew,
-    find_token,
-    token_record,
-)
+from kvorum.controller.delegation_tokens import admitting, check_may_renew, find_token, token_record
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.delegation_tokens import is_expired
 from kvorum.metadata.image import MetadataImage

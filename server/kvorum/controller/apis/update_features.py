@@ -113,9 +113,7 @@ def _success(request: UpdateFeaturesRequest, api_version: int) -> UpdateFeatures
     if api_version <= LAST_VERSION_WITH_RESULTS:
         response.results = [
             UpdateFeaturesResponse.UpdatableFeatureResult(
-                feature=update.feature,
-                error_code=ErrorCode.NONE,
-                error_message=ErrorCode.NONE.name,
+                feature=update.feature, error_code=ErrorCode.NONE, error_message=ErrorCode.NONE.name
             )
             for update in request.feature_updates
         ]

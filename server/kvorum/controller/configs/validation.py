@@ -114,10 +114,7 @@ def _check_change(
 
 
 def _check_target_voters(
-    image: MetadataImage,
-    broker_name: str,
-    change: ConfigChange,
-    context: ControllerRequestContext,
+    image: MetadataImage, broker_name: str, change: ConfigChange, context: ControllerRequestContext
 ) -> None:
     """Check the target voters by the rules of AlterPartitionReassignments (KIP-642)."""
     if change.value is None:

@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
-from kvorum.controller.quorum_reassignment.next_step import (
-    Blocked,
-    BlockReason,
-    assignment_of,
-)
+from kvorum.controller.quorum_reassignment.next_step import Blocked, BlockReason, assignment_of
 from kvorum.metadata.target_voters import InvalidTargetVotersError, parse_target_voters
 from kvorum.metadata.voter_key import VoterKey
 

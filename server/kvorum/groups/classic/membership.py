@@ -62,9 +62,7 @@ def _leave(
     except RequestError as refusal:
         error = refusal.code
     return LeaveGroupResponse.MemberResponse(
-        member_id=identity.member_id,
-        group_instance_id=identity.group_instance_id,
-        error_code=error,
+        member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error
     )
 
 

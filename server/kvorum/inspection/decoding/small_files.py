@@ -8,12 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from kvorum.inspection.reading import (
-    OFFSET_ENTRY,
-    TIME_ENTRY,
-    offset_entries,
-    time_entries,
-)
+from kvorum.inspection.reading import OFFSET_ENTRY, TIME_ENTRY, offset_entries, time_entries
 from kvorum.storage.errors import CorruptFileError
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT, EpochCheckpoint
@@ -118,22 +113,13 @@ def _producer_snapshot(path: Path) -> Objects:
 
 def _leader_epochs(path: Path) -> Objects:
     for entry in EpochCheckpoint(path.parent, _FILES).read() or ():
-        yield {
-            "type": "leaderEpoch",
-            "epoch": entry.epoch,
-            "startOffset": entry.start_offset,
-        }
+        yield {"type": "leaderEpoch", "epoch": entry.epoch, "startOffset": entry.start_offset}
 
 
 def _offset_checkpoint(path: Path) -> Objects:
     offsets = OffsetCheckpointFile(path, _FILES, advice=_NO_ADVICE).read()
     for (topic, partition), offset in offsets.items():
-        yield {
-            "type": "offsetCheckpoint",
-            "topic": topic,
-            "partition": partition,
-            "offset": offset,
-        }
+        yield {"type": "offsetCheckpoint", "topic": topic, "partition": partition, "offset": offset}
 
 
 def _partition_metadata(path: Path) -> Objects:

@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kvorum.inspection.layouts.text_files import (
-    CLEAN_SHUTDOWN,
-    OFFSET_CHECKPOINT,
-    meta_properties,
-)
+from kvorum.inspection.layouts.text_files import CLEAN_SHUTDOWN, OFFSET_CHECKPOINT, meta_properties
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
 from kvorum.inspection.log_check.listing import read_text, read_whole
 from kvorum.inspection.log_check.metadata_check import check_bootstrap_checkpoint

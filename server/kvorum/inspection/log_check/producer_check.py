@@ -199,11 +199,7 @@ class ProducerCheck:
             first = min(missing.values(), key=lambda transaction: transaction.last_offset)
             problem = f"it lacks the transaction that was aborted at offset {first.last_offset}"
             self._findings.add(
-                Rule.TRANSACTION_INDEX,
-                path,
-                problem,
-                position=len(data),
-                offset=first.last_offset,
+                Rule.TRANSACTION_INDEX, path, problem, position=len(data), offset=first.last_offset
             )
 
     def _problem_of_transaction(

@@ -67,11 +67,7 @@ def list_metadata_files(directory: Path) -> MetadataFiles:
 
 
 def batches_of_file(
-    file: Path,
-    *,
-    warn: Warn | None,
-    tell: Tell = no_report,
-    is_sound_part_enough: bool = False,
+    file: Path, *, warn: Warn | None, tell: Tell = no_report, is_sound_part_enough: bool = False
 ) -> Iterator[RecordBatch]:
     """Yield the batches of a file; only where a warning can be given it may end within one.
 

@@ -15,12 +15,7 @@ makes: it removes marked and partial files, and rebuilds indexes.
 from __future__ import annotations
 
 from kvorum.inspection.recovery.plan import RecoveryPlan
-from kvorum.inspection.recovery.record import (
-    Operator,
-    RecoveryRecord,
-    find_records,
-    new_record,
-)
+from kvorum.inspection.recovery.record import Operator, RecoveryRecord, find_records, new_record
 from kvorum.inspection.recovery.survivor import Survivor
 from kvorum.node.raft.control_records import epoch_start_batch
 from kvorum.raft.effects import AppendEpochStart

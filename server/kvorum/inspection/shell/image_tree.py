@@ -21,13 +21,7 @@ from kvorum.inspection.shell.node_text import (
     token_text,
 )
 from kvorum.metadata.acls_image import AclsImage
-from kvorum.metadata.client_quotas_image import (
-    CLIENT_ID,
-    IP,
-    USER,
-    ClientQuotasImage,
-    QuotaEntity,
-)
+from kvorum.metadata.client_quotas_image import CLIENT_ID, IP, USER, ClientQuotasImage, QuotaEntity
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.config_definitions.java_text import parse_java_integer
 from kvorum.metadata.configs_image import ConfigResource, ConfigsImage, ResourceType

@@ -19,12 +19,7 @@ from kvorum.metadata.config_definitions.rules import (
     validate_group_configs,
     validate_topic_configs,
 )
-from kvorum.metadata.config_definitions.settings import (
-    Settings,
-    ValueOf,
-    keys_of,
-    read_settings,
-)
+from kvorum.metadata.config_definitions.settings import Settings, ValueOf, keys_of, read_settings
 from kvorum.metadata.config_definitions.synonyms import (
     broker_definition,
     broker_synonyms,

@@ -3,12 +3,7 @@
 
 from kvorum.metadata.config_definitions.definition import ConfigDefinition as Key
 from kvorum.metadata.config_definitions.definition import ConfigType, UpdateMode
-from kvorum.metadata.config_definitions.validators import (
-    ListOf,
-    OffsetReset,
-    OneOf,
-    Range,
-)
+from kvorum.metadata.config_definitions.validators import ListOf, OffsetReset, OneOf, Range
 
 BOOLEAN = ConfigType.BOOLEAN
 INT = ConfigType.INT

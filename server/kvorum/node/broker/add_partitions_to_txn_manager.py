@@ -50,11 +50,7 @@ class AddPartitionsToTxnManager:
     """A queue and a connection for each coordinator; everything is opened when it is needed."""
 
     def __init__(
-        self,
-        access: CoordinatorAccess,
-        *,
-        image: Callable[[], MetadataImage],
-        outgoing: Outgoing,
+        self, access: CoordinatorAccess, *, image: Callable[[], MetadataImage], outgoing: Outgoing
     ) -> None:
         self._access = access
         self._image = image

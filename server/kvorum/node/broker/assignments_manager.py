@@ -26,10 +26,7 @@ class AssignmentsManager:
         )
 
     def on_assignment(
-        self,
-        key: PartitionKey,
-        directory_id: bytes,
-        on_accepted: Callable[[], None] | None = None,
+        self, key: PartitionKey, directory_id: bytes, on_accepted: Callable[[], None] | None = None
     ) -> None:
         """Report the directory of a replica's log; `on_accepted` is called once it is known.
 

@@ -24,10 +24,7 @@ class BrokerMetadataPublisher:
     """Applies one image after the other; those in between may be left out."""
 
     def __init__(
-        self,
-        broker: ThisBroker,
-        replicas: ReplicaManager,
-        quotas: ReplicationQuotaManagers,
+        self, broker: ThisBroker, replicas: ReplicaManager, quotas: ReplicationQuotaManagers
     ) -> None:
         self._broker = broker
         self._replicas = replicas

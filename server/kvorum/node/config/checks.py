@@ -215,11 +215,7 @@ def _check_network(values: NodeValues, listeners: Listeners) -> None:
 
 
 def _check_roles(
-    values: NodeValues,
-    *,
-    role_names: frozenset[str],
-    listeners: Listeners,
-    quorum: QuorumSettings,
+    values: NodeValues, *, role_names: frozenset[str], listeners: Listeners, quorum: QuorumSettings
 ) -> list[str]:
     """Raise ConfigError for settings that do not suit the roles; return warnings."""
     if not quorum.voters and not quorum.bootstrap_servers:

@@ -7,11 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Annotated
 
-from kvorum.metadata.config_definitions import (
-    QuorumVoterEntry,
-    parse_quorum_voters,
-    read_settings,
-)
+from kvorum.metadata.config_definitions import QuorumVoterEntry, parse_quorum_voters, read_settings
 from kvorum.node.config.errors import ConfigError, config_errors
 from kvorum.node.config.listener import (
     Listener,

@@ -17,10 +17,7 @@ from kvorum.node.config.own_settings import OWN_DEFINITIONS
 from kvorum.node.config.security import AUTHORIZER_DEFINITIONS
 
 NODE_CONFIGS: Final[Mapping[str, ConfigDefinition]] = MappingProxyType(
-    {
-        **BROKER_CONFIGS,
-        **{each.name: each for each in (*AUTHORIZER_DEFINITIONS, *OWN_DEFINITIONS)},
-    }
+    {**BROKER_CONFIGS, **{each.name: each for each in (*AUTHORIZER_DEFINITIONS, *OWN_DEFINITIONS)}}
 )
 """The keys of a node's properties file: Kafka's, its authorizer's, and kvorum's own."""
 

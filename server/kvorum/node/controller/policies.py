@@ -7,12 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import NamedTuple, cast
 
-from kvorum.controller.policies import (
-    AlterConfigPolicy,
-    Closeable,
-    Configurable,
-    CreateTopicPolicy,
-)
+from kvorum.controller.policies import AlterConfigPolicy, Closeable, Configurable, CreateTopicPolicy
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
 

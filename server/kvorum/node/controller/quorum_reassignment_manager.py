@@ -87,18 +87,14 @@ class QuorumReassignmentManager:
     # would be later.
 
     def _begin(self) -> QuorumReassignment:
-        from kvorum.node.controller.quorum_reassignment import (  # noqa: PLC0415 - see above
-            QuorumReassignment,
-        )
+        from kvorum.node.controller.quorum_reassignment import QuorumReassignment  # noqa: PLC0415 - see above
 
         return QuorumReassignment(
             self._controller, raft=self._raft, loader=self._loader, clock=self._clock
         )
 
     def _begin_as_proxy(self) -> QuorumReassignmentProxy:
-        from kvorum.node.controller.quorum_reassignment_proxy import (  # noqa: PLC0415 - see above
-            QuorumReassignmentProxy,
-        )
+        from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy  # noqa: PLC0415 - see above
 
         return QuorumReassignmentProxy(
             self._controller,

@@ -19,10 +19,7 @@ _NEEDED_FLAGS = "one of the flags --standalone, --initial-controllers, or --no-i
 
 
 def effective_release_version(
-    release_version: MetadataVersion | None,
-    levels: Mapping[str, int],
-    *,
-    enable_unstable: bool,
+    release_version: MetadataVersion | None, levels: Mapping[str, int], *, enable_unstable: bool
 ) -> MetadataVersion:
     """Return the requested metadata.version, or the latest; FormatError if it is not allowed."""
     if METADATA_VERSION_FEATURE in levels:

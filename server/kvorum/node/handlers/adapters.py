@@ -83,10 +83,7 @@ def of_replica(api: RaftApi[Message]) -> ControllerListenerApi[Message]:
         return response
 
     return ControllerListenerApi(
-        request=api.request,
-        permission=api.permission,
-        answer=answer,
-        refuse=api.refuse,
+        request=api.request, permission=api.permission, answer=answer, refuse=api.refuse
     )
 
 
@@ -99,10 +96,7 @@ def forwarded_to_replica(api: RaftApi[Message]) -> BrokerApi[Message]:
         return ForwardedResponse(await broker.forwarder.forward(request))
 
     return BrokerApi(
-        request=api.request,
-        permission=BY_CONTROLLER,
-        answer=answer,
-        refuse=api.refuse,
+        request=api.request, permission=BY_CONTROLLER, answer=answer, refuse=api.refuse
     )
 
 

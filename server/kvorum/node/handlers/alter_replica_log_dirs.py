@@ -59,8 +59,5 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    request=AlterReplicaLogDirsRequest,
-    permission=AclOperation.ALTER,
-    answer=answer,
-    refuse=_refuse,
+    request=AlterReplicaLogDirsRequest, permission=AclOperation.ALTER, answer=answer, refuse=_refuse
 )

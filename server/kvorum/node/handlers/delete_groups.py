@@ -45,8 +45,5 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    request=DeleteGroupsRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=_refuse,
+    request=DeleteGroupsRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
 )

@@ -163,8 +163,5 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    request=DeleteRecordsRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=_refuse,
+    request=DeleteRecordsRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
 )

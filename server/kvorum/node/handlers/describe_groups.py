@@ -55,8 +55,5 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    request=DescribeGroupsRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=_refuse,
+    request=DescribeGroupsRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
 )

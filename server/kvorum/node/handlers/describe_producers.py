@@ -103,8 +103,5 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    request=DescribeProducersRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=_refuse,
+    request=DescribeProducersRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
 )

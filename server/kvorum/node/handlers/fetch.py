@@ -323,8 +323,5 @@ def _refused_partition(index: int, code: ErrorCode) -> FetchResponse.PartitionDa
 
 
 API: Final = BrokerApi(
-    request=FetchRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=refuse_fetch,
+    request=FetchRequest, permission=PER_RESOURCE, answer=answer, refuse=refuse_fetch
 )

@@ -149,8 +149,5 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    request=FindCoordinatorRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=_refuse,
+    request=FindCoordinatorRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
 )

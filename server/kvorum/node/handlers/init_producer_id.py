@@ -48,8 +48,5 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    request=InitProducerIdRequest,
-    permission=BY_HANDLER,
-    answer=answer,
-    refuse=_refuse,
+    request=InitProducerIdRequest, permission=BY_HANDLER, answer=answer, refuse=_refuse
 )

@@ -47,8 +47,5 @@ def _refuse(_request: JoinGroupRequest, error: RequestError, version: int) -> Jo
 
 
 API: Final = BrokerApi(
-    request=JoinGroupRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=_refuse,
+    request=JoinGroupRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
 )

@@ -131,9 +131,7 @@ async def _topic(
 
 
 async def _in_metadata(
-    asked: ListOffsetsRequest.ListOffsetsPartition,
-    version: int,
-    served: MetadataTopic,
+    asked: ListOffsetsRequest.ListOffsetsPartition, version: int, served: MetadataTopic
 ) -> ListOffsetsResponse.ListOffsetsPartitionResponse:
     """Answer for a partition of the metadata topic."""
     found = ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
@@ -298,8 +296,5 @@ def _refuse(request: ListOffsetsRequest, error: RequestError, _version: int) -> 
 
 
 API: Final = BrokerApi(
-    request=ListOffsetsRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=_refuse,
+    request=ListOffsetsRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
 )

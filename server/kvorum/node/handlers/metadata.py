@@ -36,8 +36,5 @@ def _refuse(request: MetadataRequest, error: RequestError, _version: int) -> Met
 
 
 API: Final = BrokerApi(
-    request=MetadataRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=_refuse,
+    request=MetadataRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
 )

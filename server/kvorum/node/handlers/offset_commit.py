@@ -77,8 +77,5 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    request=OffsetCommitRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=_refuse,
+    request=OffsetCommitRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
 )

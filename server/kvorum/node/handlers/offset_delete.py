@@ -49,10 +49,7 @@ async def answer(request: IncomingRequest[OffsetDeleteRequest], broker: BrokerSe
 
 def _sorted(
     topic: OffsetDeleteRequestTopic, found: TopicImage | None
-) -> tuple[
-    list[OffsetDeleteRequestPartition],
-    list[OffsetDeleteRequestPartition],
-]:
+) -> tuple[list[OffsetDeleteRequestPartition], list[OffsetDeleteRequestPartition]]:
     """Return the partitions that there are, and those that there are not."""
     if found is None:
         return [], topic.partitions
@@ -74,8 +71,7 @@ def _refuse(
 
 
 def _merged(
-    refused: dict[str, OffsetDeleteResponseTopic],
-    answered: list[OffsetDeleteResponseTopic],
+    refused: dict[str, OffsetDeleteResponseTopic], answered: list[OffsetDeleteResponseTopic]
 ) -> list[OffsetDeleteResponseTopic]:
     """Return both; a topic with refused and with other partitions is one entry."""
     for topic in answered:

@@ -198,8 +198,5 @@ def _refuse(request: OffsetFetchRequest, error: RequestError, version: int) -> O
 
 
 API: Final = BrokerApi(
-    request=OffsetFetchRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=_refuse,
+    request=OffsetFetchRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
 )

@@ -98,8 +98,5 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    request=OffsetForLeaderEpochRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=_refuse,
+    request=OffsetForLeaderEpochRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
 )

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from kvorum.broker.partition import Partition
-from kvorum.broker.replica_selector import (
-    PartitionView,
-    RackAwareReplicaSelector,
-    ReplicaView,
-)
+from kvorum.broker.replica_selector import PartitionView, RackAwareReplicaSelector, ReplicaView
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.node.broker.delayed_fetch import PreferredReadReplica, ReadablePartition
 from kvorum.node.services import BrokerServices

@@ -43,10 +43,7 @@ from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.delayed_operation import DelayedOperationPurgatory
 from kvorum.node.broker.hosting import TopicChoice
-from kvorum.node.broker.transaction_verification import (
-    TransactionalProducer,
-    VerifiedPartitions,
-)
+from kvorum.node.broker.transaction_verification import TransactionalProducer, VerifiedPartitions
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.handlers.merged_topics import last_requested
@@ -396,9 +393,7 @@ async def _wait_for_replicas(
             yield one.partition.check_enough_replicas_reach_offset(required)
 
     await purgatory.wait_until(
-        lambda: None not in codes(),
-        [one.partition for one in appended],
-        timeout_ms=timeout_ms,
+        lambda: None not in codes(), [one.partition for one in appended], timeout_ms=timeout_ms
     )
     for one, code in zip(appended, codes(), strict=True):
         one.response.error_code = ErrorCode.REQUEST_TIMED_OUT if code is None else code
@@ -460,8 +455,5 @@ def _refuse(request: ProduceRequest, error: RequestError, _version: int) -> Prod
 
 
 API: Final = BrokerApi(
-    request=ProduceRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=_refuse,
+    request=ProduceRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
 )

@@ -120,8 +120,5 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    request=TxnOffsetCommitRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=_refuse,
+    request=TxnOffsetCommitRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
 )

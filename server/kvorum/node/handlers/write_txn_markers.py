@@ -116,9 +116,7 @@ async def _append(
         return partition.check_enough_replicas_reach_offset(info.last_offset + 1)
 
     await broker.purgatories.produce.wait_until(
-        lambda: code() is not None,
-        [partition],
-        timeout_ms=broker.config.network.request_timeout_ms,
+        lambda: code() is not None, [partition], timeout_ms=broker.config.network.request_timeout_ms
     )
     found = code()
     return ErrorCode.REQUEST_TIMED_OUT if found is None else found
@@ -155,8 +153,5 @@ def _refuse(
 
 
 API: Final = BrokerApi(
-    request=WriteTxnMarkersRequest,
-    permission=BY_HANDLER,
-    answer=answer,
-    refuse=_refuse,
+    request=WriteTxnMarkersRequest, permission=BY_HANDLER, answer=answer, refuse=_refuse
 )

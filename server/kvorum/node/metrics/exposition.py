@@ -43,12 +43,7 @@ class Exposition:
 
 
 _TYPES = MappingProxyType(
-    {
-        Kind.GAUGE: "gauge",
-        Kind.METER: "counter",
-        Kind.HISTOGRAM: "summary",
-        Kind.TEXT: "info",
-    }
+    {Kind.GAUGE: "gauge", Kind.METER: "counter", Kind.HISTOGRAM: "summary", Kind.TEXT: "info"}
 )
 
 

@@ -139,12 +139,7 @@ class ClientConnection:
         return version
 
     async def request(
-        self,
-        message: Message,
-        kind: type[Response],
-        *,
-        timeout_ms: int,
-        version: int | None = None,
+        self, message: Message, kind: type[Response], *, timeout_ms: int, version: int | None = None
     ) -> Response:
         """Send a request in the highest common version, or `version`; return its response.
 

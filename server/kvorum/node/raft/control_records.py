@@ -100,10 +100,7 @@ def epoch_start_batch(start: AppendEpochStart, *, timestamp_ms: int) -> bytes:
     if start.voters is not None:
         controls += quorum_control_records(start.kraft_version, start.voters)
     return build_control_batch(
-        controls,
-        base_offset=start.base_offset,
-        epoch=start.epoch,
-        timestamp_ms=timestamp_ms,
+        controls, base_offset=start.base_offset, epoch=start.epoch, timestamp_ms=timestamp_ms
     )
 
 

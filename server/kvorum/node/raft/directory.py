@@ -104,9 +104,7 @@ def _voter_history(settings: RaftSettings, log: MetadataLog) -> VoterSetHistory:
     if latest is not None:
         controls = snapshot_controls(log, latest)
         history.start_from_snapshot(
-            latest,
-            voters=controls.voters,
-            kraft_version=controls.kraft_version,
+            latest, voters=controls.voters, kraft_version=controls.kraft_version
         )
         start = max(start, min(latest.offset, log.local_log.log_end_offset))
     for batch in log_batches(log, start):
@@ -121,10 +119,7 @@ def _voter_history(settings: RaftSettings, log: MetadataLog) -> VoterSetHistory:
 def _static_voters(settings: RaftSettings) -> VoterSet:
     """Return the configured voters, without directory ids: those of kraft.version 0."""
     return VoterSet.of(
-        Voter(
-            ReplicaKey(one.id),
-            (Endpoint(settings.controller_listener, one.host, one.port),),
-        )
+        Voter(ReplicaKey(one.id), (Endpoint(settings.controller_listener, one.host, one.port),))
         for one in settings.static_voters
     )
 

@@ -18,11 +18,7 @@ from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.raft.applier import Applier, SnapshotReady
 from kvorum.node.raft.control_records import FetchedRecords, control_batch
-from kvorum.node.raft.directory import (
-    OpenedDirectory,
-    snapshot_controls,
-    write_election,
-)
+from kvorum.node.raft.directory import OpenedDirectory, snapshot_controls, write_election
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound_requests import InboundRequests
 from kvorum.node.raft.listener import CommittedBatch, RaftListener
@@ -401,10 +397,7 @@ class Driver:
         self.applier.forget_from(0)
         controls = snapshot_controls(self.log, snapshot_id)
         effects = self.core.snapshot_installed(
-            self.now(),
-            snapshot_id,
-            voters=controls.voters,
-            kraft_version=controls.kraft_version,
+            self.now(), snapshot_id, voters=controls.voters, kraft_version=controls.kraft_version
         )
         self.core.log_start_moved(self.log.local_log.log_start_offset, self.log.snapshots.ids())
         self.applier.add(SnapshotReady(snapshot_id))

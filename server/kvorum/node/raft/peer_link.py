@@ -32,13 +32,7 @@ class PeerLink:
     """At most one connection to one address, and the time of the next attempt."""
 
     def __init__(
-        self,
-        *,
-        address: Address,
-        client_id: str,
-        timeout_ms: int,
-        clock: Clock,
-        outgoing: Outgoing,
+        self, *, address: Address, client_id: str, timeout_ms: int, clock: Clock, outgoing: Outgoing
     ) -> None:
         self.address = address
         self._client_id = client_id
@@ -98,9 +92,7 @@ class PeerLink:
         self._backoff_ms = min(2 * self._backoff_ms, RECONNECT_BACKOFF_MS_MAX)
         try:
             self._connection = await self._outgoing.open(
-                self.address,
-                client_id=self._client_id,
-                timeout_ms=self._timeout_ms,
+                self.address, client_id=self._client_id, timeout_ms=self._timeout_ms
             )
         except ClientConnectionError as error:
             self._failure = error

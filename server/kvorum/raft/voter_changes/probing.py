@@ -26,8 +26,6 @@ def probe_error(response: ApiVersionsResponse | RequestFailed) -> str | None:
     return "UNSUPPORTED_VERSION" if response.lacks_version else "BROKER_NOT_AVAILABLE"
 
 
-def probed_versions(
-    response: ApiVersionsResponse | RequestFailed,
-) -> tuple[int, int] | None:
+def probed_versions(response: ApiVersionsResponse | RequestFailed) -> tuple[int, int] | None:
     """Return the kraft.versions in a node's response; None where it contains none."""
     return response.kraft_versions if isinstance(response, ApiVersionsResponse) else None

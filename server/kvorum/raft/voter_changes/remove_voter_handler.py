@@ -57,6 +57,5 @@ def _refuse_unknown(replica: Replica, key: ReplicaKey) -> Refusal | None:
         return None
     keys = keys_text(voter.key for voter in voters.voters)
     return Refusal(
-        Error.VOTER_NOT_FOUND,
-        f"Cannot remove voter {key_text(key)} from the set of voters {keys}",
+        Error.VOTER_NOT_FOUND, f"Cannot remove voter {key_text(key)} from the set of voters {keys}"
     )

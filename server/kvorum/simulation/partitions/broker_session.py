@@ -12,9 +12,7 @@ from typing import Final
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
-from kvorum.broker.quota.replication_quota_manager import (
-    new_replication_quota_managers,
-)
+from kvorum.broker.quota.replication_quota_manager import new_replication_quota_managers
 from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.broker.topic_log_configs import TopicConfigs
 from kvorum.metadata.cluster_image import Endpoint
@@ -153,10 +151,7 @@ class BrokerSession:
             random=around.random,
         )
         self._logs = BrokerLogs(
-            broker,
-            manager,
-            self._log_settings(),
-            deletion_check_ms=around.random.randint(40, 300),
+            broker, manager, self._log_settings(), deletion_check_ms=around.random.randint(40, 300)
         )
         assignments = AssignmentsManager(broker, self._channel)
         moves = MoveSettings(tuple(map(str, ROOTS)), (), FETCH_BYTES, FETCH_BACKOFF_MS)

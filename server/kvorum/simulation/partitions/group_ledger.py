@@ -199,9 +199,7 @@ class GroupLedger:
             raise PropertyViolatedError(promises.SIZE_KEPT, message)
         known = self._members.get(answer.member_id)
         self._members[answer.member_id] = _MemberBook(
-            asked_ms,
-            request.rebalance_timeout_ms,
-            NOTHING if known is None else known.generation,
+            asked_ms, request.rebalance_timeout_ms, NOTHING if known is None else known.generation
         )
 
     def on_assigned(self, request: SyncGroupRequest, answer: SyncGroupResponse) -> None:

@@ -79,10 +79,7 @@ class Ledger:
     """
 
     def __init__(
-        self,
-        partitions: int,
-        in_sync: Callable[[int], Sequence[Replica]],
-        settings: WorldSettings,
+        self, partitions: int, in_sync: Callable[[int], Sequence[Replica]], settings: WorldSettings
     ) -> None:
         self._known = [_Known() for _ in range(partitions)]
         self._settings = settings

@@ -175,10 +175,7 @@ class SimulatedLeader:
                     self._fenced.add((*place, epochs[place]))
 
     def _ask(
-        self,
-        request: Message,
-        kind: type[Response],
-        on_answer: Reply = lambda _: None,
+        self, request: Message, kind: type[Response], on_answer: Reply = lambda _: None
     ) -> Wait[Response]:
         def ask(reply: Reply) -> None:
             def pass_on(answered: Message | None) -> None:

@@ -120,11 +120,7 @@ class ProduceHandler:
             self._wait(partition, info.last_offset + 1, timeout_ms, done)
 
     def _wait(
-        self,
-        partition: Partition,
-        end: int,
-        timeout_ms: int,
-        done: Callable[[ErrorCode], None],
+        self, partition: Partition, end: int, timeout_ms: int, done: Callable[[ErrorCode], None]
     ) -> None:
         """Call back once the replicas in sync have what is below `end`, or time is up."""
         is_over = False

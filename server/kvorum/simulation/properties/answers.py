@@ -89,11 +89,7 @@ class Answers:
         self._checks.demand(P15, text, holds=error == core.Error.INCONSISTENT_CLUSTER_ID)
 
     def _check_vote(
-        self,
-        memory: NodeMemory,
-        asked: core.VoteRequest,
-        response: VoteResponse,
-        error: int | None,
+        self, memory: NodeMemory, asked: core.VoteRequest, response: VoteResponse, error: int | None
     ) -> None:
         is_granted = bool(response.topics) and response.topics[0].partitions[0].vote_granted
         answer = core.VoteResponse(core.Error.NONE, core.KnownLeader(0), is_granted=is_granted)

@@ -24,7 +24,7 @@ _LATER_IN_EPOCH = {
     },
     RoleName.LEADER: {RoleName.LEADER, RoleName.RESIGNED},
     RoleName.RESIGNED: {
-        *(RoleName.RESIGNED, RoleName.FOLLOWER, RoleName.PROSPECTIVE, RoleName.UNATTACHED),
+        *(RoleName.RESIGNED, RoleName.FOLLOWER, RoleName.PROSPECTIVE, RoleName.UNATTACHED)
     },
 }
 

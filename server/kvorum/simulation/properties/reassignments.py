@@ -12,12 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kvorum.controller.quorum_reassignment.next_step import (
-    AddVoter,
-    HandOver,
-    Reached,
-    RemoveVoter,
-)
+from kvorum.controller.quorum_reassignment.next_step import AddVoter, HandOver, Reached, RemoveVoter
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE
 from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.target_voters import (

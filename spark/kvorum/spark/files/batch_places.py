@@ -18,13 +18,7 @@ from kvorum.spark.files.legacy_header import (
     message_looks_torn,
     read_legacy_header,
 )
-from kvorum.storage.log.batch_header import (
-    CRC_START,
-    HEADER_SIZE,
-    MAGIC,
-    BatchHeader,
-    read_header,
-)
+from kvorum.storage.log.batch_header import CRC_START, HEADER_SIZE, MAGIC, BatchHeader, read_header
 from kvorum.storage.log.torn_tail import looks_torn
 from kvorum.storage.metadata_log.control_batch import SNAPSHOT_HEADER, first_control_record
 from kvorum.wire.checksums import crc32c

@@ -10,12 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, TypeAlias, TypeVar
 
-from kvorum.spark.files.batch_places import (
-    Bounds,
-    EntryHeader,
-    end_looks_torn,
-    next_sound_batch,
-)
+from kvorum.spark.files.batch_places import Bounds, EntryHeader, end_looks_torn, next_sound_batch
 from kvorum.spark.files.batch_rules import END_OF_RANGE, BatchRules, LogTraits
 from kvorum.spark.files.damage import Damage, DamageKind, Trouble, damage_of
 from kvorum.spark.files.file_systems import Files, FileWindow

@@ -52,10 +52,7 @@ _NO_NEXT_EPOCH: Final = -1
 
 
 def read_range(
-    unit: FileRange,
-    *,
-    has_gaps: bool = False,
-    file_system_options: Mapping[str, Any] | None = None,
+    unit: FileRange, *, has_gaps: bool = False, file_system_options: Mapping[str, Any] | None = None
 ) -> Iterator[BatchOrDamage]:
     """Yield the sound batches of a range in order, and a `Damage` where some are missing.
 
@@ -70,10 +67,7 @@ def read_range(
 
 
 def read_blocks(
-    unit: FileRange,
-    *,
-    has_gaps: bool = False,
-    file_system_options: Mapping[str, Any] | None = None,
+    unit: FileRange, *, has_gaps: bool = False, file_system_options: Mapping[str, Any] | None = None
 ) -> Iterator[BlockOrDamage]:
     """Yield what `read_range` yields, usual batches in blocks."""
     traits = LogTraits(has_gaps=has_gaps, with_legacy=False)

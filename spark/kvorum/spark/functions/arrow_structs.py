@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql.pandas.functions import (
-    arrow_udf,  # pyright: ignore[reportUnknownVariableType] - its stub leaves out type parameters
-)
+from pyspark.sql.pandas.functions import arrow_udf  # pyright: ignore[reportUnknownVariableType] - its stub leaves out type parameters
 
 from kvorum.spark.arrow_types import spark_type
 from kvorum.spark.functions.record_function import (

@@ -39,8 +39,5 @@ def metadata_row(value: bytes | None) -> Row | None:
 
 
 METADATA_RECORD: Final = RecordFunction(
-    name="kvorum_metadata_record",
-    arguments=("value",),
-    columns=COLUMNS,
-    row=metadata_row,
+    name="kvorum_metadata_record", arguments=("value",), columns=COLUMNS, row=metadata_row
 )

@@ -53,10 +53,7 @@ COLUMNS: Final = (
     Column("member_epoch", INT),
     Column("previous_member_epoch", INT),
     Column("member_state", TEXT),
-    Column(
-        "assigned_partitions",
-        structs_of(Column("topic_id", TEXT), Column("partitions", INTS)),
-    ),
+    Column("assigned_partitions", structs_of(Column("topic_id", TEXT), Column("partitions", INTS))),
     Column("instance_id", TEXT),
     Column("rack_id", TEXT),
     Column("client_id", TEXT),

@@ -19,11 +19,7 @@ FIRST_COLUMNS: Final = (
     Column("value_version", INT),
     Column("is_tombstone", BOOLEAN),
 )
-LAST_COLUMNS: Final = (
-    Column("key_json", TEXT),
-    Column("value_json", TEXT),
-    Column("error", TEXT),
-)
+LAST_COLUMNS: Final = (Column("key_json", TEXT), Column("value_json", TEXT), Column("error", TEXT))
 
 
 def coordinator_row(

@@ -37,8 +37,7 @@ COLUMNS: Final = (
     Column("max_timestamp", TIMESTAMP),
     Column("segment_size_in_bytes", INT),
     Column(
-        "segment_leader_epochs",
-        structs_of(Column("leader_epoch", INT), Column("offset", LONG)),
+        "segment_leader_epochs", structs_of(Column("leader_epoch", INT), Column("offset", LONG))
     ),
     Column("json", TEXT),
     Column("error", TEXT),

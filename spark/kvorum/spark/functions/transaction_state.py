@@ -31,8 +31,7 @@ COLUMNS: Final = (
     Column("transaction_timeout_ms", INT),
     Column("transaction_status", TEXT),
     Column(
-        "transaction_partitions",
-        structs_of(Column("topic_name", TEXT), Column("partitions", INTS)),
+        "transaction_partitions", structs_of(Column("topic_name", TEXT), Column("partitions", INTS))
     ),
     Column("last_update_timestamp", TIMESTAMP),
     Column("start_timestamp", TIMESTAMP),

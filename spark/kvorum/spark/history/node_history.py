@@ -6,11 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from kvorum.metadata.cluster_image import (
-    BrokerRegistration,
-    ClusterImage,
-    ControllerRegistration,
-)
+from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage, ControllerRegistration
 from kvorum.spark.history.intervals import Begin, End, IntervalEnd, Position, begin_at, end_at
 from kvorum.spark.history.tables import (
     BrokerSessionRow,

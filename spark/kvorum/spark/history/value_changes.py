@@ -41,9 +41,7 @@ from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
 from kvorum.wire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kvorum.wire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
-from kvorum.wire.messages.remove_user_scram_credential_record import (
-    RemoveUserScramCredentialRecord,
-)
+from kvorum.wire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kvorum.wire.primitives import Message
 

@@ -150,12 +150,7 @@ class TransactionOutcomes:
                 self._damaged.append(last_offset)
                 bounds = Bounds(max(last_offset, 0))
                 after = next_sound_batch(
-                    window,
-                    position,
-                    header=None,
-                    bounds=bounds,
-                    end=window.end,
-                    with_legacy=True,
+                    window, position, header=None, bounds=bounds, end=window.end, with_legacy=True
                 )
                 if after is None:
                     return

@@ -13,12 +13,7 @@ import numpy as np
 from kvorum.spark.columnar.batch_block import BatchBlock
 from kvorum.spark.columnar.record_places import have_one_of
 from kvorum.spark.columnar.varints import Flags, Ints
-from kvorum.spark.conditions import (
-    ColumnKinds,
-    Conditions,
-    all_match,
-    offsets_may_match,
-)
+from kvorum.spark.conditions import ColumnKinds, Conditions, all_match, offsets_may_match
 from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.metadata_source.record_types import CONTROL, CONTROL_NAMES, METADATA, NUMBERS
 from kvorum.wire.uuid_text import uuid_from_text

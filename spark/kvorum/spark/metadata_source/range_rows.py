@@ -28,14 +28,7 @@ from kvorum.spark.files.damage import Damage, Mode, admit
 from kvorum.spark.files.find import LogFile
 from kvorum.spark.files.range_reader import BlockOrDamage, chosen_blocks, read_blocks
 from kvorum.spark.files.ranges import FileRange
-from kvorum.spark.metadata_source.columns import (
-    COLUMNS,
-    DAMAGE,
-    JSON,
-    Column,
-    Origin,
-    types_of,
-)
+from kvorum.spark.metadata_source.columns import COLUMNS, DAMAGE, JSON, Column, Origin, types_of
 from kvorum.spark.metadata_source.decoded_rows import decoded_rows
 from kvorum.spark.metadata_source.filters import BODY_COLUMNS, BatchFilter, RowFilter
 from kvorum.spark.metadata_source.record_types import METADATA, NAMES, NUMBERS

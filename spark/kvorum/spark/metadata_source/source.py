@@ -61,10 +61,7 @@ class KvorumMetadataReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield the records of a range as Arrow batches; none where Spark has no range."""
-        from kvorum.spark.metadata_source.range_rows import (  # noqa: PLC0415 - tasks alone need it
-            Query,
-            arrow_batches,
-        )
+        from kvorum.spark.metadata_source.range_rows import Query, arrow_batches  # noqa: PLC0415 - tasks alone need it
 
         prepare_for_more_tasks()
         unit = unit_of(partition)
@@ -117,13 +114,9 @@ class KvorumMetadataSource(DataSource):
         columns = chosen_columns(self.options, named_types(schema))
         stream = stream_options(self.options)
         if is_quorum(self.options):
-            from kvorum.spark.metadata_source.quorum_stream import (  # noqa: PLC0415 - as above
-                QuorumStreamReader,
-            )
+            from kvorum.spark.metadata_source.quorum_stream import QuorumStreamReader  # noqa: PLC0415 - as above
 
             return QuorumStreamReader(stream, quorum_options(self.options), columns)
-        from kvorum.spark.metadata_source.directory_stream import (  # noqa: PLC0415 - as above
-            DirectoryStreamReader,
-        )
+        from kvorum.spark.metadata_source.directory_stream import DirectoryStreamReader  # noqa: PLC0415 - as above
 
         return DirectoryStreamReader(stream, directory_options(self.options), columns)

@@ -84,11 +84,7 @@ def delta_type(kind: Any) -> Any:
         fields = (struct.field(index) for index in range(struct.num_fields))
         return {"type": "struct", "fields": [_field(each.name, each.type) for each in fields]}
     if pa.types.is_list(kind):
-        return {
-            "type": "array",
-            "elementType": delta_type(kind.value_type),
-            "containsNull": True,
-        }
+        return {"type": "array", "elementType": delta_type(kind.value_type), "containsNull": True}
     name = spark_type(kind)
     return _NAMES.get(name, name)
 

@@ -12,12 +12,7 @@ from typing import Any, Final
 from kvorum.spark.errors import LogFilesError, SparkSliceError, UnreconciledError
 from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES
 from kvorum.spark.history.arrow_schemas import record_batch
-from kvorum.spark.pipeline.cluster_plan import (
-    ClusterOutcome,
-    ClusterPlan,
-    FailedTask,
-    FoldBegin,
-)
+from kvorum.spark.pipeline.cluster_plan import ClusterOutcome, ClusterPlan, FailedTask, FoldBegin
 from kvorum.spark.pipeline.cluster_state import ClusterState
 from kvorum.spark.pipeline.divergence import by_preference, divergence_rows
 from kvorum.spark.pipeline.folded_log import FoldedLog, LogFold, RowPlace

@@ -168,9 +168,7 @@ class _Table:
         ]
 
     def snapshot_updates(
-        self,
-        metadata: TableMetadataV2,
-        change: TableChange,
+        self, metadata: TableMetadataV2, change: TableChange
     ) -> Sequence[TableUpdate]:
         """Write a run's manifests; return what puts its snapshot in the place of those before."""
         before = metadata.current_snapshot()

@@ -46,8 +46,7 @@ class PipelineRequest:
     def search(self) -> Search:
         """The files that are searched at the inputs."""
         return METADATA_SEARCH._replace(
-            default_identity=Identity(self.cluster_id),
-            file_system_options=self.file_system_options,
+            default_identity=Identity(self.cluster_id), file_system_options=self.file_system_options
         )
 
 

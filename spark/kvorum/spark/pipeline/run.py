@@ -113,10 +113,7 @@ class _Run:
         self._began_at_ms = round(time.time() * 1000)
 
     def work(
-        self,
-        plans: Sequence[ClusterPlan],
-        report: PipelineReport,
-        start_tasks: Callable[[], Tasks],
+        self, plans: Sequence[ClusterPlan], report: PipelineReport, start_tasks: Callable[[], Tasks]
     ) -> PipelineReport:
         """Fold, write and commit; return what was done."""
         tasks = start_tasks()
@@ -149,10 +146,7 @@ class _Run:
         )
 
     def _write_pieces(
-        self,
-        tasks: Tasks,
-        plans: Sequence[ClusterPlan],
-        outcomes: Sequence[ClusterOutcome],
+        self, tasks: Tasks, plans: Sequence[ClusterPlan], outcomes: Sequence[ClusterOutcome]
     ) -> list[PieceOutcome]:
         """Write the records that the folding tasks have left."""
         pieces = [

@@ -190,9 +190,7 @@ def _broker_changes(tables: ClusterTables, window: TimeWindow) -> Iterator[Event
 def _unregistrations(tables: ClusterTables, window: TimeWindow) -> Iterator[Event]:
     is_end = is_text("end_reason", IntervalEnd.UNREGISTERED)
     rows = tables.read(
-        "broker_sessions",
-        ("broker_id", "to_offset", "to_time"),
-        is_end & during("to_time", window),
+        "broker_sessions", ("broker_id", "to_offset", "to_time"), is_end & during("to_time", window)
     )
     times = rows.times_ms("to_time").tolist()
     for row, time in zip(rows.dicts("broker_id", "to_offset"), times, strict=True):

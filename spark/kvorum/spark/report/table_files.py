@@ -11,12 +11,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from kvorum.spark.errors import LogFilesError, SparkSliceError
-from kvorum.spark.files.file_systems import (
-    LOCAL_SCHEME,
-    SCHEME_END,
-    as_os_errors,
-    remote_system,
-)
+from kvorum.spark.files.file_systems import LOCAL_SCHEME, SCHEME_END, as_os_errors, remote_system
 
 # The stubs of pyarrow do not know file systems.
 _fs: Any = pyarrow.fs

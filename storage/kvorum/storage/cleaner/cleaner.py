@@ -245,11 +245,7 @@ class Cleaner:
         return True
 
     def _map_batch(
-        self,
-        segment: Segment,
-        batch: RecordBatch,
-        work: Pass,
-        transactions: CleanedTransactions,
+        self, segment: Segment, batch: RecordBatch, work: Pass, transactions: CleanedTransactions
     ) -> bool:
         """Map one batch; return False where the map became full within it.
 

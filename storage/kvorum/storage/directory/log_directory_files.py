@@ -34,22 +34,10 @@ _CLOSED_MEANWHILE: Final = errno.EBADF
 class _LogFile:
     """A file whose failures are reported, and which is open in turns with others."""
 
-    __slots__ = (
-        "_again",
-        "_file",
-        "_is_closed",
-        "_open_files",
-        "_path",
-        "_report",
-        "is_used",
-    )
+    __slots__ = ("_again", "_file", "_is_closed", "_open_files", "_path", "_report", "is_used")
 
     def __init__(
-        self,
-        path: Path,
-        again: Callable[[], OpenFile],
-        open_files: OpenFiles,
-        report: _ReportError,
+        self, path: Path, again: Callable[[], OpenFile], open_files: OpenFiles, report: _ReportError
     ) -> None:
         self._path = path
         self._again = again

@@ -15,12 +15,7 @@ from typing import Annotated, Final
 
 from kvorum.storage.directory.log_directory import FoundDirectories, LogDirectory
 from kvorum.storage.directory.partition_directory import UNIQUE_BYTES
-from kvorum.storage.errors import (
-    CorruptFileError,
-    DiskError,
-    StorageError,
-    TooManyOpenFilesError,
-)
+from kvorum.storage.errors import CorruptFileError, DiskError, StorageError, TooManyOpenFilesError
 from kvorum.storage.files import disk_errors
 from kvorum.storage.log.log_loader import LogCheckpoint
 from kvorum.storage.small_files.clean_shutdown import write_clean_shutdown
@@ -140,11 +135,7 @@ class LogManager:
                 self._load_unless_damaged(directory, topic_partition, topic_id, now_ms)
 
     def _load_unless_damaged(
-        self,
-        directory: LogDirectory,
-        topic_partition: TopicPartition,
-        topic_id: bytes,
-        now_ms: int,
+        self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: bytes, now_ms: int
     ) -> None:
         """Load a log; set it aside if it is damaged, can be fetched again, and that is wanted."""
         try:
@@ -336,11 +327,7 @@ class LogManager:
         return named or min(self.directories, key=lambda one: len(one.logs))
 
     def _load(
-        self,
-        directory: LogDirectory,
-        topic_partition: TopicPartition,
-        topic_id: bytes,
-        now_ms: int,
+        self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: bytes, now_ms: int
     ) -> UnifiedLog:
         path = directory.path / str(topic_partition)
         place = self._place(directory, topic_partition, topic_id, path)

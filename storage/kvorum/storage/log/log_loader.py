@@ -244,8 +244,7 @@ class _Loader:
         self._store_epochs(start_offset, end_offset)
         # A power cut may have left a state of producers that is later than the last record.
         producer_snapshots.tidy(
-            keep=frozenset(segment.base_offset for segment in self._segments),
-            end_offset=end_offset,
+            keep=frozenset(segment.base_offset for segment in self._segments), end_offset=end_offset
         )
         segments = SegmentList(
             self._directory,

@@ -25,13 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kvorum.storage.errors import CorruptFileError
-from kvorum.storage.files import (
-    FileSystem,
-    OpenFile,
-    disk_errors,
-    read_if_there,
-    replace_durably,
-)
+from kvorum.storage.files import FileSystem, OpenFile, disk_errors, read_if_there, replace_durably
 from kvorum.wire.checksums import crc32c
 
 FLUSHED_OFFSET_FILE = "kvorum-flushed-offset"

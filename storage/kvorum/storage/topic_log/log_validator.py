@@ -82,10 +82,7 @@ _COMPRESSIONS: Final[Mapping[str, Compression | None]] = MappingProxyType(
     }
 )
 _TIMESTAMP_TYPES: Final[Mapping[str, TimestampType]] = MappingProxyType(
-    {
-        "CreateTime": TimestampType.CREATE_TIME,
-        "LogAppendTime": TimestampType.LOG_APPEND_TIME,
-    }
+    {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
 )
 
 

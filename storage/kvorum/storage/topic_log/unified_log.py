@@ -21,11 +21,7 @@ from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles
-from kvorum.storage.log.producer_state import (
-    BatchMetadata,
-    CompletedTransaction,
-    ProducerState,
-)
+from kvorum.storage.log.producer_state import BatchMetadata, CompletedTransaction, ProducerState
 from kvorum.storage.log.segment import Segment
 from kvorum.storage.log.transaction_index import AbortedTransaction, find_aborted
 from kvorum.storage.log.verification_state import NO_TRANSACTION, TransactionAppend

@@ -1,7 +1,5 @@
 """Ways to fold one log that must all come to the same image."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from random import Random
 

@@ -6,8 +6,6 @@ Each mutant breaks one function for the time of a test. `claim` is what the expl
 is broken, in `space`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -19,8 +19,6 @@ Four things that stand out are Kafka's own behaviour (4.3.1) and are kept:
   by that very report, since the election looks at the directory it was in before.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from random import Random

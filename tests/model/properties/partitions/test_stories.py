@@ -1,7 +1,5 @@
 """Long stories in clusters too large to be exhausted, drawn and made short by hypothesis."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

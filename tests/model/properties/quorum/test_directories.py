@@ -5,8 +5,6 @@ one comes. That is the one case in which a step makes the quorum smaller than bo
 by one voter, for as long as the new directory needs to be added.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

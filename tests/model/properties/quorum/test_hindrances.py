@@ -13,8 +13,6 @@ Nothing else may be done, however long that takes: a target that never comes bac
 reassignment until another target is wanted.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -109,10 +107,7 @@ def space(nodes_count: int, kinds: tuple[Target, ...]) -> Iterator[Moment]:
 
 
 def moment(
-    world: World,
-    wanted: frozenset[VoterKey],
-    fates: dict[VoterKey, Target],
-    named: TargetVoters,
+    world: World, wanted: frozenset[VoterKey], fates: dict[VoterKey, Target], named: TargetVoters
 ) -> Moment:
     def those(fate: Target) -> frozenset[VoterKey]:
         return frozenset(key for key, found in fates.items() if found is fate)

@@ -10,21 +10,12 @@ whose target is replaced on the way:
   more than `max(s, t)`; where some come and some go, `max(s, t + 1)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import NamedTuple
 
 import pytest
-from tests.model.properties.quorum.world import (
-    World,
-    by_ids,
-    difference,
-    old,
-    steps_left,
-    subsets,
-)
+from tests.model.properties.quorum.world import World, by_ids, difference, old, steps_left, subsets
 
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,

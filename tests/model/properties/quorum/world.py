@@ -140,9 +140,7 @@ class Difference:
 
 def difference(world: World, wanted: frozenset[VoterKey]) -> Difference:
     return Difference(
-        new=wanted - world.voters,
-        leaving=world.voters - wanted,
-        retained=wanted & world.voters,
+        new=wanted - world.voters, leaving=world.voters - wanted, retained=wanted & world.voters
     )
 
 

@@ -1,7 +1,5 @@
 """The admin client against nodes that refuse, hang up, are no controller, or answer nonsense."""
 
-from __future__ import annotations
-
 import re
 import socket
 from collections.abc import Awaitable, Callable
@@ -173,10 +171,7 @@ async def test_what_a_node_does_not_offer_is_named() -> None:
             DescribeQuorumResponse(topics=[DescribeQuorumResponse.TopicData(TOPIC)]),
             f"a topic {TOPIC} with 0 partitions when 1 was expected",
         ),
-        (
-            described(partition_index=4),
-            "a single partition with index 4 when 0 was expected",
-        ),
+        (described(partition_index=4), "a single partition with index 4 when 0 was expected"),
     ],
 )
 async def test_answers_to_other_questions(answer: Message, problem: str) -> None:

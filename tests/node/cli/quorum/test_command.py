@@ -1,7 +1,5 @@
 """``kvorum quorum`` as a command of ``kvorum``: its arguments and exit codes."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.cli import main

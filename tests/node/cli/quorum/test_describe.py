@@ -1,7 +1,5 @@
 """The output of ``kvorum quorum describe`` about a quorum."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """``kvorum quorum reassign``: what it asks for, what it prints, and how it ends."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -208,8 +206,7 @@ async def test_a_refusal_is_one_line() -> None:
     text = "Node 9 is neither a voter nor a registered controller."
     node = Leader(quorum([replica(1)]))
     node.answer(
-        "AlterPartitionReassignments",
-        lambda _: altered(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text),
+        "AlterPartitionReassignments", lambda _: altered(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
     )
     with pytest.raises(AdminError, match=rf"InvalidReplicaAssignmentException: {text}$"):
         await start(node, "9")

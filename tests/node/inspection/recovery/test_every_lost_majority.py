@@ -4,8 +4,6 @@ The account of what was acknowledged is kept by the writers. What the recovered 
 has to be that, less what was forecast as lost.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

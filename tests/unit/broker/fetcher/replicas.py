@@ -135,8 +135,7 @@ class Replica:
             log = leader.partition.log.local_log
             is_start = search.timestamp == EARLIEST
             found = ListOffsetsResponse.ListOffsetsPartitionResponse(
-                0,
-                offset=log.log_start_offset if is_start else log.log_end_offset,
+                0, offset=log.log_start_offset if is_start else log.log_end_offset
             )
             topic = ListOffsetsResponse.ListOffsetsTopicResponse(PARTITION.topic, [found])
             search = search.on_response(

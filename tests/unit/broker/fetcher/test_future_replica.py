@@ -1,7 +1,5 @@
 """The copy of a replica to another log directory of its broker."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

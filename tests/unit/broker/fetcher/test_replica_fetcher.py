@@ -1,7 +1,5 @@
 """Followers that fetch, truncate and wait; many of the cases are bugs that Kafka once had."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

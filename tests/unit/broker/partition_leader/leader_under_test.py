@@ -1,7 +1,5 @@
 """A partition leader at work in a small cluster of brokers 1, 2 and 3."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from tests.support.controller_under_test import (

@@ -1,7 +1,5 @@
 """One request at a time, and the partitions in it."""
 
-from __future__ import annotations
-
 from kvorum.broker.partition_leader.alter_partition_manager import AlterPartitionManager
 from kvorum.broker.partition_leader.outcomes import Accepted, Refused
 from kvorum.broker.partition_leader.partition_state import IsrProposal

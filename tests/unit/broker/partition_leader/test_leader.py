@@ -1,7 +1,5 @@
 """The ISR and the high watermark as the leader of a partition moves them."""
 
-from __future__ import annotations
-
 import pytest
 from tests.unit.broker.partition_leader.leader_under_test import PARTITION, Leading, accepted
 

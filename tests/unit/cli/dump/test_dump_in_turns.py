@@ -1,7 +1,5 @@
 """Large logs that several processes dump in turns: the same output, gaps and errors."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import select

@@ -1,7 +1,5 @@
 """Damaged and odd files: printed as far as they go, then one clear line."""
 
-from __future__ import annotations
-
 import shutil
 import struct
 from pathlib import Path

@@ -3,8 +3,6 @@
 Kafka 4.4.0 prints the name of a transaction's state, where older releases print its number.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Batches as controllers write them, which are printed many at a time: as batch by batch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Formatting directories: the files, the refusals, and disks that fail."""
 
-from __future__ import annotations
-
 import errno
 import random
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """SCRAM credentials given when formatting."""
 
-from __future__ import annotations
-
 import base64
 import random
 
@@ -58,10 +56,7 @@ def test_a_salted_password_is_taken_as_it_is() -> None:
     [
         ("password=p", "You must supply 'name' to add-scram"),
         ("name=a", "You must supply one of 'password' or 'saltedpassword' to add-scram"),
-        (
-            "name=a,saltedpassword=YCE=",
-            "You must supply 'salt' with 'saltedpassword' to add-scram",
-        ),
+        ("name=a,saltedpassword=YCE=", "You must supply 'salt' with 'saltedpassword' to add-scram"),
         ("name=a,password=p,salt=%", "Failed to decode given salt: %"),
         (
             "name=a,password=p,iterations=1",

@@ -1,7 +1,5 @@
 """The output of `kvorum log decode` for every kind of file."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Files of metadata logs, whole and damaged, folded into images."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The image as of any offset and time, against a fold of the records one by one."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """A cluster that things are done to by chance, with an account of what was done when."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random

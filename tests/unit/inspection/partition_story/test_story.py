@@ -1,7 +1,5 @@
 """The story of a partition, on logs of a controller that was made to write them."""
 
-from __future__ import annotations
-
 import pytest
 from tests.support.controller_under_test import cluster_with_topic, fence, partition_of
 from tests.support.spark.log_records import written_records

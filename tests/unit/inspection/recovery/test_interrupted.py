@@ -1,7 +1,5 @@
 """The process ends, or the power is cut, before each call to the disk; then it runs again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 

@@ -3,8 +3,6 @@
 The worlds know what is committed: they watch every node. The tool knows the survivors' disks only.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The command refuses in one line that names what, where and what to do; nothing changes."""
 
-from __future__ import annotations
-
 import shutil
 from itertools import permutations
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The shell's tree of an image; tests/interop compares it with the real shell's."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.inspection.metadata_log.folding import Provenance

@@ -1,7 +1,5 @@
 """Lines of the metadata shell: their words, the history, and the grammar of commands."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.inspection.shell.grammar import (

@@ -1,7 +1,5 @@
 """Paths, wildcards and columns of the metadata shell, on trees made for them."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.inspection.shell.help_text import column_layout, column_lines

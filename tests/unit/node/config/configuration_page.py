@@ -4,8 +4,6 @@
 test compares the page with what would be written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from tests.support.source_tree import ROOT

@@ -1,7 +1,5 @@
 """Settings classes: what they are read from, and that what they have is used."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

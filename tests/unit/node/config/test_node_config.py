@@ -1,7 +1,5 @@
 """A node's configuration: values, defaults, and one clear line for everything refused."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 
@@ -78,9 +76,7 @@ def test_ports_may_be_left_to_the_system() -> None:
 
 
 def test_listeners_that_need_tls_are_refused_with_advice_but_may_be_formatted() -> None:
-    properties = BOTH | {
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
-    }
+    properties = BOTH | {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"}
     with pytest.raises(ConfigError, match="CONTROLLER://:9093 uses SSL, but kvorum serves PLAIN"):
         NodeConfig.from_properties(properties)
     config = NodeConfig.from_properties(properties, must_be_servable=False)

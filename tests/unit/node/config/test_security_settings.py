@@ -1,7 +1,5 @@
 """The authorizer and the tokens of a node, as its properties file sets them."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.metadata.delegation_tokens import TokenSettings
@@ -16,9 +14,7 @@ BOTH = {
     "controller.listener.names": "CONTROLLER",
     "controller.quorum.bootstrap.servers": "localhost:9093",
 }
-AUTHORIZER = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-}
+AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
 
 
 def security(texts: dict[str, str]) -> SecuritySettings:

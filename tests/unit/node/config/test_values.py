@@ -1,7 +1,5 @@
 """Reading configuration values: what is accepted, and that every refusal is one clear line."""
 
-from __future__ import annotations
-
 import math
 import struct
 from contextlib import suppress
@@ -23,10 +21,7 @@ from kvorum.metadata.config_definitions import (
     topic_defaults,
     validate_topic_configs,
 )
-from kvorum.metadata.config_definitions.java_text import (
-    parse_java_double,
-    parse_java_integer,
-)
+from kvorum.metadata.config_definitions.java_text import parse_java_double, parse_java_integer
 from kvorum.metadata.java_text import java_double_text
 
 ALL = [

@@ -1,7 +1,5 @@
 """The results of the cleaner at the places where Kafka's cleaner once went wrong."""
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import replace
 from typing import Any, Final

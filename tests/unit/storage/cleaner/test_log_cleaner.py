@@ -1,7 +1,5 @@
 """Which logs are cleaned, how far, and what keeps the cleaner off them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """The cleaner's map of keys: a dictionary of the last offsets, in a fixed amount of memory."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

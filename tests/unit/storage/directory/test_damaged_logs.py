@@ -1,7 +1,5 @@
 """A log that is damaged where it was durable: the start fails, or the log is set aside."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 
@@ -68,11 +66,7 @@ def test_a_damaged_log_that_can_be_fetched_is_kept_aside_and_fetched_again(
     (aside,) = [name for name in files.list_directories(ROOT) if name.endswith("-stray")]
     assert bytes(files.names[ROOT / aside / offset_name(0, LOG_SUFFIX)].content) == damaged
     log = manager.get_or_create_log(DAMAGED, TOPIC_ID, directory_id=None, now_ms=NOW_MS).local_log
-    assert (
-        log.log_start_offset,
-        log.log_end_offset,
-        log.recovery_point,
-    ) == (0, 0, 0)
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (0, 0, 0)
 
 
 def test_the_error_says_that_the_log_can_be_set_aside(files: FaultyFiles) -> None:

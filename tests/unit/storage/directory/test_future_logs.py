@@ -1,7 +1,5 @@
 """The logs of replicas that move from one log directory to another."""
 
-from __future__ import annotations
-
 from itertools import count
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A log directory that fails is reported once, by any call that fails, and the others go on."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable
 from pathlib import Path
@@ -71,8 +69,7 @@ def two() -> TwoDirectories:
 
 
 @pytest.mark.parametrize(
-    ("operation", "work"),
-    [("read", read), ("write", write), ("sync", flush), ("rename", delete)],
+    ("operation", "work"), [("read", read), ("write", write), ("sync", flush), ("rename", delete)]
 )
 def test_whatever_the_disk_refuses_is_reported(
     operation: str, work: Callable[[TwoDirectories], None]

@@ -1,7 +1,5 @@
 """The logs of a broker from one start to the next."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """Logs with gaps between batches, as compaction and followers of compacted leaders have them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

@@ -1,7 +1,5 @@
 """The replacement of segments by cleaned ones, cut off at every call to the disk."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

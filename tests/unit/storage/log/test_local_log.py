@@ -1,7 +1,5 @@
 """The log of a partition: written, read, cut, made durable, and poisoned."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from random import Random
 

@@ -1,7 +1,5 @@
 """Opening the log of a partition: after a clean shutdown, and after a crash."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

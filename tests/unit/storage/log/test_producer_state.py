@@ -1,7 +1,5 @@
 """The state of a log's producers; in tests/interop Kafka's code folds the same batches."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.storage.log.append_origin import AppendOrigin

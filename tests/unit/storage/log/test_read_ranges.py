@@ -1,7 +1,5 @@
 """Ranges of a log's files: where they begin and end, and what is not looked at."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

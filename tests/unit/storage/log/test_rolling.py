@@ -1,7 +1,5 @@
 """When a segment ends by its age: by timestamps or the wall clock, and earlier by a jitter."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

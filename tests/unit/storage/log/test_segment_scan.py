@@ -1,7 +1,5 @@
 """Walking over batches in reads of any size, and what a damaged file does to a running log."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

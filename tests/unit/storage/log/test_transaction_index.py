@@ -1,7 +1,5 @@
 """The index of aborted transactions: Kafka's bytes, lookups, truncation, and what a disk can do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

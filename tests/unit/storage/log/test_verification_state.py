@@ -1,7 +1,5 @@
 """Batches that begin a transaction: appended with the guard of their verification alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.storage.log.append_origin import AppendOrigin

@@ -1,7 +1,5 @@
 """A power cut before every single call to the disk, and a look at what is left."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from itertools import count

@@ -1,7 +1,5 @@
 """A disk that refuses: what is left usable, what is poisoned, and what the error says."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 

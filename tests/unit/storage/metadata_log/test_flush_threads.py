@@ -1,7 +1,5 @@
 """Flushing in one thread while another appends and reads."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path

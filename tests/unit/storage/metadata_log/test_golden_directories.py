@@ -1,7 +1,5 @@
 """Directories that real Kafka wrote: opened, read, and written again byte for byte."""
 
-from __future__ import annotations
-
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Appending to, reading from, rolling and truncating the metadata log."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

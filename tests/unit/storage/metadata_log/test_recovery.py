@@ -1,7 +1,5 @@
 """Opening a log after a crash: torn tails go, acknowledged records never do, damage stops."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 

@@ -1,7 +1,5 @@
 """A start that is refused leaves the directory as it was: it may hold what saves it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -167,10 +165,7 @@ REFUSALS: dict[str, Refusal] = {
     ),
     "the latest snapshot is damaged": (flip(LATEST_PATH, 100), "the checksum of the batch"),
     "the latest snapshot is cut": (cut(LATEST_PATH, 20), "it ends within a batch header"),
-    "a snapshot ahead of the log is damaged": (
-        add_rotten_snapshot_ahead,
-        "it ends within a batch",
-    ),
+    "a snapshot ahead of the log is damaged": (add_rotten_snapshot_ahead, "it ends within a batch"),
 }
 
 

@@ -1,7 +1,5 @@
 """Bytes that rot while a log is open are never read as records."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

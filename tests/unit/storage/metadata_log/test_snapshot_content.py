@@ -1,7 +1,5 @@
 """The content of snapshots and bootstrap files, against the bytes of real Kafka."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

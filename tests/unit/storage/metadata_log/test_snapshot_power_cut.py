@@ -1,7 +1,5 @@
 """A snapshot under its final name is whole, whatever happens to the power."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 

@@ -1,7 +1,5 @@
 """Writing, finding, reading, checking and dropping snapshots."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The properties format, against what java.util.Properties is documented to do."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """quorum-state, meta.properties, partition.metadata, locks and the like."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A leader's changes to a batch, and its refusals; in tests/interop Kafka's code judges them."""
 
-from __future__ import annotations
-
 import pytest
 from tests.support.packed_variants import packed_variants
 from tests.unit.peak_memory import peak_memory_below

@@ -1,7 +1,5 @@
 """The place to look for a timestamp: never after the first record that has it or a later one."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

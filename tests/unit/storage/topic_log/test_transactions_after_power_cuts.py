@@ -1,7 +1,5 @@
 """Transactions and producers of a log whose machine has lost power."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """Batches that compaction has written: bytes worked out by hand from Kafka's formats."""
 
-from __future__ import annotations
-
 import pytest
 
 from kvorum.wire.records import (

@@ -103,9 +103,7 @@ def _transaction_end(control_type: ControlRecordType, value: bytes) -> ControlRe
 def encode_control_record(control: ControlRecord, timestamp_ms: int) -> RecordData:
     """Return a control record for a control batch."""
     return RecordData(
-        key=_KEY.pack(CONTROL_VERSION, control.type),
-        value=_value(control),
-        timestamp=timestamp_ms,
+        key=_KEY.pack(CONTROL_VERSION, control.type), value=_value(control), timestamp=timestamp_ms
     )
 
 

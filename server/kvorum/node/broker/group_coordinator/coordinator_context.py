@@ -285,10 +285,7 @@ class CoordinatorContext:
         self._deferred.complete_up_to(offset)
 
     def _end_append(
-        self,
-        append: Append,
-        then: Then[Response | None],
-        result: Response | RequestError | None,
+        self, append: Append, then: Then[Response | None], result: Response | RequestError | None
     ) -> None:
         """Report the end of an append to the shard, then call the one who waits."""
         shard, now_ms = self._shard, self._runtime.wall_ms()

@@ -27,13 +27,8 @@ from kvorum.groups.effects import (
 from kvorum.groups.results import CoordinatorResult
 from kvorum.groups.settings import RequestContext
 from kvorum.metadata.request_error import RequestError
-from kvorum.node.broker.group_coordinator.coordinator_context import (
-    Then,
-    WriteOperation,
-)
-from kvorum.node.broker.group_coordinator.coordinator_partition_writer import (
-    TransactionWrite,
-)
+from kvorum.node.broker.group_coordinator.coordinator_context import Then, WriteOperation
+from kvorum.node.broker.group_coordinator.coordinator_partition_writer import TransactionWrite
 from kvorum.node.broker.group_coordinator.coordinator_runtime import CoordinatorRuntime
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.config import GroupSettings
@@ -47,10 +42,7 @@ from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRespon
 from kvorum.wire.messages.list_groups import ListGroupsResponse
 from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from kvorum.wire.messages.offset_fetch import (
-    OffsetFetchRequestGroup,
-    OffsetFetchResponseGroup,
-)
+from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -96,10 +88,7 @@ class GroupCoordinatorService:
         self._demand_group_id(request.group_id)
         promise = SyncPromise(then)
         self.runtime.write_promised(
-            request.group_id,
-            promise,
-            lambda shard, _: shard.sync_group(request, promise),
-            then,
+            request.group_id, promise, lambda shard, _: shard.sync_group(request, promise), then
         )
 
     def heartbeat(self, request: HeartbeatRequest, then: Then[HeartbeatResponse]) -> None:
@@ -170,9 +159,7 @@ class GroupCoordinatorService:
         return context.read(lambda shard: shard.fetch_offsets(request, require_stable=False))
 
     def fetch_stable_offsets(
-        self,
-        request: OffsetFetchRequestGroup,
-        then: Then[OffsetFetchResponseGroup],
+        self, request: OffsetFetchRequestGroup, then: Then[OffsetFetchResponseGroup]
     ) -> None:
         """Return a group's newest offsets, once they are committed."""
         self.runtime.write(
@@ -192,9 +179,7 @@ class GroupCoordinatorService:
         self.runtime.write(request.group_id, lambda shard, _: shard.delete_offsets(request), then)
 
     def delete_groups(
-        self,
-        group_ids: Sequence[str],
-        then: Then[list[DeleteGroupsResponse.DeletableGroupResult]],
+        self, group_ids: Sequence[str], then: Then[list[DeleteGroupsResponse.DeletableGroupResult]]
     ) -> None:
         """Delete empty groups, no id twice; those of one partition in one batch."""
         by_partition = self._by_partition(group_ids)

@@ -27,8 +27,5 @@ async def answer(request: IncomingRequest[AlterConfigsRequest], broker: BrokerSe
 
 
 API: Final = BrokerApi(
-    request=AlterConfigsRequest,
-    permission=PER_RESOURCE,
-    answer=answer,
-    refuse=decided.API.refuse,
+    request=AlterConfigsRequest, permission=PER_RESOURCE, answer=answer, refuse=decided.API.refuse
 )

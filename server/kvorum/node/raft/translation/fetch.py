@@ -127,10 +127,7 @@ def partition_of(response: FetchResponse) -> FetchResponse.PartitionData | None:
 
 
 def read_response(
-    response: FetchResponse,
-    *,
-    listener_name: str,
-    batches: tuple[core.BatchSummary, ...],
+    response: FetchResponse, *, listener_name: str, batches: tuple[core.BatchSummary, ...]
 ) -> core.FetchResponse | core.RequestFailed:
     """Return the core's form of a response, whose records contain `batches`."""
     if response.error_code != ErrorCode.NONE:
@@ -182,7 +179,5 @@ def refuse_fetch(request: Message, error: RequestError, version: int) -> FetchRe
 
 
 API: Final = RaftApi(
-    request=FetchRequest,
-    permission=AclOperation.CLUSTER_ACTION,
-    refuse=refuse_fetch,
+    request=FetchRequest, permission=AclOperation.CLUSTER_ACTION, refuse=refuse_fetch
 )

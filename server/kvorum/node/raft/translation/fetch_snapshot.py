@@ -95,9 +95,7 @@ def write_request(request: core.FetchSnapshotRequest, *, cluster_id: str) -> Fet
     )
 
 
-def partition_of(
-    response: FetchSnapshotResponse,
-) -> FetchSnapshotResponse.PartitionSnapshot | None:
+def partition_of(response: FetchSnapshotResponse) -> FetchSnapshotResponse.PartitionSnapshot | None:
     """Return the metadata partition if a response contains it, and nothing else."""
     if len(response.topics) != 1 or response.topics[0].name != CLUSTER_METADATA_TOPIC:
         return None

@@ -79,11 +79,7 @@ def _condition_lane(facts: ClusterFacts, condition: Condition, name: str, class_
     highest = int(found.highest.max(initial=0))
     title = f"{name}: at most {count_text(highest, 'partition')} at one time"
     area = step_area(
-        found.highest,
-        facts.window.edges_ms(),
-        facts.window,
-        height=_AREA_HEIGHT,
-        highest=highest,
+        found.highest, facts.window.edges_ms(), facts.window, height=_AREA_HEIGHT, highest=highest
     )
     value = joined(element("b", f"{found.open_count:,}"), " at the end")
     label = joined(
@@ -171,8 +167,7 @@ def _state_span(facts: ClusterFacts, each: StateSpan) -> Markup:
 def _controller_lanes(facts: ClusterFacts) -> Iterator[Markup]:
     quorum, window = facts.quorum, facts.window
     shown = sorted(
-        quorum.shares[:CONTROLLERS_MAX],
-        key=lambda share: (share.leader is None, share.leader or 0),
+        quorum.shares[:CONTROLLERS_MAX], key=lambda share: (share.leader is None, share.leader or 0)
     )
     for share in shown:
         bars = [
