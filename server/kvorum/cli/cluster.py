@@ -83,11 +83,10 @@ def _config_file(arguments: argparse.Namespace) -> str | None:
 
 
 async def _ask(arguments: argparse.Namespace, settings: AdminSettings) -> None:
-    asks_controllers = settings.asks_controllers
     async with AdminClient(settings, warn=print_warning) as client:
         match arguments.command:
             case "cluster-id":
-                await print_cluster_id(client, asks_controllers=asks_controllers)
+                await print_cluster_id(client)
             case "unregister":
                 await unregister_node(client, "broker", arguments.id, client_id=settings.client_id)
             case "unregister-controller":
@@ -95,13 +94,9 @@ async def _ask(arguments: argparse.Namespace, settings: AdminSettings) -> None:
                     client, "controller", arguments.id, client_id=settings.client_id
                 )
             case "api-versions":
-                await print_api_versions(client, asks_controllers=asks_controllers)
+                await print_api_versions(client)
             case _:
-                await print_endpoints(
-                    client,
-                    asks_controllers=asks_controllers,
-                    includes_fenced=arguments.include_fenced_brokers,
-                )
+                await print_endpoints(client, includes_fenced=arguments.include_fenced_brokers)
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -149,9 +144,9 @@ def _add_connection_options(parser: argparse.ArgumentParser, *, is_strict: bool)
     )
 
 
-async def print_cluster_id(client: AdminClient, *, asks_controllers: bool) -> None:
+async def print_cluster_id(client: AdminClient) -> None:
     """Print the id of the cluster."""
-    cluster = await describe_cluster(client, asks_controllers=asks_controllers)
+    cluster = await describe_cluster(client)
     if cluster.cluster_id is None:
         print("No cluster ID found. The Kafka version is probably too old.")
     else:
@@ -170,29 +165,25 @@ async def unregister_node(client: AdminClient, kind: str, node_id: int, *, clien
         print(f"{kind.capitalize()} {node_id} is no longer registered.")
 
 
-async def print_endpoints(
-    client: AdminClient, *, asks_controllers: bool, includes_fenced: bool
-) -> None:
+async def print_endpoints(client: AdminClient, *, includes_fenced: bool) -> None:
     """Print a table of the brokers, or of the controllers if they are asked."""
-    if asks_controllers and includes_fenced:
+    if client.asks_controllers and includes_fenced:
         raise AdminError(
             "The option --include-fenced-brokers is only supported with --bootstrap-server option"
         )
     try:
-        cluster = await describe_cluster(
-            client, asks_controllers=asks_controllers, includes_fenced=includes_fenced
-        )
+        cluster = await describe_cluster(client, includes_fenced=includes_fenced)
     except CallFailedError as error:
         if error.failure.class_name != _NOT_SUPPORTED:
             raise
         print(error.failure.text)
         return
-    _print_table(cluster.endpoints, are_controllers=asks_controllers)
+    _print_table(cluster.endpoints, are_controllers=client.asks_controllers)
 
 
-async def print_api_versions(client: AdminClient, *, asks_controllers: bool) -> None:
+async def print_api_versions(client: AdminClient) -> None:
     """Print the APIs of each broker, or of each controller if they are asked, by their node ids."""
-    cluster = await describe_cluster(client, asks_controllers=asks_controllers)
+    cluster = await describe_cluster(client)
     for one in sorted(cluster.endpoints, key=lambda each: each.node_id):
         fenced = "true" if one.is_fenced else "false"
         rack = "null" if one.rack is None else one.rack

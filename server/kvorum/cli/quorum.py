@@ -87,26 +87,23 @@ def _run_reassign(arguments: argparse.Namespace, settings: AdminSettings) -> Non
 
 
 async def _reassign(arguments: argparse.Namespace, settings: AdminSettings) -> None:
-    asks_controllers = settings.asks_controllers
     async with AdminClient(settings, warn=print_warning) as client:
         if arguments.status:
-            await print_reassignment(client, asks_controllers=asks_controllers)
+            await print_reassignment(client)
         elif arguments.cancel:
-            await cancel_reassignment(client, asks_controllers=asks_controllers)
+            await cancel_reassignment(client)
         elif arguments.dry_run:
-            await print_plan(client, arguments.voters, asks_controllers=asks_controllers)
+            await print_plan(client, arguments.voters)
         else:
-            await _start_or_follow(client, arguments, asks_controllers=asks_controllers)
+            await _start_or_follow(client, arguments)
 
 
-async def _start_or_follow(
-    client: AdminClient, arguments: argparse.Namespace, *, asks_controllers: bool
-) -> None:
+async def _start_or_follow(client: AdminClient, arguments: argparse.Namespace) -> None:
     if arguments.voters is not None:
-        await start_reassignment(client, arguments.voters, asks_controllers=asks_controllers)
+        await start_reassignment(client, arguments.voters)
     if not arguments.wait:
         return
-    if not await follow_reassignment(client, arguments.voters, asks_controllers=asks_controllers):
+    if not await follow_reassignment(client, arguments.voters):
         print(NO_REASSIGNMENT)
 
 
@@ -146,31 +143,21 @@ def _check_options(arguments: argparse.Namespace) -> None:
 async def _ask(
     arguments: argparse.Namespace, properties: Mapping[str, str], settings: AdminSettings
 ) -> None:
-    asks_controllers = settings.asks_controllers
     async with AdminClient(settings, warn=print_warning) as client:
         if arguments.command == "add-controller":
             await add_controller(
-                client,
-                properties,
-                files=RealFileSystem(),
-                asks_controllers=asks_controllers,
-                is_dry_run=arguments.dry_run,
+                client, properties, files=RealFileSystem(), is_dry_run=arguments.dry_run
             )
         elif arguments.command == "remove-controller":
             await remove_controller(
                 client,
                 voter_id=arguments.controller_id,
                 directory_id_text=arguments.controller_directory_id,
-                asks_controllers=asks_controllers,
                 is_dry_run=arguments.dry_run,
                 unregisters=arguments.unregister,
                 client_id=settings.client_id,
             )
         elif arguments.replication:
-            await print_replication(
-                client,
-                asks_controllers=asks_controllers,
-                is_human_readable=arguments.human_readable,
-            )
+            await print_replication(client, is_human_readable=arguments.human_readable)
         else:
-            await print_status(client, asks_controllers=asks_controllers)
+            await print_status(client)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Generic, Self, TypeVar
 
 from kvorum.cli.admin.errors import (
@@ -53,14 +53,16 @@ class Call(Generic[Response, Answer]):
     """A request and the reading of its response.
 
     `name` is the call's name in Kafka's admin client. `request` gets the milliseconds that are left
-    before the deadline. `read` raises CallFailedError for a response with an error. `node_id` is
-    the node that the call goes to, None for any.
+    before the deadline. `read` raises CallFailedError for a response with an error.
+    `controller_codes` reads the error codes which may say that another node is the active
+    controller. `node_id` is the node that the call goes to, None for any.
     """
 
     name: str
     request: Callable[[int], Message]
     response_class: type[Response]
     read: Callable[[Response], Answer]
+    controller_codes: Callable[[Response], Collection[int]] = lambda _: ()
     node_id: int | None = None
 
 
@@ -71,8 +73,12 @@ async def ask(
     *,
     timeout_ms: int,
     request_number: int = 0,
+    moved_codes: Sequence[int] = (),
 ) -> Answer:
-    """Send a call to a node and return its result; CallFailedError has Kafka's message."""
+    """Send a call to a node and return its result; CallFailedError has Kafka's message.
+
+    `moved_codes` are the error codes after which the active controller is looked up again.
+    """
     message = call.request(timeout_ms)
     try:
         response = await connection.request(message, call.response_class, timeout_ms=timeout_ms)
@@ -87,6 +93,10 @@ async def ask(
             f"{node.node_id} being disconnected",
             can_be_retried=True,
         ) from error
+    codes = call.controller_codes(response)
+    for code in moved_codes:
+        if code in codes:
+            raise CallFailedError(replace(refusal(code, None).failure, is_elsewhere=True))
     return call.read(response)
 
 
@@ -103,11 +113,18 @@ def _not_supported(message: Message, connection: ClientConnection) -> NotSupport
 
 
 class AdminClient:
-    """A client of one cluster; use it as an asynchronous context manager."""
+    """A client of one cluster; use it as an asynchronous context manager.
+
+    `asks_controllers` is whether calls go to the active controller instead of any broker.
+    """
 
     def __init__(self, settings: AdminSettings, *, warn: Callable[[str], None]) -> None:
         chance = random.SystemRandom()
         self._settings = settings
+        self.asks_controllers = settings.asks_controllers
+        self._moved_codes = [ErrorCode.NOT_CONTROLLER]
+        if settings.asks_controllers:
+            self._moved_codes.append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._clock = AdminClock()
         self._backoff = Backoff(settings, chance)
         self._connections = Connections(settings, clock=self._clock, warn=warn)
@@ -148,7 +165,12 @@ class AdminClient:
         self._requests_sent += 1
         timeout_ms = min(self._clock.left_ms(deadline_ms), self._settings.request_timeout_ms)
         return await ask(
-            call, node, connection, timeout_ms=timeout_ms, request_number=self._requests_sent
+            call,
+            node,
+            connection,
+            timeout_ms=timeout_ms,
+            request_number=self._requests_sent,
+            moved_codes=self._moved_codes,
         )
 
     def _given_up(

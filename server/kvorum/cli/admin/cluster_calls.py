@@ -47,19 +47,25 @@ class ClusterInfo:
     endpoints: tuple[NodeEndpoint, ...]
 
 
-async def describe_cluster(
-    client: AdminClient, *, asks_controllers: bool, includes_fenced: bool = False
-) -> ClusterInfo:
-    """Return the brokers, or the controllers if they are asked; fenced brokers only if wanted.
+async def describe_cluster(client: AdminClient, *, includes_fenced: bool = False) -> ClusterInfo:
+    """Return the nodes that the client asks: brokers, fenced ones only if wanted, or controllers.
 
     Brokers that do not know DescribeCluster are asked for their metadata, which has no fenced
     ones.
     """
-    call = _describe_call(asks_controllers=asks_controllers, includes_fenced=includes_fenced)
+    endpoint_type = CONTROLLER_ENDPOINT if client.asks_controllers else _BROKER_ENDPOINT
+    call = Call(
+        name=_NAME,
+        request=lambda _: DescribeClusterRequest(
+            endpoint_type=endpoint_type, include_fenced_brokers=includes_fenced
+        ),
+        response_class=DescribeClusterResponse,
+        read=_described,
+    )
     try:
         return await client.call(call)
     except NotSupportedByNodeError:
-        if asks_controllers or includes_fenced:
+        if client.asks_controllers or includes_fenced:
             raise
     return await client.call(_METADATA_CALL)
 
@@ -90,20 +96,6 @@ def unregister_call(kind: str, node_id: int, *, client_id: str) -> Call[_Unregis
         request=lambda _: request,
         response_class=response_class,
         read=read,
-    )
-
-
-def _describe_call(
-    *, asks_controllers: bool, includes_fenced: bool
-) -> Call[DescribeClusterResponse, ClusterInfo]:
-    return Call(
-        name=_NAME,
-        request=lambda _: DescribeClusterRequest(
-            endpoint_type=CONTROLLER_ENDPOINT if asks_controllers else _BROKER_ENDPOINT,
-            include_fenced_brokers=includes_fenced,
-        ),
-        response_class=DescribeClusterResponse,
-        read=_described,
     )
 
 

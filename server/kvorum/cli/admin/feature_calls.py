@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from kvorum.cli.admin.client import Call
 from kvorum.cli.admin.errors import Failure, refusal
-from kvorum.cli.admin.quorum_calls import check_controller, final
+from kvorum.cli.admin.quorum_calls import final
 from kvorum.controller.apis.update_features import UpgradeType
 from kvorum.metadata.features import VersionRange
 from kvorum.node.outbound.client_connection import CLIENT_SOFTWARE_NAME, CLIENT_SOFTWARE_VERSION
@@ -83,7 +83,6 @@ def update_features_call(
         )
 
     def read(response: UpdateFeaturesResponse) -> Mapping[str, Failure | None]:
-        check_controller({response.error_code}, asks_controllers=False)
         if response.error_code != ErrorCode.NONE:
             raise final(refusal(response.error_code, response.error_message))
         if not response.results:
@@ -92,7 +91,11 @@ def update_features_call(
         return {name: _failure(name, results.get(name)) for name in levels}
 
     return Call(
-        name="updateFeatures", request=request, response_class=UpdateFeaturesResponse, read=read
+        name="updateFeatures",
+        request=request,
+        response_class=UpdateFeaturesResponse,
+        read=read,
+        controller_codes=lambda response: (response.error_code,),
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from kvorum.cli.admin.client import Call
-from kvorum.cli.admin.errors import CallFailedError, Failure, failed, refusal
+from kvorum.cli.admin.errors import CallFailedError, failed, refusal
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -74,30 +75,8 @@ class QuorumInfo:
         return next(states, None)
 
 
-def describe_call(*, asks_controllers: bool) -> Call[DescribeQuorumResponse, QuorumInfo]:
-    """Return the call that reads the quorum's state."""
-
-    def read(response: DescribeQuorumResponse) -> QuorumInfo:
-        check_controller(_error_codes(response), asks_controllers=asks_controllers)
-        return _quorum_info(response)
-
-    topic = DescribeQuorumRequest.TopicData(
-        CLUSTER_METADATA_TOPIC, [DescribeQuorumRequest.PartitionData()]
-    )
-    return Call(
-        name="describeMetadataQuorum",
-        request=lambda _: DescribeQuorumRequest([topic]),
-        response_class=DescribeQuorumResponse,
-        read=read,
-    )
-
-
 def add_voter_call(
-    *,
-    voter_id: int,
-    directory_id: bytes,
-    endpoints: Sequence[VoterEndpoint],
-    asks_controllers: bool,
+    *, voter_id: int, directory_id: bytes, endpoints: Sequence[VoterEndpoint]
 ) -> Call[AddRaftVoterResponse, None]:
     """Return the call that makes a controller a voter."""
 
@@ -113,36 +92,29 @@ def add_voter_call(
             listeners=listeners,
         )
 
-    def read(response: AddRaftVoterResponse) -> None:
-        _check_change(response, asks_controllers=asks_controllers)
-
     return Call(
-        name="addRaftVoter", request=request, response_class=AddRaftVoterResponse, read=read
+        name="addRaftVoter",
+        request=request,
+        response_class=AddRaftVoterResponse,
+        read=_check_change,
+        controller_codes=lambda response: (response.error_code,),
     )
 
 
-def remove_voter_call(
-    *, voter_id: int, directory_id: bytes, asks_controllers: bool
-) -> Call[RemoveRaftVoterResponse, None]:
+def remove_voter_call(*, voter_id: int, directory_id: bytes) -> Call[RemoveRaftVoterResponse, None]:
     """Return the call that removes a controller from the voters."""
-
-    def read(response: RemoveRaftVoterResponse) -> None:
-        _check_change(response, asks_controllers=asks_controllers)
-
     return Call(
         name="removeRaftVoter",
         request=lambda _: RemoveRaftVoterRequest(
             cluster_id=None, voter_id=voter_id, voter_directory_id=directory_id
         ),
         response_class=RemoveRaftVoterResponse,
-        read=read,
+        read=_check_change,
+        controller_codes=lambda response: (response.error_code,),
     )
 
 
-def _check_change(
-    response: AddRaftVoterResponse | RemoveRaftVoterResponse, *, asks_controllers: bool
-) -> None:
-    check_controller({response.error_code}, asks_controllers=asks_controllers)
+def _check_change(response: AddRaftVoterResponse | RemoveRaftVoterResponse) -> None:
     if response.error_code != ErrorCode.NONE:
         raise final(refusal(response.error_code, response.error_message))
 
@@ -150,17 +122,6 @@ def _check_change(
 def final(error: CallFailedError) -> CallFailedError:
     """Return the error as one that is not retriable, whatever its code is."""
     return CallFailedError(replace(error.failure, is_retriable=False))
-
-
-def check_controller(codes: set[int], *, asks_controllers: bool) -> None:
-    """Raise the error that makes the client look up the active controller and retry."""
-    moved = [ErrorCode.NOT_CONTROLLER]
-    if asks_controllers:
-        moved.append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    for code in moved:
-        if code in codes:
-            failure: Failure = refusal(code, None).failure
-            raise CallFailedError(replace(failure, is_elsewhere=True))
 
 
 def _error_codes(response: DescribeQuorumResponse) -> set[int]:
@@ -249,3 +210,19 @@ def _replica_state(state: DescribeQuorumResponse.ReplicaState) -> ReplicaState:
 
 def _known(time_ms: int) -> int | None:
     return None if time_ms == -1 else time_ms
+
+
+DESCRIBE_QUORUM: Final = Call(
+    name="describeMetadataQuorum",
+    request=lambda _: DescribeQuorumRequest(
+        [
+            DescribeQuorumRequest.TopicData(
+                CLUSTER_METADATA_TOPIC, [DescribeQuorumRequest.PartitionData()]
+            )
+        ]
+    ),
+    response_class=DescribeQuorumResponse,
+    read=_quorum_info,
+    controller_codes=_error_codes,
+)
+"""Reads the state of the quorum."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from kvorum.cli.admin.client import Call
 from kvorum.cli.admin.errors import refusal
-from kvorum.cli.admin.quorum_calls import check_controller, final
+from kvorum.cli.admin.quorum_calls import final
 from kvorum.controller.quorum_reassignment.requests import (
     configuration_request,
     reassignment_request,
@@ -33,6 +33,7 @@ from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
 )
 
+_Errors = Sequence[tuple[int, str | None]]
 _FETCH_TIMEOUT: Final = BROKER_CONFIGS["controller.quorum.fetch.timeout.ms"]
 
 
@@ -44,7 +45,7 @@ class RecordedTargets:
 
 
 def reassign_call(
-    replicas: Sequence[int] | None, *, asks_controllers: bool
+    replicas: Sequence[int] | None,
 ) -> Call[AlterPartitionReassignmentsResponse, None]:
     """Return the call that wants voters by their ids, or cancels with None."""
 
@@ -53,25 +54,22 @@ def reassign_call(
         asked.timeout_ms = timeout_ms
         return asked
 
-    def read(response: AlterPartitionReassignmentsResponse) -> None:
-        errors = [(response.error_code, response.error_message)]
-        errors += [
-            (one.error_code, one.error_message)
-            for topic in response.responses
-            for one in topic.partitions
-        ]
-        _check(errors, asks_controllers=asks_controllers)
+    def errors(response: AlterPartitionReassignmentsResponse) -> _Errors:
+        partitions = (one for topic in response.responses for one in topic.partitions)
+        whole = (response.error_code, response.error_message)
+        return [whole, *((one.error_code, one.error_message) for one in partitions)]
 
     return Call(
         name="alterPartitionReassignments",
         request=request,
         response_class=AlterPartitionReassignmentsResponse,
-        read=read,
+        read=lambda response: _check(errors(response)),
+        controller_codes=lambda response: dict(errors(response)),
     )
 
 
 def set_targets_call(
-    targets: TargetVoters | None, *, asks_controllers: bool, is_only_checked: bool = False
+    targets: TargetVoters | None, *, is_only_checked: bool = False
 ) -> Call[IncrementalAlterConfigsResponse, None]:
     """Return the call that wants voters by ids and directories, or only has them checked.
 
@@ -83,66 +81,64 @@ def set_targets_call(
         asked.validate_only = is_only_checked
         return asked
 
-    def read(response: IncrementalAlterConfigsResponse) -> None:
-        errors = [(one.error_code, one.error_message) for one in response.responses]
-        _check(errors, asks_controllers=asks_controllers)
+    def errors(response: IncrementalAlterConfigsResponse) -> _Errors:
+        return [(one.error_code, one.error_message) for one in response.responses]
 
     return Call(
         name="incrementalAlterConfigs",
         request=request,
         response_class=IncrementalAlterConfigsResponse,
-        read=read,
+        read=lambda response: _check(errors(response)),
+        controller_codes=lambda response: dict(errors(response)),
     )
 
 
-def is_wanted_call(*, asks_controllers: bool) -> Call[ListPartitionReassignmentsResponse, bool]:
-    """Return the call that asks the active controller whether other voters are wanted."""
-
-    def request(timeout_ms: int) -> ListPartitionReassignmentsRequest:
-        topic = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics(
-            CLUSTER_METADATA_TOPIC, [CLUSTER_METADATA_PARTITION]
-        )
-        return ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=[topic])
-
-    def read(response: ListPartitionReassignmentsResponse) -> bool:
-        errors = [(response.error_code, response.error_message)]
-        _check(errors, asks_controllers=asks_controllers)
-        return bool(response.topics)
-
-    return Call(
-        name="listPartitionReassignments",
-        request=request,
-        response_class=ListPartitionReassignmentsResponse,
-        read=read,
-    )
+def _is_wanted(response: ListPartitionReassignmentsResponse) -> bool:
+    _check([(response.error_code, response.error_message)])
+    return bool(response.topics)
 
 
-def recorded_targets_call() -> Call[DescribeConfigsResponse, RecordedTargets | None]:
-    """Return the call that reads the target voters where they are kept, None without any.
+IS_REASSIGNMENT_WANTED: Final = Call(
+    name="listPartitionReassignments",
+    request=lambda timeout_ms: ListPartitionReassignmentsRequest(
+        timeout_ms=timeout_ms,
+        topics=[
+            ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics(
+                CLUSTER_METADATA_TOPIC, [CLUSTER_METADATA_PARTITION]
+            )
+        ],
+    ),
+    response_class=ListPartitionReassignmentsResponse,
+    read=_is_wanted,
+    controller_codes=lambda response: (response.error_code,),
+)
+"""Asks the active controller whether other voters are wanted."""
 
-    Every node answers it, real Kafka's as well; not to a client that may not see configurations.
-    """
 
-    def request(_: int) -> DescribeConfigsRequest:
-        resource = DescribeConfigsRequest.DescribeConfigsResource(
-            *CLUSTER_RESOURCE, [TARGET_VOTERS]
-        )
-        return DescribeConfigsRequest([resource])
+def _recorded_targets(response: DescribeConfigsResponse) -> RecordedTargets | None:
+    for result in response.results:
+        if result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            return None
+        if result.error_code != ErrorCode.NONE:
+            raise final(refusal(result.error_code, result.error_message))
+        for config in result.configs:
+            if config.name == TARGET_VOTERS:
+                return RecordedTargets(config.value)
+    return None
 
-    def read(response: DescribeConfigsResponse) -> RecordedTargets | None:
-        for result in response.results:
-            if result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-                return None
-            if result.error_code != ErrorCode.NONE:
-                raise final(refusal(result.error_code, result.error_message))
-            for config in result.configs:
-                if config.name == TARGET_VOTERS:
-                    return RecordedTargets(config.value)
-        return None
 
-    return Call(
-        name="describeConfigs", request=request, response_class=DescribeConfigsResponse, read=read
-    )
+RECORDED_TARGETS: Final = Call(
+    name="describeConfigs",
+    request=lambda _: DescribeConfigsRequest(
+        [DescribeConfigsRequest.DescribeConfigsResource(*CLUSTER_RESOURCE, [TARGET_VOTERS])]
+    ),
+    response_class=DescribeConfigsResponse,
+    read=_recorded_targets,
+)
+"""Reads the target voters where they are kept, None without any.
+
+Every node answers it, real Kafka's as well; not to a client that may not see configurations.
+"""
 
 
 def fetch_timeout_call(node_id: int) -> Call[DescribeConfigsResponse, int | None]:
@@ -177,9 +173,8 @@ def _milliseconds(text: str | None) -> int | None:
     return None
 
 
-def _check(errors: Sequence[tuple[int, str | None]], *, asks_controllers: bool) -> None:
+def _check(errors: _Errors) -> None:
     """Raise the first error of a response."""
-    check_controller({code for code, _ in errors}, asks_controllers=asks_controllers)
     for code, message in errors:
         if code != ErrorCode.NONE:
             raise final(refusal(code, message))

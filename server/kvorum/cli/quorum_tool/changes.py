@@ -35,12 +35,7 @@ _ENDPOINT = re.compile(r"(?P<name>.*)://\[?(?P<host>[0-9a-zA-Z\-%._:]*)\]?:(?P<p
 
 
 async def add_controller(
-    client: AdminClient,
-    properties: Mapping[str, str],
-    *,
-    files: FileSystem,
-    asks_controllers: bool,
-    is_dry_run: bool,
+    client: AdminClient, properties: Mapping[str, str], *, files: FileSystem, is_dry_run: bool
 ) -> None:
     """Add the controller that `properties` configure to the voters, and print the result."""
     controller = controller_to_add(properties, files)
@@ -50,7 +45,6 @@ async def add_controller(
                 voter_id=controller.node_id,
                 directory_id=controller.directory_id,
                 endpoints=controller.endpoints,
-                asks_controllers=asks_controllers,
             )
         )
     done = "DRY RUN of adding" if is_dry_run else "Added"
@@ -66,7 +60,6 @@ async def remove_controller(
     *,
     voter_id: int,
     directory_id_text: str,
-    asks_controllers: bool,
     is_dry_run: bool,
     unregisters: bool,
     client_id: str,
@@ -76,9 +69,7 @@ async def remove_controller(
         raise AdminError(f"Invalid negative --controller-id: {voter_id}")
     directory_id = _directory_id(directory_id_text)
     if not is_dry_run:
-        call = remove_voter_call(
-            voter_id=voter_id, directory_id=directory_id, asks_controllers=asks_controllers
-        )
+        call = remove_voter_call(voter_id=voter_id, directory_id=directory_id)
         try:
             await client.call(call)
         except CallFailedError as error:

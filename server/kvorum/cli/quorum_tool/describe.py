@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.cluster_calls import describe_cluster
 from kvorum.cli.admin.errors import AdminError
-from kvorum.cli.admin.quorum_calls import QuorumInfo, ReplicaState, describe_call
+from kvorum.cli.admin.quorum_calls import DESCRIBE_QUORUM, QuorumInfo, ReplicaState
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
 _HEADERS = (
@@ -28,10 +28,10 @@ _TARGET = "Target"
 _NO_LEADER_AMONG_VOTERS = "No value present"
 
 
-async def print_status(client: AdminClient, *, asks_controllers: bool) -> None:
+async def print_status(client: AdminClient) -> None:
     """Print the leader, the largest lag, the voters and the observers."""
-    cluster = await describe_cluster(client, asks_controllers=asks_controllers)
-    info = await client.call(describe_call(asks_controllers=asks_controllers))
+    cluster = await describe_cluster(client)
+    info = await client.call(DESCRIBE_QUORUM)
     leader = _leader_of(info)
     last = min(info.voters, key=lambda voter: voter.log_end_offset)
     print(f"ClusterId:              {cluster.cluster_id}")
@@ -48,11 +48,9 @@ async def print_status(client: AdminClient, *, asks_controllers: bool) -> None:
             print(f"ReassignmentWaitsFor:   {info.reassignment.block_text}")
 
 
-async def print_replication(
-    client: AdminClient, *, asks_controllers: bool, is_human_readable: bool
-) -> None:
+async def print_replication(client: AdminClient, *, is_human_readable: bool) -> None:
     """Print a table: the leader, the other voters, the observers."""
-    info = await client.call(describe_call(asks_controllers=asks_controllers))
+    info = await client.call(DESCRIBE_QUORUM)
     leader = _leader_of(info)
     rows: list[Sequence[str]] = [_HEADERS]
     for status, replica in _with_status(info, leader):

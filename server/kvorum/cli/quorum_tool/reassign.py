@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.errors import AdminError, CallFailedError, class_of
-from kvorum.cli.admin.quorum_calls import QuorumInfo, ReplicaState, describe_call
+from kvorum.cli.admin.quorum_calls import DESCRIBE_QUORUM, QuorumInfo, ReplicaState
 from kvorum.cli.admin.reassignment_calls import (
+    IS_REASSIGNMENT_WANTED,
+    RECORDED_TARGETS,
     RecordedTargets,
     fetch_timeout_call,
-    is_wanted_call,
     reassign_call,
-    recorded_targets_call,
     set_targets_call,
 )
 from kvorum.controller import quorum_description as controller
@@ -48,38 +48,36 @@ LOOKS_MAX = 60
 """So many times leaders may change between two calls before something else must be wrong."""
 
 
-async def start_reassignment(
-    client: AdminClient, targets: TargetVoters, *, asks_controllers: bool
-) -> None:
+async def start_reassignment(client: AdminClient, targets: TargetVoters) -> None:
     """Make these the target voters, and print them."""
     if any(target.directory_id is not None for target in targets):
-        await client.call(set_targets_call(targets, asks_controllers=asks_controllers))
+        await client.call(set_targets_call(targets))
     else:
         ids = [target.id for target in targets]
         try:
-            await client.call(reassign_call(ids, asks_controllers=asks_controllers))
+            await client.call(reassign_call(ids))
         except CallFailedError as error:
             _check_ignorance(error)
-            await client.call(set_targets_call(targets, asks_controllers=asks_controllers))
+            await client.call(set_targets_call(targets))
             print(UNCHECKED)
     print(f"The quorum is being reassigned to voters {keys_text(targets)}.")
 
 
-async def cancel_reassignment(client: AdminClient, *, asks_controllers: bool) -> None:
+async def cancel_reassignment(client: AdminClient) -> None:
     """Remove the target voters, and print the voters that there are."""
     try:
-        await client.call(reassign_call(None, asks_controllers=asks_controllers))
+        await client.call(reassign_call(None))
     except CallFailedError as error:
         _check_ignorance(error)
-        await client.call(set_targets_call(None, asks_controllers=asks_controllers))
-    info = await client.call(describe_call(asks_controllers=asks_controllers))
+        await client.call(set_targets_call(None))
+    info = await client.call(DESCRIBE_QUORUM)
     voters = keys_text(map(key_of, info.voters))
     print(f"The reassignment of the quorum is cancelled. The voters are {voters}.")
 
 
-async def print_reassignment(client: AdminClient, *, asks_controllers: bool) -> None:
+async def print_reassignment(client: AdminClient) -> None:
     """Print the target voters, the present ones, and what is still to be done."""
-    seen = await look(client, asks_controllers=asks_controllers)
+    seen = await look(client)
     info = seen.info
     if info.reassignment is None:
         print(NO_REASSIGNMENT if seen.recorded is None else seen.leader_text)
@@ -106,18 +104,16 @@ def _check_ignorance(error: CallFailedError) -> None:
         raise error
 
 
-async def print_plan(client: AdminClient, targets: TargetVoters, *, asks_controllers: bool) -> None:
+async def print_plan(client: AdminClient, targets: TargetVoters) -> None:
     """Print every step to the targets; AdminError if they would be refused or not be reached.
 
     The leader checks the target voters first, because it knows the registrations. A replica counts
     as fetching by the leader's fetch timeout, or by the default where that is not known.
     """
-    await client.call(
-        set_targets_call(targets, asks_controllers=asks_controllers, is_only_checked=True)
-    )
-    info = await client.call(describe_call(asks_controllers=asks_controllers))
+    await client.call(set_targets_call(targets, is_only_checked=True))
+    info = await client.call(DESCRIBE_QUORUM)
     timeout_ms = None
-    if asks_controllers:
+    if client.asks_controllers:
         # A broker, to which calls go otherwise, does not know how the leader is configured.
         timeout_ms = await client.call(fetch_timeout_call(info.leader_id))
     if timeout_ms is None:
@@ -167,9 +163,7 @@ class Look:
         )
 
 
-async def look(
-    client: AdminClient, *, asks_controllers: bool, pause_seconds: float = PAUSE_SECONDS
-) -> Look:
+async def look(client: AdminClient, *, pause_seconds: float = PAUSE_SECONDS) -> Look:
     """Return the quorum and what is wanted.
 
     A leader describes the reassignment once its controller is active. Until then the active
@@ -178,14 +172,14 @@ async def look(
     """
     undescribed_count = 0
     for _ in range(LOOKS_MAX):
-        info = await client.call(describe_call(asks_controllers=asks_controllers))
+        info = await client.call(DESCRIBE_QUORUM)
         if info.reassignment is not None:
             return Look(info)
-        if not await client.call(is_wanted_call(asks_controllers=asks_controllers)):
-            recorded = await client.call(recorded_targets_call())
+        if not await client.call(IS_REASSIGNMENT_WANTED):
+            recorded = await client.call(RECORDED_TARGETS)
             if recorded is None:
                 # The reassignment may have ended between the calls.
-                return Look(await client.call(describe_call(asks_controllers=asks_controllers)))
+                return Look(await client.call(DESCRIBE_QUORUM))
             undescribed_count += 1
             if undescribed_count == UNDESCRIBED_LOOKS:
                 return Look(info, recorded)
@@ -194,11 +188,7 @@ async def look(
 
 
 async def follow_reassignment(
-    client: AdminClient,
-    targets: TargetVoters | None,
-    *,
-    asks_controllers: bool,
-    pause_seconds: float = PAUSE_SECONDS,
+    client: AdminClient, targets: TargetVoters | None, *, pause_seconds: float = PAUSE_SECONDS
 ) -> bool:
     """Print each change until the reassignment ends; return whether there was one.
 
@@ -209,7 +199,7 @@ async def follow_reassignment(
     was_wanted = False
     missing_count = 0
     while True:
-        seen = await look(client, asks_controllers=asks_controllers, pause_seconds=pause_seconds)
+        seen = await look(client, pause_seconds=pause_seconds)
         if not seen.is_wanted:
             missing_count += 1
             voters = [key_of(voter) for voter in seen.info.voters]

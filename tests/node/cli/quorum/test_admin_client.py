@@ -12,10 +12,10 @@ from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.cluster_calls import describe_cluster
 from kvorum.cli.admin.errors import CallFailedError
 from kvorum.cli.admin.quorum_calls import (
+    DESCRIBE_QUORUM,
     QuorumInfo,
     VoterEndpoint,
     add_voter_call,
-    describe_call,
     remove_voter_call,
 )
 from kvorum.cli.admin.settings import AdminSettings
@@ -53,7 +53,7 @@ def in_turn(*answers: Message | None) -> Answer:
 
 async def describe(settings: AdminSettings, warnings: list[str] | None = None) -> QuorumInfo:
     async with client_of(settings, warnings) as client:
-        return await client.call(describe_call(asks_controllers=settings.asks_controllers))
+        return await client.call(DESCRIBE_QUORUM)
 
 
 async def test_a_leader_in_the_making_is_waited_for() -> None:
@@ -184,15 +184,11 @@ async def test_answers_to_other_questions(answer: Message, problem: str) -> None
 
 async def add(client: AdminClient) -> None:
     endpoint = VoterEndpoint("CONTROLLER", "::1", 9)
-    await client.call(
-        add_voter_call(
-            voter_id=4, directory_id=bytes(16), endpoints=[endpoint], asks_controllers=False
-        )
-    )
+    await client.call(add_voter_call(voter_id=4, directory_id=bytes(16), endpoints=[endpoint]))
 
 
 async def remove(client: AdminClient) -> None:
-    await client.call(remove_voter_call(voter_id=4, directory_id=bytes(16), asks_controllers=False))
+    await client.call(remove_voter_call(voter_id=4, directory_id=bytes(16)))
 
 
 @pytest.mark.parametrize(
@@ -237,5 +233,5 @@ async def test_the_clusters_id() -> None:
     async with FakeNode() as node:
         settings = node.settings(asks_controllers=True)
         async with client_of(settings) as client:
-            found = await describe_cluster(client, asks_controllers=True)
+            found = await describe_cluster(client)
             assert found.cluster_id == "cluster"

@@ -50,7 +50,7 @@ async def status_of(response: DescribeQuorumResponse) -> None:
     async with FakeNode(DescribeQuorum=lambda _: response) as node:
         settings = node.settings(asks_controllers=True)
         async with client_of(settings) as client:
-            await print_status(client, asks_controllers=True)
+            await print_status(client)
 
 
 async def table_of(response: DescribeQuorumResponse, *, is_human_readable: bool = False) -> None:
@@ -58,7 +58,7 @@ async def table_of(response: DescribeQuorumResponse, *, is_human_readable: bool 
         FakeNode(DescribeQuorum=lambda _: response) as node,
         client_of(node.settings()) as client,
     ):
-        await print_replication(client, asks_controllers=False, is_human_readable=is_human_readable)
+        await print_replication(client, is_human_readable=is_human_readable)
 
 
 async def test_the_status(capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,28 +152,28 @@ class Leader(FakeNode):
 async def start(node: Leader, targets: str, *, asks_controllers: bool = False) -> None:
     async with node, client_of(node.settings(asks_controllers=asks_controllers)) as client:
         voters = parse_target_voters(targets)
-        await start_reassignment(client, voters, asks_controllers=asks_controllers)
+        await start_reassignment(client, voters)
 
 
 async def plan(node: Leader, targets: str, *, asks_controllers: bool = False) -> None:
     async with node, client_of(node.settings(asks_controllers=asks_controllers)) as client:
-        await print_plan(client, parse_target_voters(targets), asks_controllers=asks_controllers)
+        await print_plan(client, parse_target_voters(targets))
 
 
 async def cancel(node: Leader) -> None:
     async with node, client_of(node.settings()) as client:
-        await cancel_reassignment(client, asks_controllers=False)
+        await cancel_reassignment(client)
 
 
 async def show(node: Leader) -> None:
     async with node, client_of(node.settings()) as client:
-        await print_reassignment(client, asks_controllers=False)
+        await print_reassignment(client)
 
 
 async def follow(node: Leader, targets: str | None) -> bool:
     voters = None if targets is None else parse_target_voters(targets)
     async with node, client_of(node.settings()) as client:
-        return await follow_reassignment(client, voters, asks_controllers=False, pause_seconds=0)
+        return await follow_reassignment(client, voters, pause_seconds=0)
 
 
 @pytest.mark.parametrize("asks_controllers", [False, True])
