@@ -1,7 +1,5 @@
 """`python -m benchmarks [PART]`: the figures of docs/figures.md, each beside a peer in one run."""
 
-from __future__ import annotations
-
 import argparse
 import platform
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A batch of 1,000 records, written and read by kvorum, kafka-python and aiokafka."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """The codec beside kafka-python, kio and aiokafka, and what one import costs."""
 
-from __future__ import annotations
-
 import os
 import statistics
 import subprocess

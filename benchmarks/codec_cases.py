@@ -4,8 +4,6 @@ Each case is built as one of our messages. Every candidate decodes its bytes, an
 own object must encode to the same bytes, so that all do the same work.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol, Self
 

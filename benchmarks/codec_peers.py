@@ -3,8 +3,6 @@
 None of the peers' packages is fully typed, hence the `Any` at this edge.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 import re

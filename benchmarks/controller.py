@@ -13,8 +13,6 @@ three of the simulated brokers.
   memory, for Kafka the heap after a collection.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 from collections.abc import Mapping, Sequence

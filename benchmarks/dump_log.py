@@ -1,7 +1,5 @@
 """`kvorum dump-log` beside kafka-dump-log on one metadata log, as whole processes."""
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys

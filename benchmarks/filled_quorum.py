@@ -3,8 +3,6 @@
 The brokers only register and send heartbeats, so that partitions can be placed.
 """
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 import threading

@@ -5,8 +5,6 @@ settings. Kafka's Java runs with the flags of its own start script, and once mor
 the quickest start and a small heap.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import statistics

@@ -9,8 +9,6 @@ Both quorums run all the time, at default settings, and take turns.
   majority, to the next topic that a client sees acknowledged.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time

@@ -4,8 +4,6 @@ Both quorums run at the same time at default settings, without clients. The figu
 and memory are those of the most expensive node of each quorum, usually the leader.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from contextlib import ExitStack

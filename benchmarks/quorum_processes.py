@@ -1,7 +1,5 @@
 """Quorums of controllers, each a process of its own with default settings: ours and Kafka's."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -6,8 +6,6 @@ is taken there by its own tool, as an operator would do it: three voters are add
 former ones are removed, the leader last. Settings are the default ones.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import threading

@@ -1,7 +1,5 @@
 """Rows of the benchmark's report, as text and as JSON."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections.abc import Sequence

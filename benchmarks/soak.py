@@ -4,8 +4,6 @@ No election may take place. If one does, the run ends with an error that contain
 every node.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import threading

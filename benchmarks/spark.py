@@ -5,8 +5,6 @@ one row. Both are processes of their own at default settings, by the clock, in t
 log of a few hundred records and writes all tables.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import subprocess

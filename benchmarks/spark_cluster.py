@@ -5,8 +5,6 @@ twice the work in the same time. What the machine itself allows is a row of its 
 the pipeline in two processes against one, without Spark. All times are by the clock.
 """
 
-from __future__ import annotations
-
 import shutil
 import statistics
 import sys

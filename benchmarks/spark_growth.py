@@ -4,8 +4,6 @@ A run is a process of its own with a local session of Spark on every core, by th
 is the most that one Python process and one Java process of the run ever took.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys

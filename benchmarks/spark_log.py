@@ -4,8 +4,6 @@ Both run in one session with one core, in turns, the same query over key and val
 Times are by the clock: what the broker does for the connector is not counted.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from concurrent.futures import Future

@@ -5,8 +5,6 @@ kafka-dump-log's Java, measured on a log of a few records, is a row of its own a
 rate. The queries through Spark are timed by the clock, on one core.
 """
 
-from __future__ import annotations
-
 import resource
 import statistics
 import subprocess

@@ -5,8 +5,6 @@ and Kafka as its scripts run it, formatted and started until it answers. A faile
 run.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import tempfile

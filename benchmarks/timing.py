@@ -1,7 +1,5 @@
 """Timing on a noisy machine: candidates run in turns, and medians are reported."""
 
-from __future__ import annotations
-
 import gc
 import statistics
 import time

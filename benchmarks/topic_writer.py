@@ -1,7 +1,5 @@
 """Creation of many topics: requests are encoded, and responses decoded, outside of the timing."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ When it was due and by how much it came late goes to `latenesses_file(FILE)`, a 
 thread, so that the loop does nothing else for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import threading

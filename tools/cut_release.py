@@ -5,8 +5,6 @@ and empty "Unreleased" stands above it. Nothing is committed, tagged or uploaded
 lists those steps.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -5,8 +5,6 @@ A room is named as in docs/ARCHITECTURE.md, a path from the project's root or fr
 everything is listed, room by room. Generated modules are left out.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import signal

@@ -8,8 +8,6 @@ whole run.
 `--quick` runs each part at about a hundredth of its size, to try it, and writes no line.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -11,8 +11,6 @@ Two files beside this one list what may stay, a room and a name on each line:
 A listed name that is not found any more is an error too; `--prune` takes such lines out.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

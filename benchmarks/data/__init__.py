@@ -1,7 +1,5 @@
 """The data plane beside its peers, in parts that can be measured alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 
 from benchmarks.data import fakes, many_clients, many_partitions, one_broker, three_brokers

@@ -4,8 +4,6 @@ Its first figure is the time from nothing to the first record that a consumer of
 read.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

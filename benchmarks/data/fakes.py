@@ -5,8 +5,6 @@ both sides of that row are measured with librdkafka's. The mock keeps only the l
 partition: nothing is consumed of it here.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -3,8 +3,6 @@
 The clients put ready-made requests on their sockets, so that little of the time is theirs.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import statistics

@@ -3,8 +3,6 @@
 A record is appended to every partition before each stop, so that each has something new on disk.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

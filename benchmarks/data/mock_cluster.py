@@ -3,8 +3,6 @@
 It prints the address of its broker, and ends with its standard input.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

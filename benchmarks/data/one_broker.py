@@ -1,7 +1,5 @@
 """One broker beside a real one: records in and out, by Kafka's own perf tools."""
 
-from __future__ import annotations
-
 import os
 from typing import Final
 

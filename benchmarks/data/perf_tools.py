@@ -5,8 +5,6 @@ the same load is made by librdkafka's producer. The time from produce to consume
 at an even pace, each with the time at which it was sent.
 """
 
-from __future__ import annotations
-
 import re
 import statistics
 import struct

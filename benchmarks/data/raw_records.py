@@ -1,7 +1,5 @@
 """Requests to one broker about many partitions at once, over one connection."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Generator, Iterator

@@ -1,7 +1,5 @@
 """Three brokers, one of them the controller as well: replicated records by Kafka's perf tools."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

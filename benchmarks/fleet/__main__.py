@@ -1,7 +1,5 @@
 """`python -m benchmarks.fleet DIR`: write the metadata logs of a made-up fleet of clusters."""
 
-from __future__ import annotations
-
 import argparse
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial

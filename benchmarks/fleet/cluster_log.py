@@ -1,7 +1,5 @@
 """Made-up clusters' metadata log directories, written as a controller's disk has them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random

@@ -5,8 +5,6 @@ to their preferred replicas; configurations, ACLs and quotas change; controllers
 Most records are changes of partitions, as in real clusters with many partitions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random

@@ -1,7 +1,5 @@
 """`python -m kvorum.codegen sync|generate|release-diff`."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import zipfile

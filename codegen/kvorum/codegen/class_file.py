@@ -5,8 +5,6 @@ of an enum pushes the arguments of each constant's constructor in order, so read
 gives the facts without running Java. Format: chapter 4 of the Java Virtual Machine Specification.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ kvorum.codegen.config_tables server/kvorum/metadata/config_definitions`` rewrite
 ``*_rows.py`` there. A test compares them with Kafka's classes key by key.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The defaults of fields as Python source."""
 
-from __future__ import annotations
-
 from kvorum.codegen.model import Field, MessageSpec
 from kvorum.codegen.naming import class_name, snake_case
 

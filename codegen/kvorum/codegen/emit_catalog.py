@@ -1,7 +1,5 @@
 """The emitter of the tables besides the messages: APIs, records, their keys, error codes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

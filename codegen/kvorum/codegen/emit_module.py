@@ -1,7 +1,5 @@
 """The emitter of one module: the classes of its messages and structs, readers and writers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

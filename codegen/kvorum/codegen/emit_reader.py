@@ -1,7 +1,5 @@
 """The emitter of straight code that reads one struct in one span of versions."""
 
-from __future__ import annotations
-
 from kvorum.codegen.defaults import fresh_default, is_lazy, slot_name
 from kvorum.codegen.lines import Lines
 from kvorum.codegen.model import FIXED_WIDTHS

@@ -1,7 +1,5 @@
 """The emitter of straight code that writes one struct in one span of versions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kvorum.codegen.defaults import is_default, is_lazy, slot_name

@@ -1,7 +1,5 @@
 """The errors of schemas and jars."""
 
-from __future__ import annotations
-
 
 class CodegenError(Exception):
     """A schema, or the jar that should contain it, is invalid; the text is one line."""

@@ -1,7 +1,5 @@
 """The generation of all files from all schemas, to write them or to compare them."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

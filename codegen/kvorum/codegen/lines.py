@@ -1,7 +1,5 @@
 """A line buffer that tracks the indentation."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator
 from contextlib import contextmanager

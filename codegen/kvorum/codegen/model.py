@@ -1,7 +1,5 @@
 """The model of a message schema, as frozen values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kvorum.codegen.versions import ALL, NONE, Versions

@@ -1,7 +1,5 @@
 """The conversion of Kafka's names to Python's."""
 
-from __future__ import annotations
-
 import keyword
 import re
 

@@ -1,7 +1,5 @@
 """The parser of schema files: from JSON to the frozen model, with the grammar's rules checked."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

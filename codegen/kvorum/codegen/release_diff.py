@@ -4,8 +4,6 @@ Messages, error codes and features are read in the jars; configuration keys take
 `config_facts`). Lines are in a fixed order: by number or name, fields as in the message.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The facts of a release of Kafka out of its jars: configuration definitions and feature levels."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Runs of fixed-width values, each read or written with one call of the struct module."""
 
-from __future__ import annotations
-
 from kvorum.codegen.lines import Lines
 
 

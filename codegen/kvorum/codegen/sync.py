@@ -4,8 +4,6 @@ Kafka ships its message files inside its jars. Only the facts that a codec needs
 descriptions and licence headers are removed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import zipfile

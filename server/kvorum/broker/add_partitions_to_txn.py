@@ -7,8 +7,6 @@ where `is_verification_enabled`.
 Names are those of Kafka's AddPartitionsToTxnManager.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias

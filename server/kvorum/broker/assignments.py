@@ -5,8 +5,6 @@ and `next_due_ms` says when to call `due`. One request is in flight at a time; w
 refuses is sent again until it is accepted or the replica is gone.
 """
 
-from __future__ import annotations
-
 from typing import Final, TypeAlias
 
 from kvorum.metadata.topics_image import TopicsImage

@@ -1,7 +1,5 @@
 """Counts of the records that go in and out (Kafka's BrokerTopicStats), and of changes of ISRs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """The coordinators in partitions of an internal topic: who leads one, and which start and end."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 

@@ -10,8 +10,6 @@ Pure: `due` returns the request to send now, the `on_…` methods handle its out
                       (stopped before it ran: straight to SHUTTING_DOWN)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, unique

@@ -1,7 +1,5 @@
 """The replicas of one broker that a change of the image concerns (Kafka's LocalReplicaChanges)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple

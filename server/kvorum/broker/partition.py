@@ -3,8 +3,6 @@
 Time is an argument. A request that waits for a partition is called when that changes.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from enum import Enum

@@ -1,7 +1,5 @@
 """The one batch that a producer may send for a partition (ProduceRequest.validateRecords)."""
 
-from __future__ import annotations
-
 import struct
 from typing import Final
 

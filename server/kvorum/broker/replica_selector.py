@@ -4,8 +4,6 @@ Pure. The leader asks for each fetch of a consumer; the consumer then reads from
 the response names, until it looks for a better one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """The settings of a topic's logs, from its configuration and the broker's (Kafka's LogConfig)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The marker that ends a producer's transaction in a partition (KIP-98)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, Self
 
 from kvorum.storage.log.verification_state import TransactionAppend

@@ -6,8 +6,6 @@ end. An error is one line on stderr with the problem, its place and advice; ``--
 traceback.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys

@@ -5,8 +5,6 @@ pipe it was; the streams are asked. SIGPIPE stays ignored, as Python has it: wit
 default action, any client that closes its connection would end a server.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import signal

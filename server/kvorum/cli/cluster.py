@@ -1,7 +1,5 @@
 """``kvorum cluster``: a cluster's id, its nodes and their registration, as kafka-cluster does."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from collections.abc import Mapping, Sequence

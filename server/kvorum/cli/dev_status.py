@@ -1,7 +1,5 @@
 """The live status line of ``kvorum dev`` in a terminal."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """``kvorum dump-log``: print the contents of log files as kafka-dump-log does."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Each of the tools has its own words for what is wrong.
 """
 
-from __future__ import annotations
-
 from kvorum.metadata.config_definitions.java_text import java_trim
 from kvorum.metadata.errors import UnknownFeatureError
 from kvorum.metadata.features import FEATURES, feature_from_name

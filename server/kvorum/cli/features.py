@@ -1,7 +1,5 @@
 """``kvorum features``: describe and change the levels of features, as kafka-features does."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

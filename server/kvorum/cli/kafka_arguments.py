@@ -1,7 +1,5 @@
 """Command lines parsed as Kafka's tools parse them, with their messages and exit codes."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -4,8 +4,6 @@ A subcommand's module has NAME, HELP, `configure(parser)` and `run(arguments) ->
 command's own module has.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from typing import Final, cast

@@ -3,8 +3,6 @@
 ``reassign`` (KIP-642) and ``recover`` are ours alone: their wrong usage has the exit code 2.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from collections.abc import Mapping, Sequence

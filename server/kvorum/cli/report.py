@@ -1,7 +1,5 @@
 """``kvorum report``: pages of HTML from the tables that ``kvorum pipeline`` writes."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arguments that several commands have: times, and options of the file systems of fsspec."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from datetime import UTC, datetime

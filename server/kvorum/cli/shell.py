@@ -1,7 +1,5 @@
 """``kvorum shell``: look around in a cluster's metadata, as kafka-metadata-shell does."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """``kvorum simulate``: run quorums and brokers in simulated worlds, and check what must hold."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

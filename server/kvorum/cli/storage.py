@@ -1,7 +1,5 @@
 """``kvorum storage``: format and inspect a node's directories, as kafka-storage does."""
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

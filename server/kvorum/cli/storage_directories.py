@@ -1,7 +1,5 @@
 """``format`` and ``info``: a node's directories made ready for a cluster, and what is in them."""
 
-from __future__ import annotations
-
 import argparse
 import random
 from collections.abc import Iterable, Mapping

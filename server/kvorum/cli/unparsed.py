@@ -3,8 +3,6 @@
 A module of its own, as some commands have to start quickly.
 """
 
-from __future__ import annotations
-
 import argparse
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The code that CreateAcls and DeleteAcls share."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.api import Requester

@@ -1,7 +1,5 @@
 """The first records of a controller that has become active."""
 
-from __future__ import annotations
-
 from kvorum.controller.api import ControllerResult
 from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.bootstrap import BootstrapMetadata

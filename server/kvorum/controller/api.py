@@ -5,8 +5,6 @@ Each module of `kvorum.controller.apis` ends with such a value, below the functi
 permission, the check of the form, the quota, and how the whole request is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar

@@ -1,7 +1,5 @@
 """The records that fence, unfence, shut down or unregister a broker."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The check of a broker's epoch: a request must come from the registered incarnation."""
 
-from __future__ import annotations
-
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode

@@ -3,8 +3,6 @@
 A controller that becomes active makes a new `BrokerHeartbeatManager` and passes it to every call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """The configuration and broker state that changes of partitions depend on, read from the image."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from kvorum.controller.partition_change_builder import PartitionChangeBuilder, PartitionRules

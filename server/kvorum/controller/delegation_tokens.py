@@ -1,7 +1,5 @@
 """The code that the requests about delegation tokens share, and the expiry of tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 

@@ -1,7 +1,5 @@
 """The election of a partition's leader from the replicas that are in sync or eligible."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, unique

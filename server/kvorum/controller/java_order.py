@@ -3,8 +3,6 @@
 Kafka answers with the first error that it finds, and writes records in the order of its tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 

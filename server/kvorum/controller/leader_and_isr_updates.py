@@ -1,7 +1,5 @@
 """New leaders and ISRs of all partitions that are affected when a broker comes or goes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Protocol

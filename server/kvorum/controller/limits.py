@@ -1,7 +1,5 @@
 """Limits on the records that one request may write."""
 
-from __future__ import annotations
-
 from collections.abc import Sized
 
 from kvorum.controller.api import MAX_RECORDS_PER_USER_OPERATION

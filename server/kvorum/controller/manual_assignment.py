@@ -1,7 +1,5 @@
 """Checks of a manual replica assignment in a request."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from kvorum.metadata.cluster_image import ClusterImage

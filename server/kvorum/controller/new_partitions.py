@@ -1,7 +1,5 @@
 """New partitions: their replicas, and the records that create them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from kvorum.controller.cluster_rules import ClusterRules

@@ -1,7 +1,5 @@
 """The builder of a partition's change: from the wanted state to its record."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The reassignment of a partition: replicas that are added, removed and kept."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from kvorum.metadata.partition import PartitionRegistration

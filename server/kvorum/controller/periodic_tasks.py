@@ -1,7 +1,5 @@
 """The periodic tasks of an active controller."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from kvorum.controller.api import PIECE_RECORDS, ControllerResult, Pieces, gather

@@ -13,8 +13,6 @@ decides. The node makes an object of it without arguments when it starts. If the
 The controller waits for each call of a policy, one at a time: a policy must not block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """Calls of the operator's policies, and the errors that clients get from them."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@
 for its API: a node that starts should not wait for code that it may never need.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Checks of new topics: collisions of names, and the number of partitions of one request."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Final

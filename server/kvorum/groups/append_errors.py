@@ -1,7 +1,5 @@
 """The errors that members get when a record of their group could not be appended."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final

@@ -1,7 +1,5 @@
 """The partition of ``__consumer_offsets`` that coordinates a group."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.java_hash import partition_of_string

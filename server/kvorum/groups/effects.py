@@ -1,7 +1,5 @@
 """The effects of a shard besides its records: timers, and promises that are kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias

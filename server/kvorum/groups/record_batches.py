@@ -1,7 +1,5 @@
 """The batches in which a coordinator's records are appended (Kafka's CoordinatorRuntime)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple

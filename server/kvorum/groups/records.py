@@ -8,8 +8,6 @@ GroupRecordError
 └── UnsupportedGroupRecordError   a record of a kind of group that this coordinator does not hold
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass

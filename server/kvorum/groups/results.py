@@ -1,7 +1,5 @@
 """The result of a request or a timeout: records to append, an answer, effects."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 

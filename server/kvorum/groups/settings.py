@@ -1,7 +1,5 @@
 """The settings of a group coordinator; times in milliseconds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Final
 

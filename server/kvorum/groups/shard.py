@@ -1,7 +1,5 @@
 """One shard of the group coordinator (Kafka's GroupCoordinatorShard)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The state that a shard's parts work on: the groups, and the effects that a call gathers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ Kafka's SnapshotRegistry and TimelineHashMap. An epoch is the offset after the l
 is part of a state. A change belongs to the first epoch after the offset that was last written.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field

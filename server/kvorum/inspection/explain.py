@@ -3,8 +3,6 @@
 This module needs the library construct, which the check itself does not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ shell cannot name the quotas of a default (of all users, say); they have ``<defa
 images differ in such lines, and two replicas of a log in where they part and end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """The reading of files: mapped bytes, names on their way, entries of indexes, and the progress."""
 
-from __future__ import annotations
-
 import mmap
 import re
 import struct

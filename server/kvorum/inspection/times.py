@@ -1,7 +1,5 @@
 """Times of records as text."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Final
 

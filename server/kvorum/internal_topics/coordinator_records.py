@@ -5,8 +5,6 @@ message (int16) and the message. A null value is a tombstone. As for Kafka's own
 after a message are not an error.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ InternalTopicError
 └── DamagedRecordError       bytes that are not the expected message, or are one of another version
 """
 
-from __future__ import annotations
-
 
 class InternalTopicError(Exception):
     """The base class of the errors that this package raises."""

@@ -4,8 +4,6 @@ Such records have no key. Their values have the frame of metadata records (frame
 type, record version, body) around messages of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple

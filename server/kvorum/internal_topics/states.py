@@ -1,7 +1,5 @@
 """Kafka's names of the states that records of internal topics hold as numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final

@@ -1,7 +1,5 @@
 """Addresses of servers: the one pair of host and port above the protocol."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

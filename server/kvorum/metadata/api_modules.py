@@ -9,8 +9,6 @@ module with none, with two, or with the value of another API is an error. So the
 are its APIs, and from a value every function of the API is one step away, checked for its types.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping

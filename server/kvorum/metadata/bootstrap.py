@@ -1,7 +1,5 @@
 """Bootstrap records of a new cluster, which formatting writes into the snapshot at offset 0."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

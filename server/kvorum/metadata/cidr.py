@@ -1,7 +1,5 @@
 """Ranges of addresses as the hosts of ACLs: ``10.0.0.0/8``, ``2001:db8::/32`` (KIP-1276)."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Client quotas, folded from ClientQuotaRecords."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Registered brokers and controllers, folded from their registration records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar

@@ -1,7 +1,5 @@
 """Kafka's AlterConfigOp.OpType: what an IncrementalAlterConfigs request does to a key."""
 
-from __future__ import annotations
-
 from enum import IntEnum, unique
 
 

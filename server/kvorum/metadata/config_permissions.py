@@ -1,7 +1,5 @@
 """Permissions that describing or changing the configuration of a resource needs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final

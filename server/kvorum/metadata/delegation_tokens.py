@@ -1,7 +1,5 @@
 """Delegation tokens: their settings, their secrets, and the principals that may use them."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Delegation tokens, folded from their records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

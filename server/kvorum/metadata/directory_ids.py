@@ -1,7 +1,5 @@
 """Reserved directory ids, which name no real log directory (KIP-858)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

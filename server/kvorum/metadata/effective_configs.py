@@ -1,7 +1,5 @@
 """Effective configuration of topics: own values, then the brokers' values, then defaults."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, unique

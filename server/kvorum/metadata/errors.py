@@ -7,8 +7,6 @@ MetadataError
 └── ReplayError             a well-formed record that contradicts the records before it
 """
 
-from __future__ import annotations
-
 
 class MetadataError(Exception):
     """The base class of the errors that this package raises."""

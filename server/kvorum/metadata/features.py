@@ -1,7 +1,5 @@
 """The features of a cluster: their levels, defaults and dependencies (KIP-584, KIP-1022)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

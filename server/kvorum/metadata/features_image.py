@@ -1,7 +1,5 @@
 """Finalized feature levels, folded from FeatureLevelRecords."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from immutables import Map

@@ -4,8 +4,6 @@ Parts that both images share are recognized by identity, so the cost of comparin
 predecessor depends on the changes, not on the size of the image. Topics are compared one by one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar

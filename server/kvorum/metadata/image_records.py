@@ -1,7 +1,5 @@
 """The records of a snapshot of an image, in the order and the versions that Kafka writes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kvorum.metadata import directory_ids

@@ -1,7 +1,5 @@
 """The hash of Java's strings, and its HashMap, where results can be observed from outside."""
 
-from __future__ import annotations
-
 from typing import Final, Generic, TypeVar
 
 _SIGN_BIT: Final = 1 << 31

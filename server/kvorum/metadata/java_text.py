@@ -1,7 +1,5 @@
 """Numbers as Java prints them, and lists as it splits them."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from typing import Final

@@ -1,7 +1,5 @@
 """JSON as Kafka's tools print it: no spaces, Java's numbers, and Jackson's escapes."""
 
-from __future__ import annotations
-
 import re
 from json.encoder import encode_basestring
 from typing import cast

@@ -1,7 +1,5 @@
 """Changes of log levels: a node without loggers refuses each change by name, as Kafka does."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Levels of metadata.version, and the capabilities that each level adds."""
 
-from __future__ import annotations
-
 from enum import IntEnum, unique
 from types import MappingProxyType
 from typing import Final

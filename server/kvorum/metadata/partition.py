@@ -1,7 +1,5 @@
 """One partition as the metadata log knows it."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from kvorum.metadata import directory_ids

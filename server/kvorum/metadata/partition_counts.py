@@ -1,7 +1,5 @@
 """Counts of partitions, in total, without leader and per broker, updated with each change."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """The permission on the cluster that a whole request needs, before its parts are looked at."""
 
-from __future__ import annotations
-
 from enum import Enum, unique
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """The frame around each metadata record: frame version, record type, record version, body."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from kvorum.metadata.errors import MetadataParseError

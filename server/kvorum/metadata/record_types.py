@@ -1,7 +1,5 @@
 """Message classes of the metadata record types."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, TypeAlias
 

@@ -1,7 +1,5 @@
 """The release of Kafka that everything here is compared with."""
 
-from __future__ import annotations
-
 from typing import Final
 
 REFERENCE_RELEASE: Final = "4.4.0"

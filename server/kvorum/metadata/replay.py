@@ -1,7 +1,5 @@
 """The replay of records into an image: one small function per record type."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """SCRAM credentials of users, folded from their records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import IntEnum, unique
 

@@ -4,8 +4,6 @@ An operation on a resource is allowed if no entry denies it and at least one all
 of any principal applies to the resource, the configuration decides. Super users may do everything.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple

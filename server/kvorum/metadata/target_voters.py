@@ -5,8 +5,6 @@ The value lists the wanted voters, ``4,5,6``; a voter may be named with its dire
 controllers and brokers replay it, write it into their snapshots, and do not act on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 

@@ -1,7 +1,5 @@
 """Rules for topic names."""
 
-from __future__ import annotations
-
 import string
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Topics and their partitions, folded from topic and partition records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """The key of a replica of the metadata log."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text

@@ -1,7 +1,5 @@
 """The way from asyncio's coroutines to those of `coroutines`, and back."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial

@@ -1,7 +1,5 @@
 """The authorization of clients, by the access control entries that this node knows."""
 
-from __future__ import annotations
-
 from kvorum.metadata.principal import Principal
 from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, AuthorizerRules, host_text
 from kvorum.node.metadata_loader import MetadataLoader

@@ -1,7 +1,5 @@
 """Clocks: code that needs the time receives a clock, so that tests can set it."""
 
-from __future__ import annotations
-
 import time
 from typing import Protocol
 

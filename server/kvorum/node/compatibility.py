@@ -4,8 +4,6 @@
 it with the registry, and both with the responses of a running node.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The controller role of a node, put together: Kafka's ControllerServer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Kafka's DeferredEventQueue: responses that wait until their records are committed."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """The data directories of a node: locked, checked against the configuration, with their ids."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """The sockets of a node's listeners, and the addresses that it advertises."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack

@@ -9,8 +9,6 @@
     NotControllerError              the controller is not the active one (41)
 """
 
-from __future__ import annotations
-
 
 class NodeError(Exception):
     """The base of the errors that end a node; the text is one line for the operator."""

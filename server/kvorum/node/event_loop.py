@@ -3,8 +3,6 @@
 What is written against `Runtime` runs in asyncio's loop and in a simulated one.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

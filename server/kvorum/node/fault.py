@@ -1,7 +1,5 @@
 """The first failure of a server, after which the server ends."""
 
-from __future__ import annotations
-
 import asyncio
 
 from kvorum.node.errors import NodeFailedError

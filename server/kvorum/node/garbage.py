@@ -7,8 +7,6 @@ collection are exempt from all later ones. The price: cycles among these objects
 garbage later are never freed; at most what was alive at these few moments.
 """
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """A server with the broker role, the controller role or both, in the running event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from types import MappingProxyType

@@ -5,8 +5,6 @@ the comparison costs next to nothing. Changes from before the moment when this n
 whole log are history, which one line summarises.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from typing import Protocol

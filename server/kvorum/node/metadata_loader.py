@@ -1,7 +1,5 @@
 """Kafka's MetadataLoader: makes images of committed batches; both roles share it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@ quarters of the others, or what ``max.connections`` says if that is less; the fi
 are open in turns, get what is left.
 """
 
-from __future__ import annotations
-
 import resource
 from typing import Final
 

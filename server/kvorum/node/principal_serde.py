@@ -1,7 +1,5 @@
 """Principals as the bytes in an Envelope: Kafka's DefaultKafkaPrincipalBuilder as a serde."""
 
-from __future__ import annotations
-
 import struct
 
 from kvorum.metadata.principal import Principal

@@ -1,7 +1,5 @@
 """The replicas of a broker, put together: their logs, what they follow, and what they send."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final

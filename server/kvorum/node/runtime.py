@@ -1,7 +1,5 @@
 """A node as a process of its own: its event loop, its signals, its end."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine

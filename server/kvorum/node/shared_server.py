@@ -1,7 +1,5 @@
 """Kafka's SharedServer: the directories, sockets, log and metadata that both roles share."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Kafka's SnapshotGenerator: snapshots after enough written bytes or enough time."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterator

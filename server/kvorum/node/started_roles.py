@@ -1,7 +1,5 @@
 """The started parts of a server: the shared ones, and the roles."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kvorum.node.broker_server import BrokerServer

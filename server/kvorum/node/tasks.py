@@ -1,7 +1,5 @@
 """The ends of asyncio's tasks and futures."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@ The build reads it from here, and a node sends it to the nodes that it connects 
 version of the installed package instead would cost a node some 20 ms at every start.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 VERSION: Final = "0.2.0.dev0"

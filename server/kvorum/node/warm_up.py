@@ -5,8 +5,6 @@ with the first request for each. But a controller that takes over from a dead le
 begin with a twentieth of a second of imports while every client waits.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial

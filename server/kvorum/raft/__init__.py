@@ -1,7 +1,5 @@
 """Raft as Kafka speaks it, without I/O: `RaftCore` and the values that go in and out of it."""
 
-from __future__ import annotations
-
 from kvorum.raft.basics import Destination, ElectionRecord, Endpoint, Endpoints, ReplicaKey
 from kvorum.raft.config import RaftConfig
 from kvorum.raft.core import RaftCore

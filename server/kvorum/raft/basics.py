@@ -1,7 +1,5 @@
 """The small values of the core: replica keys, endpoints, destinations, the election record."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, TypeAlias
 
 

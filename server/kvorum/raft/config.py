@@ -1,7 +1,5 @@
 """The timeouts and sizes of the quorum: Kafka's keys and defaults."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

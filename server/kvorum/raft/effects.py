@@ -6,8 +6,6 @@ order, and nothing of one verb before the writes of the verbs before it. Effects
 *log* being durable are not in here at all: `log_durable` returns them.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, TypeAlias
 
 from kvorum.raft.basics import Destination, ElectionRecord

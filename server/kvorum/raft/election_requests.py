@@ -1,7 +1,5 @@
 """Handlers of the requests of elections: Vote, BeginQuorumEpoch, EndQuorumEpoch."""
 
-from __future__ import annotations
-
 from kvorum.raft.basics import EPOCH_MAX, Endpoints, ReplicaKey
 from kvorum.raft.messages import (
     BeginQuorumEpochRequest,

@@ -5,8 +5,6 @@ directory is not that voter: it has none of the records that the voter stored an
 promises, and it has no vote.
 """
 
-from __future__ import annotations
-
 from kvorum.raft.basics import ReplicaKey
 from kvorum.raft.voter_set import VoterSet
 

@@ -12,8 +12,6 @@ sends raises any of them: a bad request is answered with an `Error`, and a bad r
 as a `PeerRefused`.
 """
 
-from __future__ import annotations
-
 
 class RaftError(Exception):
     """The base of all exceptions that this package raises on purpose."""

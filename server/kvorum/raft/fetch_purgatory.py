@@ -1,7 +1,5 @@
 """The fetches that found nothing new and wait for it, each until its deadline."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from kvorum.raft.messages import FetchRequest

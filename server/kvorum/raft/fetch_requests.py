@@ -1,7 +1,5 @@
 """Handlers of the requests that a leader answers: Fetch, FetchSnapshot, DescribeQuorum."""
 
-from __future__ import annotations
-
 from kvorum.raft.basics import ReplicaKey
 from kvorum.raft.effects import LeadershipGained, SendResponse
 from kvorum.raft.fetch_purgatory import DelayedFetch

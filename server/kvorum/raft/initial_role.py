@@ -1,7 +1,5 @@
 """The role that a replica takes after a restart."""
 
-from __future__ import annotations
-
 from kvorum.raft.basics import ElectionRecord, ReplicaKey
 from kvorum.raft.replica import Replica
 from kvorum.raft.request_manager import NEVER

@@ -1,7 +1,5 @@
 """The core's view of the log: its start and end, epochs and snapshots, and no bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

@@ -6,8 +6,6 @@ refused before. Fields are given by name. (These are named tuples because so man
 delay every start.)
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 

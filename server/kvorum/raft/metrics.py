@@ -3,8 +3,6 @@
 KIP-853 names some metrics that Kafka never built; they have the names of the KIP.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

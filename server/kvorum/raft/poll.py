@@ -1,7 +1,5 @@
 """The replica's own actions: it acts on timers that have run out, and sends what is due."""
 
-from __future__ import annotations
-
 from kvorum.raft.basics import EPOCH_MAX, Destination
 from kvorum.raft.effects import AppendEpochStart
 from kvorum.raft.fetch_requests import answer_parked

@@ -1,7 +1,5 @@
 """The requests under way per destination: one at a time, and a pause after a failure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Handlers of the responses to this replica's own requests."""
 
-from __future__ import annotations
-
 from kvorum.raft.basics import Destination
 from kvorum.raft.effects import (
     AppendDownload,

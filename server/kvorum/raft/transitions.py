@@ -4,8 +4,6 @@ An observer can only be unattached or a follower. Moves that the table allows mu
 epochs: those rules are in `check_move`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """The one change of the voters that a leader may have under way."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeAlias
 

@@ -4,8 +4,6 @@ A change counts as soon as it is appended, committed or not. Because every resul
 the log's own contents, truncating the log also undoes the changes in the removed part.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

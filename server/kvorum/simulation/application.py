@@ -4,8 +4,6 @@ Values are of two kinds: what clients write, and records of the metadata, which 
 image as on a real node, and come into snapshots from there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 

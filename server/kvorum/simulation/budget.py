@@ -1,7 +1,5 @@
 """The limit of damage: a majority of the voters must never lose the records that it stored."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 

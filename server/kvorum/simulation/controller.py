@@ -4,8 +4,6 @@ As on a real node, requests are decided on the image with what is proposed but n
 answered once the records are committed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random

@@ -3,8 +3,6 @@
 Time only moves from one event to the next.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass

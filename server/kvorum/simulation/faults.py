@@ -3,8 +3,6 @@
 The plan is drawn before the run begins.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum

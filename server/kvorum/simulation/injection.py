@@ -1,7 +1,5 @@
 """The injection of planned faults, and their end when their time is over."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable, Mapping
 from random import Random

@@ -1,7 +1,5 @@
 """The network between the nodes, which delays, loses, doubles and holds back messages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random

@@ -1,7 +1,5 @@
 """The faults of the network: lost, doubled, late and held messages, cuts, broken connections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
 from random import Random

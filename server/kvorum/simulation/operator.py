@@ -1,7 +1,5 @@
 """The operator, which changes the voters, upgrades kraft.version and asks leaders to resign."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 from typing import TypeVar

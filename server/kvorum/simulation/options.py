@@ -1,7 +1,5 @@
 """The options of one world: its nodes, their configuration, and how long it lasts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from enum import Enum
 from random import Random

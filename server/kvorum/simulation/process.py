@@ -1,7 +1,5 @@
 """One process of a simulated node: the real replica, between simulated disk and network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 from typing import Protocol

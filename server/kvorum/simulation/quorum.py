@@ -1,7 +1,5 @@
 """The nodes of a world and the transport between them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from zlib import crc32

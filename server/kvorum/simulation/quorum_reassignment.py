@@ -6,8 +6,6 @@ The steps of a reassignment are those of `Pursuit`, as the requests that a real 
 Only the waiting is written again: by callbacks, where a real node has a task of the event loop.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The report over many seeds: sums, and the lines that print them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 A smaller plan has fewer and shorter faults that still break the same property.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import process_time

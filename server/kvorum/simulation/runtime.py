@@ -1,7 +1,5 @@
 """The runtime of a simulated node's driver: its time and turns come from the world."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 from typing import Protocol

@@ -4,8 +4,6 @@ Such requests come from misconfigured nodes, from former members and from attack
 may change anything, and each gets its error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from kvorum.node.raft.translation import begin_quorum_epoch, end_quorum_epoch, fetch, vote

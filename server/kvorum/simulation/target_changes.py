@@ -1,7 +1,5 @@
 """Target voters (KIP-642) as an operator changes them: stated, replaced and cancelled at random."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random

@@ -1,7 +1,5 @@
 """The trace of a world: lines for a human reader, their short texts, and one hash of everything."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from hashlib import blake2b
 

@@ -1,7 +1,5 @@
 """The request versions of a simulated node: those of this release, or of an older one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType

@@ -4,8 +4,6 @@ Every part draws from a generator of its own, named after it, so that leaving on
 change what the others draw. Time moves from event to event; no code reads a real clock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from kvorum.simulation.events import Event, Events

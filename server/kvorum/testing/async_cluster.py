@@ -1,7 +1,5 @@
 """A cluster that runs in the current event loop."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack

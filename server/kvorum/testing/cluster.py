@@ -1,7 +1,5 @@
 """A cluster for tests without asyncio: its event loop runs in a thread of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Arrow types of columns, what Spark calls them, and times of Kafka's records as Spark's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final

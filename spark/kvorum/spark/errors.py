@@ -15,8 +15,6 @@ SparkSliceError
     └── UnreconciledError     counts that must agree do not; nothing is committed
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 

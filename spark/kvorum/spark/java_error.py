@@ -1,7 +1,5 @@
 """The error that Java's side of Spark raises in a driver."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # pyright: ignore[reportMissingTypeStubs] - it has none

@@ -6,8 +6,6 @@ Python imports from such a file what Spark hands to executors (``spark-submit --
 no other machine needs kvorum installed; the packages that kvorum depends on are not in it.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

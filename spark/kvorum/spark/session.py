@@ -5,8 +5,6 @@ elsewhere, which connect to the driver, so the driver's address is left to Spark
 get the code of this kvorum, so that they need not have it, nor may have another one.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import shlex

@@ -1,7 +1,5 @@
 """The options that the sources of files have in common, checked: one clear line for each wrong."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType

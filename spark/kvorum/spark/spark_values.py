@@ -1,7 +1,5 @@
 """The values that Spark and the sources of files exchange: ranges, schemas, pushed filters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from pyspark.sql.datasource import (

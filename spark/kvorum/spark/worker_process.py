@@ -7,8 +7,6 @@ Behind each task the process collects garbage, which visits every object of ever
 The two take longer than a small task does.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -25,8 +25,6 @@ Each error has its file, the byte position in it if that is known, and advice fo
 `str()` returns all of it on one line.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Self
 

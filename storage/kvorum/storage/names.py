@@ -1,7 +1,5 @@
 """File names of a metadata log directory and of the folders around it."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A partition of a topic, by the topic's name (Kafka's TopicPartition)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -11,8 +11,6 @@
         UnsupportedVersionError   not in this version
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from kvorum.wire.error_codes import ErrorCode

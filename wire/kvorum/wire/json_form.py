@@ -5,8 +5,6 @@ Keys are Kafka's field names with a lower-case first letter, in the order of the
 omitted. Unknown tagged fields have no JSON form, as in Kafka.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import sys

@@ -5,8 +5,6 @@ are the slow and careful ones. `data` is always the whole buffer, `pos` the next
 Functions that read return (value, next position).
 """
 
-from __future__ import annotations
-
 import codecs
 import struct
 from collections.abc import Callable

@@ -5,8 +5,6 @@ of the partition carries them, under a number that Kafka's schema does not use: 
 that they do not know, and brokers hand the response on as bytes.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.wire.errors import DecodeError

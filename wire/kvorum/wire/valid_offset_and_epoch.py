@@ -5,8 +5,6 @@ fetches from its view of the log, and for storage, which names snapshots. One ru
 that the log no longer knows is not accepted from another replica; see `_is_vouched_for`.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

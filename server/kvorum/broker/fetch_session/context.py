@@ -1,7 +1,5 @@
 """The partitions that a Fetch request is about, with or without a session (FetchContext)."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

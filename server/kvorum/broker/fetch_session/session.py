@@ -1,7 +1,5 @@
 """One fetch session: its partitions in order, and what was last sent of each (FetchSession)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias

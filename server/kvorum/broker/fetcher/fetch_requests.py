@@ -1,7 +1,5 @@
 """A follower's requests to a leader, in the versions that the metadata version stands for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Annotated, Final, NamedTuple

@@ -6,8 +6,6 @@ are. It may take the place of the current log once it has everything and the con
 the replica will be (`ReassignmentState`). Pure: the owner calls one function at a time.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 
 from kvorum.broker.fetcher.partition_fetch_state import truncation_offset

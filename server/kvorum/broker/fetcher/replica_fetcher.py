@@ -5,8 +5,6 @@ ends a request without one. Partitions may be added and removed meanwhile: what 
 a partition that has changed since the request is dropped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple

@@ -5,8 +5,6 @@ and `next_due_ms` returns the time of the next call of `due`. A request has no d
 request is sent again until a controller responds.
 """
 
-from __future__ import annotations
-
 from itertools import groupby
 from typing import Final, NamedTuple
 

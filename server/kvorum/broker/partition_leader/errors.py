@@ -1,7 +1,5 @@
 """The error of a leader that refuses a fetch or a write."""
 
-from __future__ import annotations
-
 from kvorum.wire.error_codes import ErrorCode
 
 

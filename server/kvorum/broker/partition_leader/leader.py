@@ -5,8 +5,6 @@ an `IsrProposal`. The owner passes proposals to an `AlterPartitionManager`, and 
 `on_answer`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final, Protocol
 

@@ -5,8 +5,6 @@ watermark therefore follows the largest ISR that may be in force, the *maximal* 
 replica that is joining, and the replicas that are leaving (KIP-497).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeAlias
 

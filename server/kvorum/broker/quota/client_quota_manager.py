@@ -1,7 +1,5 @@
 """The use that clients make of a quota, and how long they wait beyond it (ClientQuotaManager)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 

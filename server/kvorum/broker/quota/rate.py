@@ -4,8 +4,6 @@ Of Kafka's QuotaUtils, the time that a client waits if its rate exceeds its quot
 an argument.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Final
 

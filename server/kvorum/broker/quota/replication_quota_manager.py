@@ -5,8 +5,6 @@ recording from going beyond it. Each copier asks before, and holds back replicas
 throttled and not in sync while the rate is above the bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """A sum over the latest windows (Kafka's SampledStat). Pure: the time is an argument."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """AlterConfigs and IncrementalAlterConfigs on a broker: its own checks, and forwarding."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

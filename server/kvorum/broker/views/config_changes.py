@@ -3,8 +3,6 @@
 Only the broker can check its own values; the controller checks everything else.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final

@@ -1,7 +1,5 @@
 """Entries of DescribeConfigs for the configuration of one resource."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Sources of a broker key's value: four layers, in order of precedence."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """DescribeAcls (29): access control entries, grouped by resource."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.broker.view_api import BrokerView, ViewApi

@@ -1,7 +1,5 @@
 """DescribeClientQuotas (48): the quotas of the entities that a filter matches (KIP-546)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final

@@ -1,7 +1,5 @@
 """DescribeCluster (60) on a broker: the brokers of the cluster."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.broker.view_api import BrokerView, ViewApi

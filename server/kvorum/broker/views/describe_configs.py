@@ -1,7 +1,5 @@
 """DescribeConfigs (32): effective configurations of resources, and the sources of values."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterable

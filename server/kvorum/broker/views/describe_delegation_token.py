@@ -1,7 +1,5 @@
 """DescribeDelegationToken (41): tokens with their secrets, for authorized principals."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.broker.view_api import BrokerView, ViewApi

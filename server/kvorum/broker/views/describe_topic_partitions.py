@@ -1,7 +1,5 @@
 """DescribeTopicPartitions (75): the partitions of topics, one page at a time (KIP-966)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.broker.view_api import BrokerView, ViewApi

@@ -1,7 +1,5 @@
 """DescribeUserScramCredentials (50): the mechanisms of users, without any secret."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Final
 

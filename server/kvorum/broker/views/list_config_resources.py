@@ -1,7 +1,5 @@
 """ListConfigResources (74): the resources that have, or can have, configurations."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.broker.view_api import BrokerView, ViewApi

@@ -1,7 +1,5 @@
 """Metadata (3): brokers, topics and partitions, for every client."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

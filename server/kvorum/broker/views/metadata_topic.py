@@ -9,8 +9,6 @@ The topic is not shown as internal. It is none by Kafka's list of such topics ei
 connector reads no internal topic, even if that is assigned to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

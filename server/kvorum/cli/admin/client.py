@@ -1,7 +1,5 @@
 """The admin client: calls with retries and a deadline, and the node that each goes to."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Collection, Sequence

@@ -1,7 +1,5 @@
 """Calls that describe the nodes of a cluster, and that unregister one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

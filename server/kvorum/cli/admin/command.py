@@ -1,7 +1,5 @@
 """The code that commands for a running cluster share: properties, exit codes, what they log."""
 
-from __future__ import annotations
-
 import sys
 import traceback
 from collections.abc import Callable

@@ -10,8 +10,6 @@ Kafka's tools print the Java class of an exception before its message. Scripts m
 tools print the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final

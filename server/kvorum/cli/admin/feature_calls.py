@@ -1,7 +1,5 @@
 """Calls that describe and change the levels of features."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

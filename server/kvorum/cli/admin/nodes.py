@@ -1,7 +1,5 @@
 """Nodes, connections, clock and backoff of the admin client."""
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import random

@@ -1,7 +1,5 @@
 """Calls that describe and change the metadata quorum."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final

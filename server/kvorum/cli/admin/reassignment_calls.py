@@ -1,7 +1,5 @@
 """Calls that say which voters the quorum is to have (KIP-642)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass

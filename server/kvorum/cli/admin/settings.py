@@ -1,7 +1,5 @@
 """Settings of the admin client: Kafka's keys, defaults, limits and error messages."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

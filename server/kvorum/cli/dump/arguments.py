@@ -4,8 +4,6 @@ An option may begin with one dash or two, and have its value behind "=" or as th
 switch may have a value, which means nothing. Words that belong to no option mean nothing either.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections import deque
 from collections.abc import Mapping, Sequence

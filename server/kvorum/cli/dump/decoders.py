@@ -1,7 +1,5 @@
 """Decoders of record keys and values: Python functions, Kafka's own, and the coordinators'."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import struct

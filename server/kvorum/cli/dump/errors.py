@@ -1,7 +1,5 @@
 """Errors that end the dump of a file; the text of each is one line of the output."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.wire.errors import WireError

@@ -5,8 +5,6 @@ that it cannot read is part of the output. `kvorum.metadata.record_frame`, which
 refuses both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, NamedTuple
 

@@ -4,8 +4,6 @@ Batches without compression and producer, as controllers write them, have a loop
 `plain_batches` gives what `batch_line` gives batch by batch, for about half of the cost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator
 from functools import lru_cache
 from struct import Struct

@@ -1,7 +1,5 @@
 """Output of a dump: many lines at a time, and the mismatches on standard error after all files."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Records of ``__remote_log_metadata`` as kafka-dump-log prints them: texts of Java objects."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 

@@ -1,7 +1,5 @@
 """The small files of a segment: two indexes, aborted transactions, producer snapshots."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """``kvorum log check``: find damage in the files of logs, without a node and without writing."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """``kvorum log decode``: all that files of logs contain, as lines of JSON."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """``kvorum log diff``: what differs between two offsets of a log, two files, or two replicas."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterator

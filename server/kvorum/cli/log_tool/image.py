@@ -1,7 +1,5 @@
 """``kvorum log image``: all that a metadata log says as of any offset or time."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options that name a moment of a metadata log: an offset, or a time."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

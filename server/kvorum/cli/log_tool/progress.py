@@ -1,7 +1,5 @@
 """The progress of a command, on the console: one line that is written over again."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Generator

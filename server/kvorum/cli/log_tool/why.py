@@ -1,7 +1,5 @@
 """``kvorum log why``: how a partition came by its leader, its ISR and its replicas."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -4,8 +4,6 @@
 code is 2 if their command line is wrong.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from types import MappingProxyType

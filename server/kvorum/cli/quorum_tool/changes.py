@@ -1,7 +1,5 @@
 """``add-controller``, with a controller's configuration file, and ``remove-controller``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ While the quorum is reassigned (KIP-642), lines and rows about the target voters
 Kafka's tool, and an observer that is to become a voter has a status of its own.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 

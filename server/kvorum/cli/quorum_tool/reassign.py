@@ -1,7 +1,5 @@
 """``reassign``: the target voters written, cancelled, planned, shown and waited for (KIP-642)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The report says what was found, what the recovery costs, and what is to be done.
 """
 
-from __future__ import annotations
-
 import argparse
 import getpass
 import socket

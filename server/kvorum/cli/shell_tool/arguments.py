@@ -1,7 +1,5 @@
 """The command line of ``kvorum shell``: kafka-metadata-shell's, and the sources that are ours."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A session of the shell: where its metadata comes from, and its command lines one by one."""
 
-from __future__ import annotations
-
 import errno
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The shell at a terminal: a prompt with history and completion (package prompt_toolkit)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from prompt_toolkit import PromptSession

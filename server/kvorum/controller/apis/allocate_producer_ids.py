@@ -1,7 +1,5 @@
 """AllocateProducerIds (67): hands a broker a block of ids for idempotent producers."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult

@@ -1,7 +1,5 @@
 """AlterClientQuotas (49): sets and removes quotas of users, client ids and addresses."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """AlterConfigs (33): replaces the whole configuration of resources."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult, Filtered

@@ -1,7 +1,5 @@
 """AlterPartition (56): the leader of a partition proposes a new ISR."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult

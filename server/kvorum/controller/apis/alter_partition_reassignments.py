@@ -1,7 +1,5 @@
 """AlterPartitionReassignments (45): starts and cancels reassignments of partitions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """AlterUserScramCredentials (51): sets and deletes SCRAM credentials of users."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from collections import Counter

@@ -1,7 +1,5 @@
 """AssignReplicasToDirs (73): a broker reports the log directories of its replicas (KIP-858)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult, records_of

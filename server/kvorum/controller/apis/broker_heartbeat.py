@@ -1,7 +1,5 @@
 """BrokerHeartbeat (63): a broker reports its state and asks for another; it gets the new state."""
 
-from __future__ import annotations
-
 from enum import Enum, unique
 from typing import Final
 

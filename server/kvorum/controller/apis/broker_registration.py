@@ -1,7 +1,5 @@
 """BrokerRegistration (62): a broker registers an incarnation and gets its epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """ControllerRegistration (70): a controller registers its endpoints and features."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult

@@ -1,7 +1,5 @@
 """CreateDelegationToken (38): makes a token with which a client authenticates as its owner."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult, Requester

@@ -1,7 +1,5 @@
 """CreatePartitions (37): adds partitions to topics."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Final
 

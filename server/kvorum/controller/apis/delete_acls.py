@@ -1,7 +1,5 @@
 """DeleteAcls (31): removes entries from the ACLs of the authorizer."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.acls import NO_AUTHORIZER, admit_with_authorizer

@@ -1,7 +1,5 @@
 """DeleteTopics (20): deletes topics by name or id."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

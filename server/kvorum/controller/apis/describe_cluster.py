@@ -1,7 +1,5 @@
 """DescribeCluster (60) on a controller (KIP-919): lists the controllers."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult

@@ -1,7 +1,5 @@
 """ElectLeaders (43): elects preferred or unclean leaders of partitions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """ExpireDelegationToken (40): sets an earlier expiry of a token."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult

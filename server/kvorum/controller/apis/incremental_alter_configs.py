@@ -1,7 +1,5 @@
 """IncrementalAlterConfigs (44): changes single keys of resources."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult, Filtered

@@ -1,7 +1,5 @@
 """ListPartitionReassignments (46): lists partitions under reassignment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """RenewDelegationToken (39): sets a later expiry of a token."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult

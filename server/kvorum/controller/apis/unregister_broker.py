@@ -1,7 +1,5 @@
 """UnregisterBroker (64): removes the registration of a broker that will not return."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller import broker_changes

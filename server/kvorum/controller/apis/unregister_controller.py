@@ -1,7 +1,5 @@
 """UnregisterController (94): removes a controller that will not return (KIP-1312)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult

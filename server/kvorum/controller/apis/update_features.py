@@ -1,7 +1,5 @@
 """UpdateFeatures (57): raises or lowers finalized levels of features, all or none."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, unique

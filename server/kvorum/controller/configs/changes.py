@@ -1,7 +1,5 @@
 """Changes of a resource's configuration: from the operations of a request to records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

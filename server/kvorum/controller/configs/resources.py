@@ -1,7 +1,5 @@
 """The resources of a request: which are decided on, and which the client may configure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, TypeVar

@@ -1,7 +1,5 @@
 """The checks of a resource's values, in Kafka's order."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

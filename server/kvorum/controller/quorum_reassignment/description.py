@@ -1,7 +1,5 @@
 """The progress of a reassignment of the quorum, for clients and metrics (KIP-642)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -11,8 +11,6 @@ No step is taken after which no majority of the voters would be fetching: it cou
 and while it is not, there is no other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, unique

@@ -4,8 +4,6 @@ Each step is tried on the description of the quorum, and the next one asked for.
 decides. What is left out is time: a target that fetches counts as caught up.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from immutables import Map

@@ -7,8 +7,6 @@ voters themselves are read from the metadata each time, so that the last one cou
 one goes on from there.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass

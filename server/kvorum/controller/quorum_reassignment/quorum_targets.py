@@ -5,8 +5,6 @@ like any other; what they would change in its registration is here the cluster's
 `kvorum.quorum.target.voters`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 They are the requests of an operator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeAlias
 

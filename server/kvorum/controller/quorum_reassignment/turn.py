@@ -12,8 +12,6 @@ With a new leader all of them wait again. It may be one of ours, which acts itse
 show that when its controller is active, a moment after its election.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """JoinGroup on classic groups: new members, members that come back, static members."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """DescribeGroups and ListGroups: what is committed of groups."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

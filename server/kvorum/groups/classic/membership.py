@@ -1,7 +1,5 @@
 """Heartbeat and LeaveGroup on classic groups."""
 
-from __future__ import annotations
-
 from kvorum.groups.classic.rebalance import Rebalance
 from kvorum.groups.classic_group.group import ClassicGroup
 from kvorum.groups.classic_group.state import ClassicGroupState

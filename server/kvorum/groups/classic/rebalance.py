@@ -1,7 +1,5 @@
 """Rebalances of classic groups: the join phase, the sync phase, and what ends them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kvorum.groups.append_errors import append_error_to_response_error

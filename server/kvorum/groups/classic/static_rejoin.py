@@ -1,7 +1,5 @@
 """A static member that comes back without its member id (KIP-345)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """SyncGroup on classic groups: the leader's assignment, and members that fetch theirs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kvorum.groups.classic.rebalance import Rebalance

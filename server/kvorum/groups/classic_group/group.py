@@ -3,8 +3,6 @@
 What is in here is not part of the shard's history: only that there is a group of this name is.
 """
 
-from __future__ import annotations
-
 import struct
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Classic groups as records, and records as classic groups."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from kvorum.groups.classic_group.group import ClassicGroup

@@ -1,7 +1,5 @@
 """A member of a classic group (Kafka's ClassicGroupMember)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The states of a classic group, and the moves between them (Kafka's ClassicGroupState)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """OffsetCommit and TxnOffsetCommit: checks, and the records of what was accepted."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.groups.classic.rebalance import Rebalance

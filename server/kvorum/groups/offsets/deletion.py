@@ -1,7 +1,5 @@
 """OffsetDelete, DeleteGroups, and the expiry of offsets and groups."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """OffsetFetch for one group: some partitions, or all that have an offset."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Values by group, topic and partition, with a history."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeAlias, TypeVar

@@ -1,7 +1,5 @@
 """All offsets of a shard, as its records say (the state of Kafka's OffsetMetadataManager)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The objects in a file, or in all files of a directory: batches, and records by their topic."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Callable, Iterator, Mapping

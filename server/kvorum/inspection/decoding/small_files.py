@@ -1,7 +1,5 @@
 """Indexes, producer snapshots, checkpoints and the other small files as JSON objects."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A field as it was read from a file; text files are read without the library construct."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -3,8 +3,6 @@
 Kafka sets room aside for the indexes of the active segment: zeros follow their entries.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from enum import Enum

@@ -1,7 +1,5 @@
 """Messages of the formats 0 and 1, which Kafka wrote before version 0.11."""
 
-from __future__ import annotations
-
 import zlib
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Reading bytes by a layout: the fields with their places, and where the bytes leave the layout."""
 
-from __future__ import annotations
-
 import gzip
 import io
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Record batches, message format 2, the records in them, and what control records hold."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final

@@ -4,8 +4,6 @@ Each is declared line by line, exactly as Kafka writes it. Kafka reads more than
 several blanks for one: what only looks different from what it writes is a difference here too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple

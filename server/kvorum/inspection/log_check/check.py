@@ -1,7 +1,5 @@
 """The check of files and directories: everything that is found, and the verdicts."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The epochs of leader-epoch-checkpoint and quorum-state, compared with those of the log."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Collection
 from pathlib import Path

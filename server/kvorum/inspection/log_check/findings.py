@@ -1,7 +1,5 @@
 """Findings as values: what is wrong in which file, and the verdicts that follow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum

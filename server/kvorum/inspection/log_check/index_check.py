@@ -4,8 +4,6 @@ Each entry is looked at, where a broker's own check at a start looks at the last
 may lack entries: a sparse one is valid without any of them.
 """
 
-from __future__ import annotations
-
 import struct
 from array import array
 from bisect import bisect_left

@@ -1,7 +1,5 @@
 """The files of a partition's directory by their roles, and small ones read whole."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The files of a log directory beside its partitions: whose it is, and offsets by partition."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A log's files, read by the rules of the Spark reader: entries, and what is wrong between."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

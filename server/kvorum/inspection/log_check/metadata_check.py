@@ -4,8 +4,6 @@ The log is folded from its beginning, or from the first snapshot that reaches it
 a later snapshot ends, the state that was folded so far must be the snapshot's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path

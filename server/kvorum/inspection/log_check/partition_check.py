@@ -4,8 +4,6 @@ Small files are read before the log is: a node writes the log first, so beside a
 log is then never older than what is compared with it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final

@@ -5,8 +5,6 @@ not reach back to offset 0, or has gaps, less can be known than was stored, and 
 is compared.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The files of a metadata log, and the batches in one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

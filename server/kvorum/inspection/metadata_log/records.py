@@ -1,7 +1,5 @@
 """The records of a metadata log one by one, for a history that begins as early as the files do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple

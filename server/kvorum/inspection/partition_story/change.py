@@ -5,8 +5,6 @@ The controller writes the records of one decision in a row (see
 them, and so may what began it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The reasons for one change of a partition."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kvorum.inspection.partition_story.change import Reason, ReasonKind, Surroundings

@@ -1,7 +1,5 @@
 """The story of a partition in sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final

@@ -1,7 +1,5 @@
 """All changes of one partition, in their order, up to any offset."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The directory that a quorum is recovered from; and whether it has to be recovered at all."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 

@@ -13,8 +13,6 @@ have acknowledged records that the rule leaves out; that they cannot have is kno
 majority of the voters lacks a survivor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum

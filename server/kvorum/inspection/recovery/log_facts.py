@@ -12,8 +12,6 @@ Everything below a committed record is committed. Records after the last proof m
 no file of one replica shows that. (``kvorum-flushed-offset`` is about durability on one disk.)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple

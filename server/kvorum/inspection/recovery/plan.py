@@ -1,7 +1,5 @@
 """The plan of a recovery: which directory goes on, with which voters, and in which epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """One surviving directory: its log, its voters and its election state, read without any change."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -12,8 +12,6 @@ Each step is durable before the next one begins. Opening the log makes the repai
 makes: it removes marked and partial files, and rebuilds indexes.
 """
 
-from __future__ import annotations
-
 from kvorum.inspection.recovery.plan import RecoveryPlan
 from kvorum.inspection.recovery.record import Operator, RecoveryRecord, find_records, new_record
 from kvorum.inspection.recovery.survivor import Survivor

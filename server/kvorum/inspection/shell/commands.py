@@ -1,7 +1,5 @@
 """The commands of the shell: what a command line prints, given a tree and a working directory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """The completion of a line's words: names of commands, and paths in the tree."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 

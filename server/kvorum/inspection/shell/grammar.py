@@ -7,8 +7,6 @@ One positional argument, and options that may stand anywhere:
 - a negative number is not an option; behind ``--`` nothing is one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

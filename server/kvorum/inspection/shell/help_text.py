@@ -1,7 +1,5 @@
 """Usage lines and help screens as argparse4j has them, and names in columns (LsCommandHandler)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """The tree that kafka-metadata-shell shows for a metadata image."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

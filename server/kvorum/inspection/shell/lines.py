@@ -5,8 +5,6 @@ out. A quote at the begin of a word holds everything up to the next one like it 
 left out too; inside of a word it does the first, and stays.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """File contents of the metadata shell: values in the text form of Kafka's own classes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Final
 

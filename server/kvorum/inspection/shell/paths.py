@@ -1,7 +1,5 @@
 """Paths of the shell's tree, with wildcards too: ``*``, ``?``, ``{one,other}`` (GlobVisitor)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple

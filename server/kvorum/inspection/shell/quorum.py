@@ -3,8 +3,6 @@
 Only committed records are handed out by `leader_log`, so nothing that was shown is ever taken back.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Definitions of configuration keys: type, default, limits and update mode."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 

@@ -1,7 +1,5 @@
 """Documentation of configuration keys, one line each; a key that is not listed has none."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

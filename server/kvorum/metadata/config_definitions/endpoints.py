@@ -1,7 +1,5 @@
 """Addresses inside configuration values: ``host:port`` and ``id@host:port``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Numbers and durations as Java parses them."""
 
-from __future__ import annotations
-
 import math
 import re
 

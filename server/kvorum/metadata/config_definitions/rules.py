@@ -1,7 +1,5 @@
 """Rules for the configurations of topics, groups and client metrics subscriptions as a whole."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final

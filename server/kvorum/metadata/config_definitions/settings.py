@@ -5,8 +5,6 @@ first counts whose value is not missing, empty or 0. A function after the keys r
 of all of them and returns the field's. A field of another settings class is read in the same way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Synonyms of configuration keys: broker keys behind topic and group keys, and among themselves."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Every configuration key of Kafka 4.4.0, by resource type and name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType

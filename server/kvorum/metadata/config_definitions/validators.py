@@ -4,8 +4,6 @@ Each validator has `check(name, value)`, which raises InvalidConfigError with Ka
 value is the parsed one: None, bool, int, float, str or a tuple of str for a list.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

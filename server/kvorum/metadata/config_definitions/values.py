@@ -1,7 +1,5 @@
 """Parsing of configuration values from text, and their text form."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -3,8 +3,6 @@
 One request is under way to each coordinator; what comes meanwhile is asked together afterwards.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

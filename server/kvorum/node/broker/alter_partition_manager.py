@@ -1,7 +1,5 @@
 """Changes of ISRs on their way to the active controller (Kafka's DefaultAlterPartitionManager)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from kvorum.broker.partition_leader.alter_partition_manager import AlterPartitionManager

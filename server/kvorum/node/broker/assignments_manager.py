@@ -1,7 +1,5 @@
 """Reports to the controller in which log directories replicas are (Kafka's AssignmentsManager)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from kvorum.broker.assignments import Assignments, PartitionKey

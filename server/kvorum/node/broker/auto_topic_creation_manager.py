@@ -1,7 +1,5 @@
 """Kafka's AutoTopicCreationManager: topics created on request (auto.create.topics.enable)."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ A batch of a few hundred bytes may unpack to nearly a million records. Looking a
 a second, packing them again for a topic with another compression takes several.
 """
 
-from __future__ import annotations
-
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

@@ -1,7 +1,5 @@
 """Kafka's BrokerLifecycleManager: registration, heartbeats and the controlled shutdown."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable

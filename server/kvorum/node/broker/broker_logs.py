@@ -4,8 +4,6 @@ Logs belong to the event loop. What may block runs in threads: one for the disks
 at a time is done, one for flushes, and one for compaction.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial

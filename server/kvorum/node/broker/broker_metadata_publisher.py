@@ -1,7 +1,5 @@
 """Has the parts of this broker follow the metadata image (Kafka's BrokerMetadataPublisher)."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Final, TypeAlias

@@ -3,8 +3,6 @@
 A pass reads and copies in the thread; the event loop, which owns the logs, puts each copy in place.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from dataclasses import replace

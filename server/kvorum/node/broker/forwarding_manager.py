@@ -1,7 +1,5 @@
 """Kafka's ForwardingManager: clients' requests to the active controller in Envelopes (KIP-590)."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The partition that this broker hosts for a topic's name or id in a request."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress

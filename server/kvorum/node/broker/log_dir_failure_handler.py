@@ -1,7 +1,5 @@
 """The way of a broker to go on without a log directory (Kafka's LogDirFailureHandler, KIP-112)."""
 
-from __future__ import annotations
-
 import logging
 from collections import deque
 from collections.abc import Callable

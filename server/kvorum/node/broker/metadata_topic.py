@@ -5,8 +5,6 @@ what of that is committed and applied: what a consumer reads is in the metadata 
 answers from. Below the log's start there are only snapshots, which consumers cannot read.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Generator

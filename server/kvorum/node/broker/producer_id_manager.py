@@ -3,8 +3,6 @@
 The next block is asked for when the one in use runs low, so that producers seldom wait for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

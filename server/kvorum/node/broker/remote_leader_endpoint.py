@@ -1,7 +1,5 @@
 """The leader that a fetcher asks (Kafka's RemoteLeaderEndPoint): its address and the connection."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar

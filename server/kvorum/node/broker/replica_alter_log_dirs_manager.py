@@ -3,8 +3,6 @@
 Kafka's ReplicaAlterLogDirsManager, and alterReplicaLogDirs of its ReplicaManager.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """A task that copies replicas to other log directories (Kafka's ReplicaAlterLogDirsThread)."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

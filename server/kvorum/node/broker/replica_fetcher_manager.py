@@ -1,7 +1,5 @@
 """The fetchers of a broker, and the partitions of each (Kafka's ReplicaFetcherManager)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings

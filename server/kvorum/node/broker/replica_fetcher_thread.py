@@ -1,7 +1,5 @@
 """A task that fetches from one leader again and again (Kafka's ReplicaFetcherThread)."""
 
-from __future__ import annotations
-
 import logging
 from typing import Protocol
 

@@ -5,8 +5,6 @@ partition whose leader is another broker has a fetcher (`replica_fetcher_manager
 ISRs of those that this broker leads go to the controller (`alter_partition_manager`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path

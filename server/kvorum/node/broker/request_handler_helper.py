@@ -3,8 +3,6 @@
 Produce and Fetch decide for themselves, about bytes too; every other API when it is answered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 

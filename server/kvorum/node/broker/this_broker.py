@@ -1,7 +1,5 @@
 """A broker, as its own parts know it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar

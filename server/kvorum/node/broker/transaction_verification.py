@@ -3,8 +3,6 @@
 In Kafka it is a part of the ReplicaManager (maybeSendPartitionsToTransactionCoordinator).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Kafka's checks of a node's keys against each other and against its roles, in Kafka's order."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from itertools import chain

@@ -1,7 +1,5 @@
 """The only error of this package."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 

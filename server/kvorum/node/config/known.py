@@ -1,7 +1,5 @@
 """The keys of a properties file: with an effect, only accepted, or unknown."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Final

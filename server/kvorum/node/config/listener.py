@@ -1,7 +1,5 @@
 """One listener, and the parser of a list of listeners."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The listeners of a node: bound and advertised ones, the broker's and the controller's."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """The keys that are kvorum's own; all begin with ``kvorum.``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial

@@ -1,7 +1,5 @@
 """The settings of a node's authorizer and delegation tokens."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 

@@ -1,7 +1,5 @@
 """The settings of a node in groups, each a value with units in its names and the key it has."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """The parsed values of a node's keys, asked for by name and type."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final

@@ -1,7 +1,5 @@
 """Kafka's ControllerRegistrationManager: a controller's registration (KIP-919)."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping

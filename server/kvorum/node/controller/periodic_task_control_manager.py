@@ -1,7 +1,5 @@
 """Kafka's PeriodicTaskControlManager: the periodic tasks of the active controller."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """The operator's policies of a controller: found by name, created, configured, and closed."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 from collections.abc import Mapping

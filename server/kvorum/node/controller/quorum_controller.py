@@ -10,8 +10,6 @@ heartbeats, fetches and reads. Other writes wait until the last piece is done, s
 writes is the same as without the pieces.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence

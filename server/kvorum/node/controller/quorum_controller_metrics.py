@@ -1,7 +1,5 @@
 """Kafka's QuorumControllerMetrics: counts and times that are not part of the metadata."""
 
-from __future__ import annotations
-
 from kvorum.node.metrics.sensors import LatestValues, WindowedSensor
 
 

@@ -5,8 +5,6 @@ could do: AddRaftVoter, RemoveRaftVoter, and a resignation. Nothing of a reassig
 the next active controller reads the target voters from the metadata and goes on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

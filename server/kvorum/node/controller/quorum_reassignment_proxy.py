@@ -18,8 +18,6 @@ replace others just then may be followed by one step towards the others; and if 
 reached just then, the new ones are cleared with them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A whole cluster in one event loop, with partitions, and nodes that are killed and restarted."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path

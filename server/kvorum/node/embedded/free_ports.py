@@ -1,7 +1,5 @@
 """Ports for nodes that may come back to them after their process has ended."""
 
-from __future__ import annotations
-
 import random
 import socket
 from contextlib import suppress

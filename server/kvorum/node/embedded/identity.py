@@ -1,7 +1,5 @@
 """The identity of an embedded cluster, written before any of its directories is formatted."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass

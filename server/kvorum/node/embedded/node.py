@@ -4,8 +4,6 @@ A cluster of one controller and one broker is one combined node, whose files are
 cluster's folder. In any other cluster each node has one role and a folder of its own below it.
 """
 
-from __future__ import annotations
-
 import random
 import socket
 from collections.abc import Mapping

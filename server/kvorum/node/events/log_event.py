@@ -4,8 +4,6 @@
 and in the JSON form of the log the fields are keys of their own.
 """
 
-from __future__ import annotations
-
 import json
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """The formats of a node's log: text for people, or one JSON object per line for machines."""
 
-from __future__ import annotations
-
 import json
 import logging
 from datetime import UTC, datetime

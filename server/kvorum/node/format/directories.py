@@ -1,7 +1,5 @@
 """The formatting itself: every directory is checked, then the new ones are written."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

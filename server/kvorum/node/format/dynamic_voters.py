@@ -3,8 +3,6 @@
 With ``--standalone``, this controller alone.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The metadata.version and the feature levels that a cluster is formatted with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from kvorum.metadata.errors import UnknownFeatureError

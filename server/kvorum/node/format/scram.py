@@ -1,7 +1,5 @@
 """SCRAM credentials of ``--add-scram``: ``SCRAM-SHA-256=[name=alice,password=secret]``."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

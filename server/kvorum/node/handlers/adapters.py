@@ -1,7 +1,5 @@
 """Adapters from the APIs of controller, replica and views to the APIs of listeners."""
 
-from __future__ import annotations
-
 from kvorum.broker.view_api import ViewApi
 from kvorum.controller.api import ControllerApi
 from kvorum.metadata.permission import BY_CONTROLLER

@@ -1,7 +1,5 @@
 """AlterReplicaLogDirs (34): replicas move between the log directories of this broker (KIP-113)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

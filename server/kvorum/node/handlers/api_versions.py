@@ -1,7 +1,5 @@
 """ApiVersions (18): the APIs and versions served here, and the cluster's features."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final

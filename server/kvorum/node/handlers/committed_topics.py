@@ -1,7 +1,5 @@
 """The topics of a commit of offsets: what is refused at once, what the coordinator has to see."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 

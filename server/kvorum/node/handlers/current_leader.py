@@ -1,7 +1,5 @@
 """The leader of a partition that another broker leads, named in the refusal (KIP-951)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from kvorum.metadata.image import MetadataImage

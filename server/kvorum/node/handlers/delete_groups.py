@@ -1,7 +1,5 @@
 """DeleteGroups (42): groups without members, and all their offsets."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

@@ -1,7 +1,5 @@
 """DeleteRecords (21): moves the start of partitions that this broker leads."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from typing import Final, NamedTuple

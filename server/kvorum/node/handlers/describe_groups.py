@@ -1,7 +1,5 @@
 """DescribeGroups (15): states and members of classic groups."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

@@ -1,7 +1,5 @@
 """DescribeLogDirs (35): the log directories of this broker, and the space on their volumes."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """DescribeProducers (61): what a partition knows of producers with an id; any replica answers."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

@@ -1,7 +1,5 @@
 """Envelope (58): a client's request that a broker forwards, answered as if it had come here."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Final
 

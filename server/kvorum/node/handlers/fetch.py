@@ -26,8 +26,6 @@ version     brings
 ==========  ======================================================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Final, cast

@@ -5,8 +5,6 @@ repeat the request for ever while it has no such coordinator; they are refused i
 is ``__transaction_state``, other brokers do coordinate transactions: its leaders are named.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.broker.coordinators import (

@@ -1,7 +1,5 @@
 """The code that the handlers of groups share."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple, Unpack

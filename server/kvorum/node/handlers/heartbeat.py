@@ -1,7 +1,5 @@
 """Heartbeat (12): a member of a classic group is still there."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

@@ -1,7 +1,5 @@
 """InitProducerId (22): an id for an idempotent producer; transactions are not coordinated here."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType

@@ -19,8 +19,6 @@ version     brings
 ==========  ======================================================================================
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.groups.effects import FIRST_VERSION_WITH_NULL_PROTOCOL_NAME

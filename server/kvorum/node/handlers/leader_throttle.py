@@ -3,8 +3,6 @@
 Only followers that are not in sync are throttled; what the others get counts against the quota too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import copy
 from typing import Final

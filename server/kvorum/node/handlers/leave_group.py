@@ -1,7 +1,5 @@
 """LeaveGroup (13): members of a classic group go, or an operator removes static ones."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

@@ -1,7 +1,5 @@
 """ListGroups (16): the groups that this broker coordinates."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

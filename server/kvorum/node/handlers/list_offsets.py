@@ -24,8 +24,6 @@ version     brings
 ==========  ======================================================================================
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """ListTransactions (66): empty, because this broker coordinates no transactions."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.permission import PER_RESOURCE

@@ -1,7 +1,5 @@
 """Topics of a request that names one of them more than once, or without partitions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 

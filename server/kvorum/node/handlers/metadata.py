@@ -1,7 +1,5 @@
 """Metadata (3): brokers, topics and partitions; a missing topic may be created."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.broker.views.metadata import metadata

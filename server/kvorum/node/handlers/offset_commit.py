@@ -1,7 +1,5 @@
 """OffsetCommit (8): the offsets from which a group goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """OffsetDelete (47): offsets of topics that a group consumes no more."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

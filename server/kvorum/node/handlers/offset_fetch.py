@@ -20,8 +20,6 @@ version     brings
 ==========  ======================================================================================
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

@@ -1,7 +1,5 @@
 """OffsetForLeaderEpoch (23): where a leader epoch ends, in partitions that this broker leads."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.broker.partition_leader.errors import LeaderRefusesError

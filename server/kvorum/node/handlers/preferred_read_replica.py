@@ -1,7 +1,5 @@
 """The replica that the leader sends a consumer to (KIP-392): Kafka's findPreferredReadReplica."""
 
-from __future__ import annotations
-
 from kvorum.broker.partition import Partition
 from kvorum.broker.replica_selector import PartitionView, RackAwareReplicaSelector, ReplicaView
 from kvorum.metadata.cluster_image import ClusterImage

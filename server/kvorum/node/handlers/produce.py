@@ -24,8 +24,6 @@ version     brings
 ==========  ======================================================================================
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Sequence

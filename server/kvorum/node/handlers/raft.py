@@ -3,8 +3,6 @@
 Their modules are imported with the replica, so that they need no lazy import here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final

@@ -21,8 +21,6 @@ packages and the table of the schemas. Versions are those of the protocol, witho
 The exception, Produce, is one of the protocol too and stands in `kvorum.wire.apis`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """The client of a request, as decisions on delegation tokens and the views of a node need it."""
 
-from __future__ import annotations
-
 from random import Random
 
 from kvorum.broker.view_api import BrokerView

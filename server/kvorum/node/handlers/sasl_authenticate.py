@@ -1,7 +1,5 @@
 """SaslAuthenticate (36): these listeners do not authenticate their clients."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.permission import NONE

@@ -1,7 +1,5 @@
 """SyncGroup (14): a member takes its part of what the leader of the group has assigned."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

@@ -1,7 +1,5 @@
 """TxnOffsetCommit (28): offsets of a group that count once a transaction is committed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """WriteTxnMarkers (27): a coordinator of transactions has their ends written to the partitions."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Iterator

@@ -1,7 +1,5 @@
 """Kafka's metrics that kvorum does not have, with the reason: the complement of the catalogue."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Every metric of a broker's records and of requests, with its description in one line."""
 
-from __future__ import annotations
-
 from types import MappingProxyType
 from typing import Final
 

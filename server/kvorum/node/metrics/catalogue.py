@@ -1,7 +1,5 @@
 """Every metric of a node, with its description in one line."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.node.metrics.broker_catalogue import BROKER_GROUPS, SERVER_DOMAIN

@@ -1,7 +1,5 @@
 """The format of Prometheus, by its own client; no other module imports that client."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 

@@ -12,8 +12,6 @@ the bean become labels. Besides, by kind:
 The names of kvorum's own metrics, without a bean in Kafka, begin with ``kvorum_``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Sensors that collect values at each event: windows of time, and the latest values."""
 
-from __future__ import annotations
-
 import math
 from array import array
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The current values of the metrics of a broker's records, replicas and groups."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

@@ -7,8 +7,6 @@ controller, so that a probe must not take them out of service then. The reasons 
 are sentences for the reader of the probe's response.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The HTTP server of a node: /metrics, /healthz and /readyz."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

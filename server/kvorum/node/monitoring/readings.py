@@ -1,7 +1,5 @@
 """The current values of the metrics of every node: its log, its metadata, its requests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Final
 

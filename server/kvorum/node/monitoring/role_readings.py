@@ -1,7 +1,5 @@
 """The current values of the metrics of a controller or a broker."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage

@@ -10,8 +10,6 @@
     └── NoCommonVersionError         no version of the API in common; the connection stays open
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import struct

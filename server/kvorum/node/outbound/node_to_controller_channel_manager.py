@@ -1,7 +1,5 @@
 """Kafka's NodeToControllerChannelManager: requests to the active controller, with retries."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The opener of a node's connections: it opens every connection to another node."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from weakref import WeakSet
 

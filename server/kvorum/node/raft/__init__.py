@@ -1,7 +1,5 @@
 """The driver of the consensus core: one replica of the metadata log in an event loop."""
 
-from __future__ import annotations
-
 from kvorum.node.raft.errors import ProposalTooLargeError, RaftNodeError, RaftStoppedError
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot, RaftListener
 from kvorum.node.raft.raft_node import RaftNode

@@ -1,7 +1,5 @@
 """The applier: passes committed batches to the listener in order, once, in short pieces."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias

@@ -1,7 +1,5 @@
 """Conversion between control records of the metadata log and the core's values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The quorum as its leader knows it, described for the controller."""
 
-from __future__ import annotations
-
 from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription, ReplicaState
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.raft import RaftCore

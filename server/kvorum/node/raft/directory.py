@@ -1,7 +1,5 @@
 """The directory of a replica's partition: opened, with the core's view of its log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ The driver does not depend on its environment: time, turns and threads come from
 connections to other replicas from `Links`. So a process and a simulation run the same driver.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The errors of a replica's methods."""
 
-from __future__ import annotations
-
 
 class RaftNodeError(Exception):
     """The base of the errors that this package raises."""

@@ -1,7 +1,5 @@
 """Inbound requests that wait for the core's response."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The listener of a replica: Kafka's RaftClient.Listener, and the values that it receives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias

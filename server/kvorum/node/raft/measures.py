@@ -1,7 +1,5 @@
 """Measurements of a running replica, for the metrics that its state does not contain."""
 
-from __future__ import annotations
-
 from collections import deque
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Kafka's NetworkChannel: sends requests to other replicas and returns results."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Exchanges between replicas: the core's requests and responses over any connection."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 

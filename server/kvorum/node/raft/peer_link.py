@@ -1,7 +1,5 @@
 """The connection to one peer for one purpose: opened on demand, again after a backoff."""
 
-from __future__ import annotations
-
 import asyncio
 from enum import Enum
 

@@ -6,8 +6,6 @@ threads come from a `Runtime`, and a caller that waits passes a callback. A proc
 `RaftNode`; a simulation runs this class itself.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from random import Random

@@ -1,7 +1,5 @@
 """The settings of a replica of the metadata log, and its `Identity` from them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Snapshots of the node's state: written to files, and loaded from them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from kvorum.node.raft.control_records import quorum_control_records

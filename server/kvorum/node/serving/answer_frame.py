@@ -1,7 +1,5 @@
 """The frame of a response, even if an error message in it is too long for the protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

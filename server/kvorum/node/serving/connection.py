@@ -1,7 +1,5 @@
 """One client's connection: reads frames, answers them one at a time, and sends the responses."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import struct

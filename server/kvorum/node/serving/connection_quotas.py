@@ -1,7 +1,5 @@
 """Limits of a node's connections, below its file descriptors so that these never run out."""
 
-from __future__ import annotations
-
 import logging
 import socket
 from collections import Counter

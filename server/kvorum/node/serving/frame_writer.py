@@ -5,8 +5,6 @@ that would cost more than it saves, and those of files that are none of the syst
 is on the disk alone is read into the system's memory by a thread first (on Linux).
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import fcntl

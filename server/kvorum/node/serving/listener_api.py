@@ -4,8 +4,6 @@ A value is created in the module that answers the API, or from the value of the 
 on it (`kvorum.node.handlers.adapters`). The dispatcher has no other knowledge of an API.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeAlias, TypeVar

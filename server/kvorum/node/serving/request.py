@@ -1,7 +1,5 @@
 """A request in the form that handlers receive, and how far it is."""
 
-from __future__ import annotations
-
 from collections.abc import Coroutine, Generator
 from dataclasses import dataclass
 from types import coroutine

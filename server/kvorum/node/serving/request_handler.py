@@ -1,7 +1,5 @@
 """The way of a request from its frame to the handler of its API, and back."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Kafka's SocketServer, for one listener: a listening socket with its connections."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import logging

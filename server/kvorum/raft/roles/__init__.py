@@ -1,7 +1,5 @@
 """The roles of a replica, one class each."""
 
-from __future__ import annotations
-
 from kvorum.raft.roles.candidate import Candidate
 from kvorum.raft.roles.follower import Download, Follower
 from kvorum.raft.roles.leader import Leader, Progress

@@ -1,7 +1,5 @@
 """The candidate: a replica that asks for votes in an epoch that it has begun."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from kvorum.raft.basics import ReplicaKey

@@ -1,7 +1,5 @@
 """The follower: a replica that copies a leader's log. An observer with a leader is one too."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The leader: it counts how far the others are, and commits by a majority."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -39,8 +39,6 @@ A replica that may stand is never SILENT: at its fetch timeout it leaves the rol
 Only a voter comes to GONE and YIELDED.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType

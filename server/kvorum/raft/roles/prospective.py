@@ -1,7 +1,5 @@
 """The prospective replica: it asks for pre-votes before it begins a new epoch (KIP-996)."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from kvorum.raft.basics import Endpoints, ReplicaKey

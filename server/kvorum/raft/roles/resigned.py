@@ -1,7 +1,5 @@
 """The resigned leader: it gave up its epoch, or came back from a restart in it."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from kvorum.raft.basics import ReplicaKey

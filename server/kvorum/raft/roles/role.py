@@ -1,7 +1,5 @@
 """The base of all roles, and their names."""
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import ClassVar
 

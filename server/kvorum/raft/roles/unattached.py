@@ -1,7 +1,5 @@
 """The unattached replica: it knows an epoch, and no leader that it could follow."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from kvorum.raft.basics import ReplicaKey

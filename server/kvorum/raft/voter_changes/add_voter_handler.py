@@ -5,8 +5,6 @@ also shows that it can be reached at its endpoint; check that it has caught up; 
 send the response when the record is committed, or at once where the request asks for that.
 """
 
-from __future__ import annotations
-
 from kvorum.raft.basics import Endpoint, ReplicaKey, endpoint_named
 from kvorum.raft.effects import SendResponse
 from kvorum.raft.fetch_requests import leader_error

@@ -5,8 +5,6 @@ set shares a voter with every majority of the new one. A leader must have commit
 own epoch first, so that no change of an earlier leader can come back.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple

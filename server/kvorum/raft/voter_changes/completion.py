@@ -1,7 +1,5 @@
 """The end of a change of the voters: committed, out of time, given up, or with its leader."""
 
-from __future__ import annotations
-
 from kvorum.raft.effects import SendResponse
 from kvorum.raft.messages import (
     AddRaftVoterResponse,

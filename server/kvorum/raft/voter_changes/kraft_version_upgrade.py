@@ -9,8 +9,6 @@ For the upgrade every voter must have reported its directory id to the leader of
 that it can work at the new version. Then the leader appends one batch with version and voters.
 """
 
-from __future__ import annotations
-
 from kvorum.raft.errors import IllegalMoveError, KRaftVersionUpgradeError
 from kvorum.raft.replica import Replica
 from kvorum.raft.roles import Leader

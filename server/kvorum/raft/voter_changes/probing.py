@@ -4,8 +4,6 @@ The response also shows that the node can be reached at the endpoint that is to 
 probe is an ApiVersions request; AddRaftVoter and UpdateRaftVoter send it before they append.
 """
 
-from __future__ import annotations
-
 from kvorum.raft.basics import Destination, Endpoint, ReplicaKey
 from kvorum.raft.messages import ApiVersionsRequest, ApiVersionsResponse, RequestFailed
 from kvorum.raft.replica import Replica

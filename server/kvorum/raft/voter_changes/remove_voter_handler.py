@@ -1,7 +1,5 @@
 """RemoveRaftVoter: a replica, which may be the leader itself, ceases to be a voter."""
 
-from __future__ import annotations
-
 from kvorum.raft.basics import ReplicaKey
 from kvorum.raft.effects import SendResponse
 from kvorum.raft.fetch_requests import leader_error

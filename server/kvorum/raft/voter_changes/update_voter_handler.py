@@ -8,8 +8,6 @@ The steps: check that the voters may change; ask the voter which kraft.versions 
 compare them with the reported ones; append the record; respond without waiting for the commit.
 """
 
-from __future__ import annotations
-
 from kvorum.raft.basics import ReplicaKey, endpoint_named
 from kvorum.raft.effects import SendResponse
 from kvorum.raft.fetch_requests import leader_error, note_contact

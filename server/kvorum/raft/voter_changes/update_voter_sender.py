@@ -4,8 +4,6 @@ A voter reports the facts of itself that the leader lacks. A controller that is 
 become one where auto-join is configured; before that it removes its former directory's entry.
 """
 
-from __future__ import annotations
-
 from kvorum.raft.messages import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,

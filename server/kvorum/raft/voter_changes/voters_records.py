@@ -1,7 +1,5 @@
 """The records of a new voter set in the log, and their effect on the leader."""
 
-from __future__ import annotations
-
 from kvorum.raft.effects import AppendVoters
 from kvorum.raft.errors import IllegalMoveError
 from kvorum.raft.fetch_requests import answer_parked

@@ -4,8 +4,6 @@ Its replicas are a node's: `BrokerMetadataPublisher`, `ReplicaManager`, `BrokerL
 below them run here in simulated time, on a simulated disk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final

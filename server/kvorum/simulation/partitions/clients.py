@@ -1,7 +1,5 @@
 """Producers and consumers, and operators who delete records; each does one thing at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

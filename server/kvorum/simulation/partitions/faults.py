@@ -3,8 +3,6 @@
 Brokers may have bad disks too.
 """
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple

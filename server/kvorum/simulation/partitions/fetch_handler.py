@@ -1,7 +1,5 @@
 """Fetches as a simulated broker answers them, by the real partitions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from functools import partial
 from random import Random

@@ -1,7 +1,5 @@
 """Requests about groups as a simulated broker answers them, by the real coordinator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final

@@ -5,8 +5,6 @@ yet be replayed by the next coordinator; one that is acknowledged is read from t
 later one takes its place, or its retention is over.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 

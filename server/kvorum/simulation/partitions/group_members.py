@@ -1,7 +1,5 @@
 """Members of a group: they join, get their partitions, show that they are there, and go."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.groups.classic_group.group import CONSUMER_PROTOCOL_TYPE

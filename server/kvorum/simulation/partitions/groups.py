@@ -1,7 +1,5 @@
 """Clients of groups that commit and read offsets; `group_members` has those that are members."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Client

@@ -8,8 +8,6 @@ that a follower needs to find out that it has others. Nothing else is exempt: wh
 power at once is decided by `budget.Budget`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 A message that is late may arrive behind ones that were sent after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 from typing import Final, TypeAlias, TypeVar

@@ -1,7 +1,5 @@
 """The ways of a broker's requests: to the active controller, and to the leaders it follows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar

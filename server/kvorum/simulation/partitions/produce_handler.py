@@ -1,7 +1,5 @@
 """Writes of producers as a simulated broker answers them, by the real partitions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

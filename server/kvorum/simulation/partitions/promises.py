@@ -3,8 +3,6 @@
 The numbers go on from those of the quorum (`kvorum.simulation.properties.catalogue`).
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.partition import PartitionRegistration

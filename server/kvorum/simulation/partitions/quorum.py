@@ -4,8 +4,6 @@ Its nodes run the library's raft and controller on disks and a network of their 
 faults of the quorum's worlds, in a shorter time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Looks at the replicas of a process after each change, and tells the ledger what changed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The requests that a simulated broker answers, by the real partitions."""
 
-from __future__ import annotations
-
 from kvorum.broker.fetcher.out_of_range import EARLIEST
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError

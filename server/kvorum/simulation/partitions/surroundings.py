@@ -1,7 +1,5 @@
 """The parts of a world that all its brokers and clients share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random

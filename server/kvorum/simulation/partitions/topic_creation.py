@@ -1,7 +1,5 @@
 """The records with which a world's metadata log begins: the cluster's features, and its topics."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from random import Random
 

@@ -5,8 +5,6 @@ and its marker the next one (KIP-890). One client commits offsets of a group in 
 that reads, works and writes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """One world per seed: brokers, a controller, clients, faults, and a last phase without faults."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Requests and their answers as they cross the wire: P3, P6, P15, P20, P22, P23."""
 
-from __future__ import annotations
-
 from kvorum.node.raft.inbound_requests import read_request
 from kvorum.raft import ReplicaKey
 from kvorum.raft import messages as core

@@ -1,7 +1,5 @@
 """The calls of a node's state machine, their contents, and clients' writes: P17, P22, P25."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from kvorum.node.raft.listener import CommittedBatch, InPieces, LoadedSnapshot, RaftListener

@@ -1,7 +1,5 @@
 """Everything that must hold in a simulated quorum, by number, and the count of the checks."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 

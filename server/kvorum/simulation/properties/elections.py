@@ -1,7 +1,5 @@
 """Leaders, votes and epochs: P1, P2, P3, P16, P18, P28, P29."""
 
-from __future__ import annotations
-
 from kvorum.raft import ReplicaKey
 from kvorum.raft.basics import ElectionRecord
 from kvorum.raft.messages import VoteRequest, VoteResponse

@@ -11,8 +11,6 @@ snapshot they belong to, until the log itself has advanced. So progress comes to
 after the target counts, and a download that always begins again soon reaches no new position.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

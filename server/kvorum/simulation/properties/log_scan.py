@@ -4,8 +4,6 @@ It shares nothing with the log's own code but the format of a batch header, so t
 that code. It reads only the changes since the last look.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from pathlib import Path

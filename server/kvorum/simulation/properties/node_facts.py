@@ -1,7 +1,5 @@
 """The properties' view of a node, and their memory of it from event to event."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Protocol
 

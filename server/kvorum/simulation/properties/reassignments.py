@@ -4,8 +4,6 @@ Nothing here is taken from the code under test but what it did: the target voter
 committed records, and who fetches from the requests that arrived.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence

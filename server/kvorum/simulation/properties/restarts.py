@@ -1,7 +1,5 @@
 """The stops and starts of nodes: P8, P20, P21, P27."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import NamedTuple
 

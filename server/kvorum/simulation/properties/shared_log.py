@@ -5,8 +5,6 @@ a batch with the same base offset and epoch, it must be the same batch, and the 
 must be the same too. By induction the logs then agree on everything before it.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The snapshots on the disks: P9."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The properties with a time limit that hold even while faults strike: L4, L6, L7."""
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 from kvorum.node.raft.inbound_requests import read_request

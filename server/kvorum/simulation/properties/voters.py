@@ -1,7 +1,5 @@
 """The voter sets in the logs: P11, P12, P14, P33."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kvorum.node.raft.control_records import quorum_controls

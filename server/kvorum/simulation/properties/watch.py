@@ -1,7 +1,5 @@
 """The hooks that a world calls, and the properties that they check."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 

@@ -1,7 +1,5 @@
 """The durable, committed and visible ends of the logs: P6, P7, P10, P26, P27."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from kvorum.raft import ReplicaKey

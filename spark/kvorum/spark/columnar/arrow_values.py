@@ -1,7 +1,5 @@
 """Values of fields as Arrow arrays, gathered from their places."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias

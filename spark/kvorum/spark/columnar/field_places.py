@@ -1,7 +1,5 @@
 """The places of the fields of many records of one type and version, by their schema."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple

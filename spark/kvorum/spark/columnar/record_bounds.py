@@ -5,8 +5,6 @@ batches are found at once, then the second ones, and so on while many batches ha
 rest of the few long batches is found record by record.
 """
 
-from __future__ import annotations
-
 from array import array
 from itertools import repeat
 from typing import Final, NamedTuple

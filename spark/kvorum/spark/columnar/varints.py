@@ -1,7 +1,5 @@
 """Numbers of variable length at many places of a buffer."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The places of batches in a file: headers, checksums, the next sound batch, a torn end."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager

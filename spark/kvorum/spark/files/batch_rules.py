@@ -18,8 +18,6 @@ In a log with gaps, which compaction makes, rules 1, 4 and 5 ask only that offse
 Messages of the formats 0 and 1 have no epochs; the rules on offsets are the same for them.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from kvorum.spark.files.batch_places import (

@@ -3,8 +3,6 @@
 A query treats it in one of the three modes of Spark's own readers of files.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator
 from enum import Enum

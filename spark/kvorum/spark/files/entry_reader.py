@@ -5,8 +5,6 @@ the next sound entry that keeps the rules. The end of a log's last segment may b
 node is writing: that ends the reading and is not damage.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Generic, TypeAlias, TypeVar
 

@@ -6,8 +6,6 @@ directories. Files are recognised by their names, nodes by the meta.properties f
 or above it.
 """
 
-from __future__ import annotations
-
 import logging
 import posixpath
 from collections.abc import Collection, Container, Iterable, Mapping

@@ -6,8 +6,6 @@ that the next batch confirms. These are judged together here, by column, and rea
 large enough for the price of a column to be small.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias, cast

@@ -1,7 +1,5 @@
 """Units of work: a file, or a range of a large one that begins and ends between two batches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, pairwise
 from typing import Any, Final, NamedTuple

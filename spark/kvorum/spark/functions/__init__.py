@@ -11,8 +11,6 @@ lists. A record that cannot be decoded has a struct with the reason in its colum
 `mode="FAILFAST"`, in SQL as the last argument, it fails the query. Spark's workers import kvorum.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from pyspark.sql import Column, SparkSession

@@ -1,7 +1,5 @@
 """The result of `metadata_record`: a record of the cluster metadata log."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.errors import MetadataParseError

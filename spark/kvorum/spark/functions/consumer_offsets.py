@@ -1,7 +1,5 @@
 """The result of `consumer_offsets_record`: committed offsets, and the state of groups."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final

@@ -1,7 +1,5 @@
 """Results of the functions over records of the coordinators' topics."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

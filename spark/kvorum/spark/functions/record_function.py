@@ -5,8 +5,6 @@ RecordFunctionError          an error that ends a query with one of these functi
 └── UndecodableRecordError   a record that cannot be decoded, in the mode FAILFAST
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum

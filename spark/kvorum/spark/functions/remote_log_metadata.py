@@ -1,7 +1,5 @@
 """The result of `remote_log_metadata_record`: a segment or a partition in remote storage."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final

@@ -1,7 +1,5 @@
 """The result of `share_group_state_record`: how far a share group is in a partition."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final

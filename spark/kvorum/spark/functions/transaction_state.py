@@ -1,7 +1,5 @@
 """The result of `transaction_state_record`: what is known of a transactional id."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final

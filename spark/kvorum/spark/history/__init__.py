@@ -3,8 +3,6 @@
 Pure Python: nothing here needs pyspark, and only `arrow_schemas` needs pyarrow.
 """
 
-from __future__ import annotations
-
 from kvorum.spark.history.intervals import LogRecord
 from kvorum.spark.history.metadata_history import MetadataHistory
 from kvorum.spark.history.tables import HISTORY_TABLES, STATE_TABLES, HistoryRow, StateRow

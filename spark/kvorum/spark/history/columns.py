@@ -4,8 +4,6 @@ The annotations of the row types consist of these, so that a table's schema is r
 type, and neither is written twice.
 """
 
-from __future__ import annotations
-
 from enum import Enum, unique
 from typing import Annotated, NamedTuple, TypeAlias
 

@@ -1,7 +1,5 @@
 """The state at the end of the records that were folded, as rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kvorum.metadata.configs_image import ResourceType

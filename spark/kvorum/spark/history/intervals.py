@@ -1,7 +1,5 @@
 """Records of the log, places at which they change the state, and the intervals between these."""
 
-from __future__ import annotations
-
 from enum import StrEnum, unique
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Most tables are of what happened. Those of the state at the end come last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum, unique
 from types import MappingProxyType

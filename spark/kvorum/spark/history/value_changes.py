@@ -5,8 +5,6 @@ states of the image, so a record that changes nothing gives no row, and a value 
 transaction changes twice gives one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar

@@ -1,7 +1,5 @@
 """Values of nodes, configurations, access control entries and quotas, as rows have them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType

@@ -1,7 +1,5 @@
 """The columns of the table of records, with their types."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final

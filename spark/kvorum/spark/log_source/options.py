@@ -1,7 +1,5 @@
 """The options of the source, checked: one clear line for each that is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 

@@ -3,8 +3,6 @@
 Each run of batches, and each run of messages of the formats 0 and 1, becomes one Arrow batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple

@@ -1,7 +1,5 @@
 """The columns of a run of batches, or of old messages, whose records have been found."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final

@@ -9,8 +9,6 @@ There is one row per record, control records included. docs/spark/README.md list
 columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa

@@ -6,8 +6,6 @@ transaction that the range has records of has ended; only one that never ended i
 the end of the log.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from enum import Enum

@@ -1,7 +1,5 @@
 """The columns of the table: names, types, and what they are filled from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Rows of a batch whose records are decoded one by one: control records, and what is unusual."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

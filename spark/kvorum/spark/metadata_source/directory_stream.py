@@ -1,7 +1,5 @@
 """The stream over growing directories, as Spark calls it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

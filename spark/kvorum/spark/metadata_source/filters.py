@@ -3,8 +3,6 @@
 Each method here may return True ("may match") for any reason, and False only with certainty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 

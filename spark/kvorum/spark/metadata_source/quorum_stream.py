@@ -3,8 +3,6 @@
 One task reads a snapshot, or some of the offsets of the log; each finds the leader for itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -5,8 +5,6 @@ record by record, so that every damaged record is named. Only what the columns n
 record where they come from headers, no body where they come from headers and frames.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Types of records: their names and numbers, and the fields that have columns of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final

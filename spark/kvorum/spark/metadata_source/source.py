@@ -12,8 +12,6 @@ Spark asks for the schema, for the ranges and for the rows in a process each. Wh
 needs is imported there: the imports of everything take longer than small queries do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa

@@ -5,8 +5,6 @@ underscores. A field that is null, that the record's version does not have, or t
 field at its default, is null, as it is null or left out in Kafka's JSON form. Uuids are text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The values that the driver hands to the tasks and gets back, and the runner of tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, unique

@@ -3,8 +3,6 @@
 What is held is bounded for all tables together; beyond it the largest collections become files.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 

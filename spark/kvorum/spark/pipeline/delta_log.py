@@ -6,8 +6,6 @@ and writer version 2). The action `txn` holds the number of the run, so that a r
 completed after a kill adds no second commit.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple

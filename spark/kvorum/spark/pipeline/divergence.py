@@ -6,8 +6,6 @@ read, and no checksum verified: where it is wrong, reading the records finds out
 cannot be one ends the walk through its file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 from typing import Any, NamedTuple

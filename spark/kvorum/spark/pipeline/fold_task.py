@@ -1,7 +1,5 @@
 """The task for one cluster: its log folded into rows, the rows into staged files."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Sequence

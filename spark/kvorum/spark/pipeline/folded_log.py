@@ -5,8 +5,6 @@ the saved history; again, where the log is not what was saved; from the referenc
 replicas do not fit together; and once more up to a record that contradicts those before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple

@@ -16,8 +16,6 @@ The Parquet files carry no field ids: the property `schema.name-mapping.default`
 which column of a file is which field. Every field is optional, as in a reader's view of Parquet.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections import Counter

@@ -5,8 +5,6 @@ as long as they are small. Files that a run replaces are those of runs just befo
 than the end of a cluster's list is read, whatever the number of its files.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections import defaultdict

@@ -3,8 +3,6 @@
 Results are a few names and numbers; rows do not come through here, nor through the JVM.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait

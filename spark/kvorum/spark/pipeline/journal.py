@@ -12,8 +12,6 @@ killed later is completed by the next: each move and removal has the same outcom
 is tried.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections import defaultdict

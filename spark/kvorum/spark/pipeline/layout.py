@@ -13,8 +13,6 @@ Names that begin with an underscore belong to no table; Spark and pyarrow skip t
 Formats with a log or metadata of their own take the changes of a table from a run as one value.
 """
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Callable, Sequence
 from datetime import date

@@ -5,8 +5,6 @@ ends. Elsewhere the file itself is the lock: it is created when a run begins and
 ends; what a killed run left counts until its process is gone, or until the file is removed by hand.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -5,8 +5,6 @@ replica that has the offsets is read, up to where the reference has them again. 
 read on from where its batch is the one that was read last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby

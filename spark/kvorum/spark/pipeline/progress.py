@@ -1,7 +1,5 @@
 """Progress of a run on the console: one line that is written again, or plain lines."""
 
-from __future__ import annotations
-
 import time
 from typing import Final, Protocol, TextIO
 

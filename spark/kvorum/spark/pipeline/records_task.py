@@ -1,7 +1,5 @@
 """The task for the table of records: the rows of pieces of files, by day."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 

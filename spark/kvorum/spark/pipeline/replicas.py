@@ -1,7 +1,5 @@
 """The found files by cluster and replica: a replica is one node's copy of a cluster's log."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field

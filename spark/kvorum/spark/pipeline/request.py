@@ -1,7 +1,5 @@
 """The request of a user for a run, and the report of the run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, unique

@@ -1,7 +1,5 @@
 """A run of the pipeline, from the inputs to the commit."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Parquet files of one task, staged: each written whole, and its footer read back."""
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """All tables of the output by name, and the rows about the pipeline itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias

@@ -1,7 +1,5 @@
 """Brokers over time: in service, fenced, in controlled shutdown, or not registered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

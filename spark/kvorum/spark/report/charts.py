@@ -4,8 +4,6 @@ A plot is `PLOT_WIDTH` units wide, which stand for the window of time. A lane is
 label and its value; lanes below each other have one axis of time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The page of one cluster."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.spark.report.cluster_report import ClusterFacts, ClusterReport

@@ -1,7 +1,5 @@
 """Everything that a cluster's page shows, over the window of time that is asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final

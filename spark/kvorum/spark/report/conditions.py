@@ -1,7 +1,5 @@
 """Conditions on rows, by which files and parts of files are skipped where they are read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Final
 

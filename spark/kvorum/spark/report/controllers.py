@@ -1,7 +1,5 @@
 """Controllers as they have registered (KIP-919)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Final
 

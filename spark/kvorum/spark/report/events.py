@@ -1,7 +1,5 @@
 """The latest changes in a cluster: one list of events of every kind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, unique

@@ -1,7 +1,5 @@
 """Finalized feature levels at the end of the window."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kvorum.metadata.errors import MetadataError

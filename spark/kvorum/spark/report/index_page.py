@@ -1,7 +1,5 @@
 """The page of all clusters: one line of health for each, the one with most trouble first."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

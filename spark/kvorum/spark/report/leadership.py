@@ -1,7 +1,5 @@
 """The number of partitions that each broker leads: over time, and at the window's end."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 They are as the runs of the pipeline found them, whatever time a page covers.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import Final

@@ -1,7 +1,5 @@
 """Elements of HTML and SVG as text: every text inside is escaped, unless it is `Markup`."""
 
-from __future__ import annotations
-
 import html
 import unicodedata
 from collections.abc import Iterable

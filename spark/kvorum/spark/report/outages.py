@@ -1,7 +1,5 @@
 """Single intervals in which a partition was not fully available, with what explains them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias

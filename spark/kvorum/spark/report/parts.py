@@ -1,7 +1,5 @@
 """Parts of pages that sections share: the frame, tables, limits of lists, marks of trouble."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from types import MappingProxyType

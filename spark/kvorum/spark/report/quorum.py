@@ -1,7 +1,5 @@
 """The metadata quorum over time: epochs with their leaders, and the voters."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

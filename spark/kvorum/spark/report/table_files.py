@@ -1,7 +1,5 @@
 """The place of the tables: a directory of this machine, or of any file system of fsspec."""
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, nullcontext

@@ -4,8 +4,6 @@ DIR/<table>/cluster_id=<id>/day=<YYYY-MM-DD>/*.parquet     tables of what happen
 DIR/<table>/cluster_id=<id>/*.parquet                      tables of the state at the end
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType

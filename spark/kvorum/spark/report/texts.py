@@ -1,7 +1,5 @@
 """Times, durations and numbers as readers see them; times are in UTC."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final

@@ -4,8 +4,6 @@ Values that must not be shown are not: those of sensitive keys, and those of key
 not define, which may be anything. Of credentials and tokens only names are in the tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias

@@ -1,7 +1,5 @@
 """The report as files: a page for each cluster, and a page of all of them."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

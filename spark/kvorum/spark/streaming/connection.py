@@ -3,8 +3,6 @@
 Where TLS or SASL is asked for, that comes first: TLS, then ApiVersions, then SASL.
 """
 
-from __future__ import annotations
-
 import secrets
 import socket
 import struct

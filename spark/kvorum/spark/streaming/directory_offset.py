@@ -4,8 +4,6 @@
 "lastPosition": 700, "lastCrc": 1203445}}}
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple

@@ -6,8 +6,6 @@ read, the log goes on after them, and with the snapshot that stands in for them.
 as damage is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import groupby, pairwise
 from typing import Final, NamedTuple

@@ -4,8 +4,6 @@ A leader hands out records that are not committed yet too. Here only batches tha
 high watermark of the same answer are returned: these never change, also under later leaders.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeVar
 

@@ -4,8 +4,6 @@ Only headers are read on the way, and of all segments but the last none where no
 Damage does not end the reading, and is not judged here: the reader of the range reports it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

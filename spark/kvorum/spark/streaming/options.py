@@ -1,7 +1,5 @@
 """The options of a stream, checked: one clear line for each that is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 from typing import Final, NamedTuple

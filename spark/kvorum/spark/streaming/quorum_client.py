@@ -11,8 +11,6 @@ A request has the leader epoch that is known: a controller of an older epoch, wh
 that it leads no more, refuses it.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterable

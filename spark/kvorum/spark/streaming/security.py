@@ -5,8 +5,6 @@ The options have Kafka's names, with ``kafka.`` before them. SASL is the client'
 of these values.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -1,7 +1,5 @@
 """A snapshot of the leader's, copied into a local file by FetchSnapshot."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final, NamedTuple
 

@@ -12,8 +12,6 @@ is said nowhere else: the last sequence, or epoch, of an active producer, or, at
 where the log's offsets had come to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush

@@ -5,8 +5,6 @@ the active segment, what is not stable yet, and segments with a record that is y
 min.compaction.lag.ms; nor is anything behind these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 

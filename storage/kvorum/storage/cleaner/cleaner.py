@@ -14,8 +14,6 @@ bytes. Messages of formats 0 and 1 are batches of format 2 to the cleaner, and b
 Kafka.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The settings of a topic for the cleaning of its logs, with Kafka's defaults."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -5,8 +5,6 @@ pauses keep its cleaner away from logs that others change. Here a pass notices a
 about to put a segment in place (`SharedLog`), and one thread does one pass after the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -6,8 +6,6 @@ several times as much. Few keys use a part of it. Two keys of one hash would be 
 as in Kafka.
 """
 
-from __future__ import annotations
-
 from hashlib import md5
 from typing import Final
 

@@ -1,7 +1,5 @@
 """A log that a cleaner works on in its thread, while the thread that owns the log goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias

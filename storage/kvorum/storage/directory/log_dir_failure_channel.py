@@ -1,7 +1,5 @@
 """The log directories that have failed, each reported once (LogDirFailureChannel, KIP-112)."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from pathlib import Path

@@ -6,8 +6,6 @@ that is not there where a caller only looks, a file that was closed while anothe
 and a descriptor that the process does not get.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable, Generator

@@ -3,8 +3,6 @@
 Everything may block on the disk. The owner calls one method at a time, from any thread.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager

@@ -15,8 +15,6 @@ among these: they stay open from the first write to the last sync. A topic's log
 replicas; with ``flush.messages=1`` the sync follows the write at once, by the same descriptor.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable

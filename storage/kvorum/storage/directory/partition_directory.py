@@ -5,8 +5,6 @@ that the metadata does not know. A replica that moves to another log directory i
 that ends in ``-future``, and takes its proper name in the end.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

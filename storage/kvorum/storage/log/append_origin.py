@@ -1,7 +1,5 @@
 """The writer of a batch: a client, a coordinator, or replication (Kafka's AppendOrigin)."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 

@@ -12,8 +12,6 @@ the metadata log has none. A message that wraps others has the offset of the las
 first is inside, so that its base offset is not lower than its last.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Leader epochs and their start offsets: the leader-epoch-checkpoint file and its rules."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from itertools import pairwise
 from pathlib import Path

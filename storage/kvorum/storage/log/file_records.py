@@ -1,7 +1,5 @@
 """Records as a range of a segment's file (Kafka's FileRecords): a read that copies no bytes yet."""
 
-from __future__ import annotations
-
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import Descriptor, OpenFile
 

@@ -4,8 +4,6 @@ Both are derived data: an index is rebuilt for a segment that is recovered, and 
 must match the batches.
 """
 
-from __future__ import annotations
-
 import struct
 from abc import ABC, abstractmethod
 from array import array

@@ -12,8 +12,6 @@ Old segments above the last batch of the new one stay, as with Kafka: they hold 
 superfluous, and the next pass of the cleaner meets them again.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kvorum.storage.errors import CorruptLogError

@@ -16,8 +16,6 @@ PoisonedError until the directory is opened again. A failed sync is never retrie
 operating system may have dropped the pages and would report success.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The settings of a partition's log: the keys and defaults of the metadata log."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -10,8 +10,6 @@ there, is damage and raises CorruptLogError, where Kafka truncates the log silen
 is checked before anything is changed.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from pathlib import Path

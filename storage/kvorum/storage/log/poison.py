@@ -1,7 +1,5 @@
 """The poison of a log: after the first failure every later use is refused with its reason."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path

@@ -25,8 +25,6 @@ outside a batch's checksum) that differ from the stored ones below it. Damage ra
 and changes nothing on disk; a torn tail is cut off and reported.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

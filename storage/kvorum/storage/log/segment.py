@@ -1,7 +1,5 @@
 """One segment of the log: a .log file with its two indexes."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

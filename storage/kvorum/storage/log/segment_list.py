@@ -4,8 +4,6 @@ Files are renamed to ``*.deleted`` first and removed after a delay, as in Kafka:
 open file is not disturbed, and an operator has time to undo a mistake.
 """
 
-from __future__ import annotations
-
 import threading
 from bisect import bisect_right
 from collections import deque

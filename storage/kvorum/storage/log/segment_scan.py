@@ -1,7 +1,5 @@
 """The scan of a .log file's batches, in big reads, with a check of each batch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kvorum.storage.files import OpenFile

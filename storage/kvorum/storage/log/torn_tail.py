@@ -1,7 +1,5 @@
 """The signs of a torn tail: the end of a file whose last batch was not written to its end."""
 
-from __future__ import annotations
-
 from kvorum.storage.log.batch_header import (
     HEADER_SIZE,
     LENGTH_FIELD_END,

@@ -6,8 +6,6 @@ An entry stands in the segment of the marker, wherever the transaction began. Th
 the first entry; most segments have none. A part of an entry at the end is ignored.
 """
 
-from __future__ import annotations
-
 import struct
 import threading
 from collections.abc import Iterable

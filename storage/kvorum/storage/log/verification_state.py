@@ -7,8 +7,6 @@ marker that came meanwhile has ended the transaction that the coordinator spoke 
 Names are those of Kafka's VerificationGuard and VerificationStateEntry.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

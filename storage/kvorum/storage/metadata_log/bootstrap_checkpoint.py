@@ -6,8 +6,6 @@ active controller writes into the log, and the first voters and kraft.version of
 ``bootstrap.checkpoint`` of the data directory, which has the form of a snapshot too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple

@@ -4,8 +4,6 @@
 control record, without decoding the rest.
 """
 
-from __future__ import annotations
-
 import struct
 
 from kvorum.storage.log.batch_header import HEADER_SIZE, BatchHeader

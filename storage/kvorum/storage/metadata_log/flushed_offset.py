@@ -18,8 +18,6 @@ Kafka does not know the file and leaves it alone. Where it is missing, because K
 directory, recovery judges by the bytes alone, and is stricter.
 """
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from pathlib import Path

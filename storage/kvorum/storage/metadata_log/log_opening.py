@@ -1,7 +1,5 @@
 """The steps of opening a log directory, in order, and their report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

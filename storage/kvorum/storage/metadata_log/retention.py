@@ -1,7 +1,5 @@
 """Retention by size and age: removes old snapshots, and the log below the remaining ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 

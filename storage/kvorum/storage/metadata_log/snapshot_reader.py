@@ -1,7 +1,5 @@
 """The reader of a snapshot, which checks it: header first, footer last, every batch sound."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol

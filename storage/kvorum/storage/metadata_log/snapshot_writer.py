@@ -5,8 +5,6 @@ then data batches of at most 1024 records; last a control batch with SNAPSHOT_FO
 begin at 0 and go on across all batches, the epoch is the snapshot's, times are the wall clock's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The .kafka_cleanshutdown file: the mark of a broker's clean shutdown, with its epoch."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import NamedTuple, cast

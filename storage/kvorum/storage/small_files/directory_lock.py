@@ -1,7 +1,5 @@
 """The .lock file that keeps two nodes out of one data directory, as Kafka's does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kvorum.storage.errors import DirectoryLockedError

@@ -5,8 +5,6 @@ continuations, three kinds of separators. Writing follows Properties.store, exce
 outside printable ASCII are always escaped, so that what is written can be read back.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -4,8 +4,6 @@ Version 1 is written by kafka-storage; version 0 remains from clusters of the Zo
 may lack anything. Messages of errors are Kafka's.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 Each is a text file: version, number of entries, and a line ``topic partition offset`` for each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """The partition.metadata file: the id of the topic that a log directory belongs to."""
 
-from __future__ import annotations
-
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from pathlib import Path

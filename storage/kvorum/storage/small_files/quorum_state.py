@@ -9,8 +9,6 @@ may turn a digit into another one; a node that believed such an epoch or vote co
 key is missing where Kafka wrote the file; then nothing is checked.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

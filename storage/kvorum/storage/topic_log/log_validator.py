@@ -10,8 +10,6 @@ A few hundred bytes may unpack to a million records. So records are looked at on
 Texts and codes are those of Kafka's LogValidator, which Produce answers with (KIP-467).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum

@@ -5,8 +5,6 @@ only compacted loses no more than what lies below its start (KAFKA-7400). If all
 a new one is begun first. Counterpart of Kafka's UnifiedLog.deleteOldSegments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 

@@ -1,7 +1,5 @@
 """The first record that is as late as a time (Kafka's FileRecords.TimestampAndOffset)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from kvorum.wire.records.compression import RECORD_BYTES_MAX, STORED_UNPACKED_BYTES_MAX

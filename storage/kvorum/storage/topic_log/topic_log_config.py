@@ -1,7 +1,5 @@
 """The settings of a topic's logs (Kafka's LogConfig)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -6,8 +6,6 @@ their producer. Readers see what is below the high watermark, or below the last 
 One thread owns the log (see `LocalLog` for what may run in another one).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import partial

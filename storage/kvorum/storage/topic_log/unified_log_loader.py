@@ -5,8 +5,6 @@ shutdown that is nothing, and the log is not read. After another end the aborted
 segments that had to be read are taken from their records.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random

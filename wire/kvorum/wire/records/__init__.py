@@ -3,8 +3,6 @@
 Messages of the formats before are read by `kvorum.wire.records.legacy`.
 """
 
-from __future__ import annotations
-
 from kvorum.wire.records.batch import BatchOptions, RecordBatch, build_batch, read_batches
 from kvorum.wire.records.compression import DECOMPRESSED_BYTES_MAX, Compression
 from kvorum.wire.records.control import (

@@ -6,8 +6,6 @@ epoch, base sequence, number of records. The checksum covers all from the attrib
 a leader can assign offsets to a batch without changing the rest.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, Protocol, TypeVar

@@ -4,8 +4,6 @@ What identifies the batch stays: base offset, last offset, leader epoch, and the
 sequence. A batch with a delete horizon has it in the place of the base timestamp.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Iterator
 from itertools import chain

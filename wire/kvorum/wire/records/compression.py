@@ -4,8 +4,6 @@ A library is imported when the first batch needs it. The unpacked size is limite
 unpacked, because the bytes come from outside.
 """
 
-from __future__ import annotations
-
 import struct
 from enum import IntEnum
 from typing import Any

@@ -4,8 +4,6 @@ The key is a version (0) and a type, the value a message: the leader, the voters
 of a snapshot, or the end of a producer's transaction.
 """
 
-from __future__ import annotations
-
 import struct
 from enum import IntEnum
 from typing import Final, NamedTuple

@@ -7,8 +7,6 @@ In messages of format 0 the checksum of the header is wrong: Kafka took it over 
 number too for years (KAFKA-3160), so that no other decoder accepts such a frame.
 """
 
-from __future__ import annotations
-
 import struct
 from typing import Final
 

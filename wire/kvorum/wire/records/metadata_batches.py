@@ -1,7 +1,5 @@
 """The two kinds of batch that a metadata log and its snapshots are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from kvorum.wire.records.batch import BatchOptions, build_batch

@@ -1,7 +1,5 @@
 """The values of batches as metadata logs have them, read without making any record."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Final
 

@@ -4,8 +4,6 @@ A record is: its length, an attributes byte that is always 0, timestamp and offs
 the batch's, key, value, headers. All numbers are zigzag varints; a length of -1 means null.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, repeat
 from typing import Final, NamedTuple, Protocol, TypeAlias

@@ -1,7 +1,5 @@
 """The facts of a batch's records that a leader needs, read without making any record."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 

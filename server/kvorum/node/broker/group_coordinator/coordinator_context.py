@@ -4,8 +4,6 @@ Kafka calls it a CoordinatorContext. It is LOADING until the log is replayed, th
 that did not work, until there is a new leader epoch; CLOSED when the partition is led elsewhere.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads a partition of ``__consumer_offsets`` into a new shard (CoordinatorLoader)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The way of a coordinator's records into its partition (CoordinatorPartitionWriter)."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """The coordinators of this broker, by partition of ``__consumer_offsets`` (CoordinatorRuntime)."""
 
-from __future__ import annotations
-
 import logging
 import uuid
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The timers of one coordinator, by key (CoordinatorTimer)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

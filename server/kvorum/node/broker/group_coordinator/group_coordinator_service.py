@@ -5,8 +5,6 @@ RequestError. It raises RequestError itself where that is known at once. Authori
 handlers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random

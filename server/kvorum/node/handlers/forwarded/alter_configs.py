@@ -1,7 +1,5 @@
 """AlterConfigs (33): this broker's own resources are checked, the rest forwarded."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.broker.views.alter_configs import reassemble_legacy, screen_legacy

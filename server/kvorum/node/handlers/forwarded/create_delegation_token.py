@@ -1,7 +1,5 @@
 """CreateDelegationToken (38): refused here as far as a broker can judge, then forwarded."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.controller.apis import create_delegation_token as decided

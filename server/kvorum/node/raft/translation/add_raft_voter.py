@@ -1,7 +1,5 @@
 """AddRaftVoter (80)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

@@ -6,8 +6,6 @@ controller that joins by itself (``controller.quorum.auto.join.enable``) is trea
 by hand. No step is taken towards a value that cannot be read, so nothing has to be protected then.
 """
 
-from __future__ import annotations
-
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.target_voters import TargetVoters, readable_target_voters, target_voters_text
 from kvorum.metadata.voter_key import voter_key

@@ -1,7 +1,5 @@
 """Functions that the translations of several APIs share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 

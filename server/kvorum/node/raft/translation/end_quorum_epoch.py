@@ -1,7 +1,5 @@
 """EndQuorumEpoch (54)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

@@ -1,7 +1,5 @@
 """Fetch (1) of the metadata partition; the core does not see the records' bytes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

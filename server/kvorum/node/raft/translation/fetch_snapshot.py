@@ -1,7 +1,5 @@
 """FetchSnapshot (59); the core does not see the snapshot's bytes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

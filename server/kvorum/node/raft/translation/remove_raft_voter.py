@@ -1,7 +1,5 @@
 """RemoveRaftVoter (81)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation

@@ -1,7 +1,5 @@
 """The brokers' sessions, the balance of leaders among them, and the reasons for leader changes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kvorum.spark.report.brokers import BrokerFacts

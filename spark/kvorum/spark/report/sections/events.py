@@ -1,7 +1,5 @@
 """The latest changes, and those of configurations, ACLs, quotas, features and credentials."""
 
-from __future__ import annotations
-
 from kvorum.spark.report.cluster_report import ClusterFacts
 from kvorum.spark.report.events import Event, Severity
 from kvorum.spark.report.markup import Markup, element, joined

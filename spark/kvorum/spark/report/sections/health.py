@@ -1,7 +1,5 @@
 """Health at the window's end, and what is wrong then."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kvorum.spark.history.tables import BrokerState, Condition

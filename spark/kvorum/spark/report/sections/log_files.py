@@ -1,7 +1,5 @@
 """Replicas of the log that have diverged, and damaged files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The partitions without a leader, by day, with the reasons, and the slowest recoveries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kvorum.spark.history.tables import Condition

@@ -1,7 +1,5 @@
 """Elections of the metadata quorum, its controllers, and the replicas of its log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

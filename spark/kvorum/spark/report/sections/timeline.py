@@ -1,7 +1,5 @@
 """Everything over time, on one axis: partitions in trouble, brokers, controllers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 
