@@ -1,22 +1,20 @@
 """Bugs in the controller: registration, fencing, replay, and what it shows."""
 
-from tests.model.mutation.mutant import Edit, Kind, Mutant, mutant
+from tests.model.mutation.mutant import Edit, Kind, Mutant, conformity_bug, liveness_bug, safety_bug
 
 MUTANTS = (
-    mutant(
+    safety_bug(
         id="KAFKA-13528",
         cause="a broker of another cluster could register",
         breaks="P15",
-        kind=Kind.SAFETY,
         within="_check_identity",
         old="request.cluster_id != cluster_id",
         new="request.cluster_id is None",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-19047",
         cause="a broker that restarts quickly was refused although its session was over",
         breaks="registration liveness",
-        kind=Kind.LIVENESS,
         within="_check_identity",
         old="""(
             existing is not None
@@ -25,68 +23,58 @@ MUTANTS = (
         )""",
         new="existing is not None and existing.incarnation_id != request.incarnation_id",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-16952",
         cause="the same incarnation of a broker got another epoch when it registered again",
         breaks="broker epochs",
-        kind=Kind.SAFETY,
         within="register_broker",
-        old="""
-            if is_new:
-                record.broker_epoch = context.next_offset
-        """,
+        old="if is_new: record.broker_epoch = context.next_offset",
         new="record.broker_epoch = context.next_offset",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-16757",
         cause="a broker that registers again while it is healthy was fenced",
         breaks="no fence while heartbeating",
-        kind=Kind.LIVENESS,
         within="_registration_record",
         old="existing.is_fenced if existing else True",
         new="True",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-18138",
         cause="a new controller forgot brokers that had died during the failover",
         breaks="dead brokers are fenced",
-        kind=Kind.LIVENESS,
         within="BrokerHeartbeatManager.start",
         old="not broker.is_fenced",
         new="broker.is_in_controlled_shutdown",
     ),
-    mutant(
+    conformity_bug(
         id="KAFKA-19130",
         cause="a new controller gave sessions to brokers that were fenced already",
         breaks="soft state is a function of the log",
-        kind=Kind.CONFORMITY,
         within="BrokerHeartbeatManager.start",
         old="not broker.is_fenced",
         new="broker.epoch >= 0",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-13841",
         cause="a broker without heartbeats stayed unfenced",
         breaks="dead brokers are fenced",
-        kind=Kind.LIVENESS,
         within="maybe_fence_stale_broker",
         old="handle_broker_fenced(ClusterRules(image, context.settings), broker)",
         new="iter(())",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-14292",
         cause="the offset that a controlled shutdown waits for moved on with every heartbeat",
         breaks="shutdown liveness",
-        kind=Kind.LIVENESS,
         within="BrokerHeartbeatManager.begin_controlled_shutdown",
         old="not session.is_shutting_down",
         new="offset >= 0",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-13916",
         cause="a replica whose broker is fenced could join the ISR",
         breaks="the ISR holds unfenced brokers",
-        kind=Kind.SAFETY,
         within="_is_eligible",
         old="""(
             broker is not None
@@ -95,68 +83,59 @@ MUTANTS = (
         )""",
         new="broker is not None and epoch in (UNKNOWN_BROKER_EPOCH, broker.epoch)",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-14617",
         cause="an ISR was accepted that named an earlier incarnation of a broker",
         breaks="epochs fence ISR changes",
-        kind=Kind.SAFETY,
         within="_is_eligible",
         old="epoch in (UNKNOWN_BROKER_EPOCH, broker.epoch)",
         new="epoch >= UNKNOWN_BROKER_EPOCH",
     ),
-    mutant(
+    safety_bug(
         id="stale partition epoch",
         cause="an ISR change that had been overtaken was applied",
         breaks="epochs fence ISR changes",
-        kind=Kind.SAFETY,
         within="refusal_code",
         old="wanted.partition_epoch < partition.partition_epoch",
         new="wanted.partition_epoch < -2",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-19522",
         cause="the last known leader was elected although its broker is fenced",
         breaks="leaders are unfenced",
-        kind=Kind.SAFETY,
         within="PartitionChangeBuilder._last_known_leader",
         old="last_known[0] if self._rules.is_acceptable_leader(last_known[0]) else None",
         new="last_known[0]",
     ),
-    mutant(
+    safety_bug(
         id="unclean leader by the way",
         cause="an election took a replica that is not in sync without being allowed to",
         breaks="no acknowledged record is lost",
-        kind=Kind.SAFETY,
         within="elect_leader",
         old="election is Election.UNCLEAN",
         new="election is not None",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-14857",
         cause="a removed topic left its configuration in the image",
         breaks="the image is a fold of the log",
-        kind=Kind.SAFETY,
         within="_remove_topic",
         old="editor.configs = editor.configs.without(ResourceType.TOPIC, name)",
         new="del name",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-19383",
         cause="a topic that was created and deleted within one batch came back",
         breaks="the image is a fold of the log",
-        kind=Kind.SAFETY,
         within="TopicsEditor.remove_topic",
         old="del by_id[topic_id]",
-        new="",
     ),
-    mutant(
+    safety_bug(
         id="transaction half applied",
         cause="an aborted metadata transaction left what it had written",
         breaks="the image is a fold of the log",
-        kind=Kind.SAFETY,
         within="_abort_transaction",
         old="editor.rebase(editor.transaction.before)",
-        new="",
     ),
     Mutant(
         id="KAFKA-14457",
@@ -167,76 +146,63 @@ MUTANTS = (
             Edit(within="MetadataLoader._publish", old="self.image.published", new="self.image"),
             Edit(
                 within="MetadataLoader._publish",
-                old="""
-                    if self.image.transaction is not None:
-                        return
-                """,
-                new="",
+                old="if self.image.transaction is not None: return",
             ),
         ),
     ),
-    mutant(
+    safety_bug(
         id="answered before it is committed",
         cause="a request that changes metadata was answered before the change was committed",
         breaks="P25",
-        kind=Kind.SAFETY,
         within="QuorumController._run",
         old="self._committed_at(claim.pending.last_offset)",
         new="asyncio.sleep(0)",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-13104",
         cause="the controller gave up after an error, and the replica led on without one",
         breaks="P17",
-        kind=Kind.LIVENESS,
         within="QuorumController._decide",
         old="self._raft.resign(claim.epoch)",
-        new="",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-13100",
         cause="a controller that lost its leadership kept what it had not committed",
         breaks="P17",
-        kind=Kind.SAFETY,
         within="QuorumController.renounce",
         old="claim, self._claim = self._claim, None",
         new="claim = self._claim",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-14996",
         cause="an operation too large for the log made one controller after the other resign",
         breaks="P20",
-        kind=Kind.LIVENESS,
         within="QuorumController._decide",
         old="""
             except ProposalTooLargeError as error:
                 raise RequestError(ErrorCode.RECORD_LIST_TOO_LARGE, str(error)) from error
         """,
-        new="",
     ),
-    mutant(
+    conformity_bug(
         id="KAFKA-17636",
         cause="the records that formatting had left were not written at the first start",
         breaks="format to first start",
-        kind=Kind.CONFORMITY,
         within="_bootstrap_records",
         old="bootstrap.records",
         new="bootstrap.records[:1]",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-19192",
         cause="a bootstrap checkpoint was written once more by a later controller",
         breaks="format to first start",
-        kind=Kind.SAFETY,
         within="activation_records",
         old="version is None",
         new="version is not None or image.transaction is None",
     ),
-    mutant(
+    conformity_bug(
         id="KAFKA-18920",
         cause="a node told a wrong kraft.version",
         breaks="P20",
-        kind=Kind.CONFORMITY,
         within="_finalized",
         old="levels[KRAFT_VERSION_FEATURE] = kraft_version",
         new="levels[KRAFT_VERSION_FEATURE] = kraft_version + 1",

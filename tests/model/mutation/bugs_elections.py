@@ -1,13 +1,12 @@
 """Bugs in elections, epochs and leadership."""
 
-from tests.model.mutation.mutant import Edit, Kind, Mutant, mutant
+from tests.model.mutation.mutant import Edit, Kind, Mutant, conformity_bug, liveness_bug, safety_bug
 
 MUTANTS = (
-    mutant(
+    safety_bug(
         id="KAFKA-10527",
         cause="a restarted leader led on in the epoch it had led",
         breaks="P1",
-        kind=Kind.SAFETY,
         within="initial_role",
         old="return _resigned(replica, record, deadline=now + timeout_ms)",
         new="""
@@ -23,32 +22,25 @@ MUTANTS = (
             )
         """,
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-10661",
         cause="a restarted leader could vote for another one in the epoch it had led",
         breaks="P2",
-        kind=Kind.SAFETY,
         within="initial_role",
         old="_resigned(replica, record, deadline=now + timeout_ms)",
         new="Unattached(record.epoch, election_deadline=deadline)",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-10677",
         cause="parked fetches were not answered when the leader resigned",
         breaks="L1",
-        kind=Kind.LIVENESS,
         within="RaftCore._finish",
-        old="""
-            if not isinstance(replica.role, Leader):
-                fail_parked(replica)
-        """,
-        new="",
+        old="if not isinstance(replica.role, Leader): fail_parked(replica)",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-15489",
         cause="a leader that nobody could reach led on",
         breaks="L4",
-        kind=Kind.LIVENESS,
         within="_poll_leader",
         old="is_removed or (others and role.check_quorum_deadline <= now)",
         new="is_removed",
@@ -71,87 +63,71 @@ MUTANTS = (
             ),
         ),
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-16531",
         cause="a leader outside the voters counted itself for the check of the quorum",
         breaks="L4",
-        kind=Kind.LIVENESS,
         within="note_contact",
         old="1 if voters.is_voter(leader.own_key) else 0",
         new="1",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-16536",
         cause="a restarted voter did not know where the leader listens",
         breaks="L1",
-        kind=Kind.LIVENESS,
         within="initial_role",
         old="record.leader_id is not None and endpoints",
         new="record.leader_id is not None and endpoints == ()",
     ),
-    mutant(
+    conformity_bug(
         id="KAFKA-16926",
         cause="BeginQuorumEpoch went out every period to voters that were fetching",
         breaks="message budget",
-        kind=Kind.CONFORMITY,
         within="_poll_leader",
         old="""
             if last_fetch is not None and now - last_fetch < replica.config.begin_quorum_ms:
                 continue
         """,
-        new="",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-16927",
         cause="to hear of more endpoints of the leader was an illegal move",
         breaks="P18",
-        kind=Kind.LIVENESS,
         within="_check_following",
-        old="""
-            isinstance(old, Follower) and len(new.leader_endpoints) <= len(
-                old.leader_endpoints
-            )
-        """,
+        old="isinstance(old, Follower) and len(new.leader_endpoints) <= len(old.leader_endpoints)",
         new="isinstance(old, Follower)",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-17030",
         cause="a node that took itself for a voter did not look for the leader",
         breaks="L1",
-        kind=Kind.LIVENESS,
         within="_poll_unattached",
-        old="""
-            if not replica.is_installing:
-                _fetch_from_anyone(replica, now)
-        """,
+        old="if not replica.is_installing: _fetch_from_anyone(replica, now)",
         new="""
             if not replica.is_installing and not replica.is_voter:
                 _fetch_from_anyone(replica, now)
         """,
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-17067",
         cause="a node that is no voter could become a candidate",
         breaks="P16",
-        kind=Kind.SAFETY,
         within="Replica.is_voter",
         old="self.own.can_vote and self.voters.is_voter(self.own.key)",
         new="self.own.can_vote",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-18345",
         cause="the times that nodes wait before an election converged",
         breaks="L1",
-        kind=Kind.LIVENESS,
         within="Replica.random_election_timeout",
         old="timeout_ms + self.random.randrange(timeout_ms)",
         new="timeout_ms",
     ),
-    mutant(
+    liveness_bug(
         id="observer enters the epoch of a candidate that it refuses",
         cause="former voters entered the epochs of a removed voter, and lost their leader for good",
         breaks="L8",
-        kind=Kind.LIVENESS,
         within="handle_vote_request",
         old="stays = is_later and not (is_up_to_date or replica.may_stand)",
         new="stays = is_later and replica.is_voter and not replica.may_stand",
@@ -183,49 +159,38 @@ MUTANTS = (
                     if old.leader_id is not None and old.leader_id != new.leader_id:
                         raise _illegal(old, new, "an epoch has one leader")
                 """,
-                new="",
             ),
         ),
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-20895",
         cause="no pre-vote was given once the leader had resigned",
         breaks="L1",
-        kind=Kind.LIVENESS,
         within="Resigned.would_grant",
         old="request.is_pre_vote and is_up_to_date",
         new="False",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-17751",
         cause="a timer of a follower that is no voter stayed at zero: a busy loop",
         breaks="L6",
-        kind=Kind.LIVENESS,
         within="_poll_follower",
         old="role.fetch_deadline = NEVER",
-        new="",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-10826",
         cause="the next thing to do was not what the process was woken for",
         breaks="L6",
-        kind=Kind.LIVENESS,
         within="next_deadline",
         old="""
-            min(
-                deadline,
-                replica.peers.deadline,
-                replica.parked.deadline,
-                change_deadline(replica),
-            )
+            min(deadline, replica.peers.deadline, replica.parked.deadline, change_deadline(replica))
         """,
         new="min(deadline, replica.peers.deadline, change_deadline(replica))",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-19354",
         cause="a node that once asked the bootstrap servers went on doing so",
         breaks="L2",
-        kind=Kind.LIVENESS,
         within="_note_leader_lives",
         old="role.note(ContactEvent.ANSWERED)",
         new="""
@@ -233,31 +198,28 @@ MUTANTS = (
                 role.note(ContactEvent.ANSWERED)
         """,
     ),
-    mutant(
+    conformity_bug(
         id="KAFKA-13940",
         cause="DescribeQuorum was answered with the wrong error by a node that does not lead",
         breaks="P20",
-        kind=Kind.CONFORMITY,
         within="handle_describe_quorum_request",
         old="Error.NOT_LEADER_OR_FOLLOWER",
         new="Error.INVALID_REQUEST",
     ),
-    mutant(
+    conformity_bug(
         id="KAFKA-14154",
         cause="a request from an epoch ahead was answered as if it was from one behind",
         breaks="P20",
-        kind=Kind.CONFORMITY,
         within="leader_error",
         old="Error.UNKNOWN_LEADER_EPOCH",
         new="Error.FENCED_LEADER_EPOCH",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-15345",
         cause=(
             "the state machine was told that it leads before the epoch's first record was committed"
         ),
         breaks="P17",
-        kind=Kind.SAFETY,
         within="become_leader",
         old="replica.move(leader)",
         new="""
@@ -268,20 +230,17 @@ MUTANTS = (
             replica.outbox.add(LeadershipGained(leader.epoch))
         """,
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-16286",
         cause="who came late was not told of the leader",
         breaks="P17",
-        kind=Kind.LIVENESS,
         within="Replica.begin_as",
         old="self.outbox.add(LeaderChanged(role.leader_id, role.epoch))",
-        new="",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-17333",
         cause="a node that had resigned announced after a restart that it leads",
         breaks="P17",
-        kind=Kind.SAFETY,
         within="Replica.begin_as",
         old="self.outbox.add(LeaderChanged(role.leader_id, role.epoch))",
         new="""
@@ -292,22 +251,20 @@ MUTANTS = (
                 self.outbox.add(LeadershipGained(role.epoch))
         """,
     ),
-    mutant(
+    liveness_bug(
         id="epoch without ceiling",
         cause="a peer's highest epoch was entered, and none was left for an election",
         breaks="P20",
-        kind=Kind.LIVENESS,
         within="learn_leader",
         old="role.epoch <= leader.epoch <= EPOCH_MAX",
         new="role.epoch <= leader.epoch",
     ),
-    mutant(
+    liveness_bug(
         id="second leader for an epoch stops the node",
         cause=(
             "a peer that names another leader of the epoch broke the node, instead of being refused"
         ),
         breaks="P20",
-        kind=Kind.LIVENESS,
         within="learn_leader",
         old="""
             if leader_id is None or role.leader_id not in {None, leader_id}:
@@ -322,65 +279,47 @@ MUTANTS = (
                 return False
         """,
     ),
-    mutant(
+    safety_bug(
         id="reply of an earlier role is believed",
         cause="what was asked for before a move still counted after it",
         breaks="P6",
-        kind=Kind.SAFETY,
         within="Replica.move",
-        old="""
-            if not keeps_requests:
-                self.peers.reset()
-        """,
-        new="",
+        old="if not keeps_requests: self.peers.reset()",
     ),
-    mutant(
+    liveness_bug(
         id="KIP-996 fall-back",
         cause="a peer from before pre-votes kept a quorum from electing a leader",
         breaks="L1",
-        kind=Kind.LIVENESS,
         within="_handle_failure",
         old="failure.lacks_version and is_pre_vote and is_nominee",
         new="failure.lacks_version and not is_pre_vote and is_nominee",
     ),
-    mutant(
+    conformity_bug(
         id="EndQuorumEpoch order",
         cause="the successors in EndQuorumEpoch did not take their turns",
         breaks="L1",
-        kind=Kind.CONFORMITY,
         within="_successor_wait_ms",
-        old="""
-            if position == 0:
-                return 0
-        """,
-        new="",
+        old="if position == 0: return 0",
     ),
-    mutant(
+    liveness_bug(
         id="observer in a candidate's epoch",
         cause="an observer entered the epoch of a candidate that no other voter ever heard of",
         breaks="L8",
-        kind=Kind.LIVENESS,
         within="learn_leader",
-        old="""
-            if leader_id is None and not replica.may_stand:
-                return False
-        """,
-        new="",
+        old="if leader_id is None and not replica.may_stand: return False",
     ),
-    mutant(
+    liveness_bug(
         id="observer loyal to the lost",
         cause="a new voter that had not heard of it let nobody pass for a leader that was lost",
         breaks="L1",
-        kind=Kind.LIVENESS,
         within="Follower.would_grant",
         old="self._contact is LeaderContact.ALIVE",
         new="self._contact in {LeaderContact.ALIVE, LeaderContact.SILENT}",
     ),
-    mutant(
+    liveness_bug(
         id="asking itself alone",
         cause="who once kept silent was not asked again while anybody else answered, even in vain",
         breaks="L8",
-        kind=Kind.LIVENESS,
         within="_whom_to_ask",
         old="all((peers.was_asked(server.id) for server in others))",
         new="not others",
@@ -408,11 +347,10 @@ MUTANTS = (
             ),
         ),
     ),
-    mutant(
+    liveness_bug(
         id="a turn for an observer",
         cause="an observer looked for its turn when a leader resigned that named no successors",
         breaks="P20",
-        kind=Kind.LIVENESS,
         within="_successor_wait_ms",
         old="not preferred and replica.is_voter",
         new="not preferred",

@@ -1,22 +1,20 @@
 """Bugs in the logs of topic partitions: producers, deletions, directories, recovery."""
 
-from tests.model.mutation.mutant import Kind, mutant
+from tests.model.mutation.mutant import conformity_bug, liveness_bug, safety_bug
 
 MUTANTS = (
-    mutant(
+    liveness_bug(
         id="KAFKA-7692",
         cause="sequences did not begin again behind the highest",
         breaks="writes are acknowledged",
-        kind=Kind.LIVENESS,
         within="_check_sequence",
         old="0 if last == INT32_MAX else last + 1",
         new="last + 1",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-6683",
         cause="producers changed before their batch was written, and the write failed",
         breaks="writes are acknowledged",
-        kind=Kind.LIVENESS,
         within="UnifiedLog._write",
         old="""
             change = self.producers.check(batch, origin, transaction)
@@ -29,74 +27,65 @@ MUTANTS = (
             self.local_log.append(batch.data, now_ms=now_ms)
         """,
     ),
-    mutant(
+    conformity_bug(
         id="KAFKA-6554",
         cause="a batch's last offset was not compared with the number of its records",
         breaks="offsets are those of records",
-        kind=Kind.CONFORMITY,
         within="_check_batch",
         old="batch.last_offset_delta + 1 != count",
         new="False",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-10778",
         cause="a log was appended to after a write had failed",
         breaks="what a disk refuses is not read as something else",
-        kind=Kind.SAFETY,
         within="Poison.demand_sound",
         old="self._reason is not None",
         new="self._is_closed",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-13773",
         cause="a directory with a log that the disk had refused was marked as clean",
         breaks="recovery finds what was lost",
-        kind=Kind.SAFETY,
         within="LogDirectory.close",
         old="return is_sound",
         new="return True",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-14616",
         cause="the directory of a deleted topic was that of a new one with its name",
         breaks="records are of one topic",
-        kind=Kind.SAFETY,
         within="LogManager._hosted_id",
         old="topic_id is not None and stored_id in (None, topic_id)",
         new="topic_id is not None",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-16234",
         cause="an empty log was made for a partition whose directory was offline",
         breaks="a partition has one log",
-        kind=Kind.SAFETY,
         within="LogManager.get_or_create_log",
         old="self.has_offline_log_dirs and directory_id not in known",
         new="False",
     ),
-    mutant(
+    liveness_bug(
         id="entries of a deleted log",
         cause="a new log had the checkpoints of a deleted one of its name",
         breaks="a log starts where its records do",
-        kind=Kind.LIVENESS,
         within="LogManager.get_or_create_log",
         old="directory.forget_former_log(topic_partition)",
-        new="",
     ),
-    mutant(
+    liveness_bug(
         id="indexes of a segment flushed too early",
         cause="the indexes of a segment that was flushed while it was appended to were not durable",
         breaks="a log opens after a power cut",
-        kind=Kind.LIVENESS,
         within="SegmentList._sync_sealed",
         old="segment.end_offset >= offset",
         new="segment.end_offset > offset",
     ),
-    mutant(
+    safety_bug(
         id="a hole behind a torn segment",
         cause="a log went on with the segment behind one that had lost its end",
         breaks="committed records stay",
-        kind=Kind.SAFETY,
         within="_Loader._recover",
         old="self._checkpoint.is_compacted or is_durable",
         new="True",

@@ -1,37 +1,28 @@
 """Bugs in the replication of topic partitions: fetchers, truncation, the high watermark."""
 
-from tests.model.mutation.mutant import Edit, Kind, Mutant, mutant
+from tests.model.mutation.mutant import Edit, Kind, Mutant, conformity_bug, liveness_bug, safety_bug
 
 MUTANTS = (
-    mutant(
+    safety_bug(
         id="KAFKA-6361",
         cause="a follower truncated to its high watermark, not to where the logs diverge (KIP-101)",
         breaks="committed records stay",
-        kind=Kind.SAFETY,
         within="initial_fetch_state",
         old="is_truncating = epoch is None",
         new="is_truncating = True",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-7164",
         cause="a log that diverges in several epochs was truncated in the last one only (KIP-279)",
         breaks="replicas are equal",
-        kind=Kind.SAFETY,
         within="truncation_offset",
-        old="""
-            if own.epoch != leader.epoch:
-                return min(own.end_offset, end_offset)
-        """,
-        new="""
-            if own.epoch != leader.epoch:
-                return min(leader.end_offset, end_offset)
-        """,
+        old="if own.epoch != leader.epoch: return min(own.end_offset, end_offset)",
+        new="if own.epoch != leader.epoch: return min(leader.end_offset, end_offset)",
     ),
-    mutant(
+    conformity_bug(
         id="KIP-320 for followers",
         cause="a follower of an earlier leader epoch fetched on, again and again",
         breaks="fencing",
-        kind=Kind.CONFORMITY,
         within="ReplicaFetcher.on_error",
         old="code == ErrorCode.FENCED_LEADER_EPOCH",
         new="False",
@@ -51,51 +42,40 @@ MUTANTS = (
                 """,
                 new="leader = self.demand_leader()",
             ),
-            Edit(within="PartitionLeader.on_fetch", old="self.check_fetch(fetch)", new=""),
+            Edit(within="PartitionLeader.on_fetch", old="self.check_fetch(fetch)"),
         ),
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-10706",
         cause="an epoch without records stayed where a log was truncated to its end",
         breaks="replicas are equal",
-        kind=Kind.SAFETY,
         within="LocalLog.truncate_to",
         old="""
             if offset >= self.log_end_offset:
                 self._epochs.truncate_from_end(offset)
                 return self.log_end_offset
         """,
-        new="""
-            if offset >= self.log_end_offset:
-                return self.log_end_offset
-        """,
+        new="if offset >= self.log_end_offset: return self.log_end_offset",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-18991",
         cause="a response to a fetch of an earlier leader epoch was appended",
         breaks="replicas are equal",
-        kind=Kind.SAFETY,
         within="PartitionFetchState.is_same_fetch",
         old="(asked.fetch_offset, asked.leader_epoch)",
         new="(asked.fetch_offset, self.leader_epoch)",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-18723 in topics",
         cause="batches of a later leader epoch than that of the fetch were appended",
         breaks="replicas are equal",
-        kind=Kind.SAFETY,
         within="replicated_batches",
-        old="""
-            if batch.partition_leader_epoch > leader_epoch:
-                break
-        """,
-        new="",
+        old="if batch.partition_leader_epoch > leader_epoch: break",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-15510",
         cause="a response without records made a follower forget the epoch of its last record",
         breaks="followers catch up",
-        kind=Kind.LIVENESS,
         within="ReplicaFetcher._on_data",
         old="""
             if last_epoch is not None or state.lag is None:
@@ -106,11 +86,10 @@ MUTANTS = (
             self._put_last(state.behind(last_epoch, data.high_watermark))
         """,
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-14704",
         cause="the high watermark of a response that shows a divergence was taken",
         breaks="the high watermark is within the log",
-        kind=Kind.SAFETY,
         within="ReplicaFetcher._on_divergence",
         old="self.truncate(state, offset)",
         new="""
@@ -120,44 +99,34 @@ MUTANTS = (
             )
         """,
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-9491",
         cause="the high watermark stayed behind when a log was truncated fully",
         breaks="the high watermark is within the log",
-        kind=Kind.SAFETY,
         within="UnifiedLog._after_truncation",
         old="self.update_high_watermark(self.high_watermark)",
-        new="",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-7414",
         cause="a follower whose offset the leader does not have gave up",
         breaks="followers catch up",
-        kind=Kind.LIVENESS,
         within="OffsetSearch._truncate",
-        old="""
-            if answer.offset > end_offset:
-                fetcher.truncate(state, answer.offset, fully=True)
-        """,
-        new="",
+        old="if answer.offset > end_offset: fetcher.truncate(state, answer.offset, fully=True)",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-6975",
         cause="a new replica could not begin where the leader's log starts within a batch",
         breaks="followers catch up",
-        kind=Kind.LIVENESS,
         within="UnifiedLog.append_as_follower",
         old="""
             if start == end and batches[0].base_offset < end <= batches[0].last_offset:
                 self.truncate_fully_and_start_at(batches[0].base_offset, now_ms=now_ms)
         """,
-        new="",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-8400",
         cause="a fetch that failed counted as progress of its follower",
         breaks="committed records stay",
-        kind=Kind.SAFETY,
         within="Partition.fetch_records_of_follower",
         old="diverging = self._divergence(fetch.offset, last_fetched_epoch)",
         new="""
@@ -167,68 +136,55 @@ MUTANTS = (
             diverging = self._divergence(fetch.offset, last_fetched_epoch)
         """,
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-15221",
         cause="a follower that has restarted counted with what it had before (KIP-903)",
         breaks="committed records stay",
-        kind=Kind.SAFETY,
         within="PartitionLeader.on_fetch",
         old="self._is_of_past_incarnation(fetch)",
         new="False",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-13091",
         cause="the high watermark was not looked at again when the ISR shrank",
         breaks="writes are acknowledged",
-        kind=Kind.LIVENESS,
         within="Partition.on_altered",
         old="self._follow_high_watermark(leader)",
-        new="",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-15583",
         cause="the high watermark moved while too few replicas were in sync (KIP-966)",
         breaks="committed records stay",
-        kind=Kind.SAFETY,
         within="PartitionLeader._raise_high_watermark",
-        old="""
-            if self.is_under_min_isr:
-                return
-        """,
-        new="",
+        old="if self.is_under_min_isr: return",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-13916 at the leader",
         cause="a fenced replica could be proposed for the ISR (KIP-841)",
         breaks="the ISR holds unfenced brokers",
-        kind=Kind.SAFETY,
         within="PartitionLeader._may_join",
         old="not broker.is_active",
         new="False",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-7152",
         cause="a follower at the end of an idle log counted as lagging",
         breaks="the ISR does not flap",
-        kind=Kind.LIVENESS,
         within="ReplicaProgress.is_caught_up",
         old="self.log_end_offset == leader_end_offset",
         new="False",
     ),
-    mutant(
+    safety_bug(
         id="producers behind a truncation",
         cause="a follower remembered the sequences of records that it had truncated",
         breaks="records are written once",
-        kind=Kind.SAFETY,
         within="UnifiedLog._after_truncation",
         old="self.load_producers(now_ms=now_ms)",
-        new="",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-12686",
         cause="a change of the ISR stayed pending when the metadata came before its answer",
         breaks="followers join the ISR",
-        kind=Kind.LIVENESS,
         within="PartitionLeader.lead",
         old="self.state = CommittedPartitionState(isr, RECOVERED)",
         new="""
@@ -236,44 +192,34 @@ MUTANTS = (
                 self.state = CommittedPartitionState(isr, RECOVERED)
         """,
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-13266",
         cause="a follower went on in a new leader epoch from where it was in the one before",
         breaks="replicas are equal",
-        kind=Kind.SAFETY,
         within="ReplicaFetcher.add",
         old="known is None or known.leader_epoch != leader_epoch",
         new="known is None",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-3978",
         cause="a new leader took the end of a follower it knew nothing of for the high watermark",
         breaks="a high watermark does not fall",
-        kind=Kind.SAFETY,
         within="PartitionLeader._raise_high_watermark",
         old="max(self.high_watermark, offset)",
         new="offset",
     ),
-    mutant(
+    safety_bug(
         id="two changes of the ISR at a time",
         cause="a leader proposed another change of the ISR while one was under way",
         breaks="the ISR of the log is one that the leader knows",
-        kind=Kind.SAFETY,
         within="PartitionLeader.shrink",
-        old="""
-            if not isinstance(state, CommittedPartitionState):
-                return None
-        """,
-        new="""
-            if not isinstance(state, CommittedPartitionState):
-                state = state.committed
-        """,
+        old="if not isinstance(state, CommittedPartitionState): return None",
+        new="if not isinstance(state, CommittedPartitionState): state = state.committed",
     ),
-    mutant(
+    safety_bug(
         id="KIP-497 at the high watermark",
         cause="the high watermark went by the committed ISR while a replica was joining",
         breaks="committed records stay",
-        kind=Kind.SAFETY,
         within="PartitionLeader._raise_high_watermark",
         old="""(
             follower in self.state.maximal
@@ -281,22 +227,19 @@ MUTANTS = (
         )""",
         new="follower in self.state.members",
     ),
-    mutant(
+    conformity_bug(
         id="KAFKA-9004",
         cause="clients that cannot know of followers were served by one",
         breaks="former clients read from the leader",
-        kind=Kind.CONFORMITY,
         within="Partition.fetch_records",
         old="is_leader_needed or self._is_closed",
         new="self._is_closed",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-6046",
         cause="a follower did not refuse to delete records",
         breaks="a log starts where its leader's does",
-        kind=Kind.SAFETY,
         within="Partition.delete_records",
         old="self.demand_leader()",
-        new="",
     ),
 )

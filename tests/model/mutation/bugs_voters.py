@@ -1,13 +1,12 @@
 """Bugs in voter changes and in the identity of voters."""
 
-from tests.model.mutation.mutant import Edit, Kind, Mutant, mutant
+from tests.model.mutation.mutant import Edit, Kind, Mutant, conformity_bug, liveness_bug, safety_bug
 
 MUTANTS = (
-    mutant(
+    safety_bug(
         id="KAFKA-16530",
         cause="the high watermark counted a leader that is no voter",
         breaks="P6",
-        kind=Kind.SAFETY,
         within="Leader.advanced_high_watermark",
         old="""
             return advanced_high_watermark(
@@ -62,11 +61,10 @@ MUTANTS = (
             ),
         ),
     ),
-    mutant(
+    safety_bug(
         id="a change that timed out is forgotten",
         cause="a voter record that was not committed in time did not hold back the next change",
         breaks="P11",
-        kind=Kind.SAFETY,
         within="refuse_unless_settled",
         old="not replica.are_voters_committed",
         new="not replica.are_voters_committed and replica.change is not None",
@@ -112,20 +110,18 @@ MUTANTS = (
             ),
         ),
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-20740 at an update",
         cause="a voter's update did not wait for the commit of a change that had timed out",
         breaks="P11",
-        kind=Kind.SAFETY,
         within="_voters_to_update",
         old="replica.voters if replica.are_voters_committed else None",
         new="replica.voters",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-20740 at an upgrade",
         cause="the voters changed while the record that first held them was not committed",
         breaks="P11",
-        kind=Kind.SAFETY,
         within="refuse_unless_settled",
         old="not replica.are_voters_committed",
         new="""(
@@ -133,41 +129,33 @@ MUTANTS = (
             and history.kraft_version_at(replica.high_watermark) > 0
         )""",
     ),
-    mutant(
+    safety_bug(
         id="probe answered by another node",
         cause="a late response to the probe of an update that had timed out added another voter",
         breaks="P15",
-        kind=Kind.SAFETY,
         within="continue_adding_voter",
         old="change.record_offset is not None or change.key.id != node_id",
         new="change.record_offset is not None",
     ),
-    mutant(
+    liveness_bug(
         id="update confirmed by another node",
         cause="a late response to the probe of an update that had timed out confirmed another one",
         breaks="P15",
-        kind=Kind.LIVENESS,
         within="continue_updating_voter",
-        old="""
-            if change.key.id != node_id:
-                return None
-        """,
-        new="",
+        old="if change.key.id != node_id: return None",
     ),
-    mutant(
+    safety_bug(
         id="probe answered too late",
         cause="a late response was taken for that of the next request to the same node",
         breaks="P15",
-        kind=Kind.SAFETY,
         within="RequestManager.sent",
         old="number = self._next_number",
         new="number = destination.id",
     ),
-    mutant(
+    liveness_bug(
         id="feature upgrade asks the voters alone",
         cause="a controller that ceased to be a voter was not asked before a feature was upgraded",
         breaks="P20",
-        kind=Kind.LIVENESS,
         within="reason_not_supported",
         old="""
             nodes += [
@@ -190,20 +178,17 @@ MUTANTS = (
             ]
         """,
     ),
-    mutant(
+    safety_bug(
         id="canonical/raft#250",
         cause="voters of a record that was cut off stayed in force",
         breaks="P12",
-        kind=Kind.SAFETY,
         within="_truncate",
         old="replica.history.truncate_to(offset)",
-        new="",
     ),
-    mutant(
+    safety_bug(
         id="databendlabs/openraft#1808",
         cause="after a snapshot was installed, voters of records that were gone stayed in force",
         breaks="P12",
-        kind=Kind.SAFETY,
         within="VoterSetHistory.start_from_snapshot",
         old="self._changes = [_Change(snapshot_id.offset - 1, voters, kraft_version)]",
         new="""
@@ -211,11 +196,10 @@ MUTANTS = (
             self._changes = [first, *self._changes]
         """,
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-17973",
         cause="a log with several voter changes in a row was refused when it was read",
         breaks="P12",
-        kind=Kind.LIVENESS,
         within="VoterSetHistory.add_voters",
         old='"Note a KRAFT_VOTERS record at `offset`, behind all that were noted before."',
         new="""
@@ -225,29 +209,26 @@ MUTANTS = (
                 raise ValueError("not one voter at a time")
         """,
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-17608",
         cause="a leader that had removed itself led on",
         breaks="P16",
-        kind=Kind.LIVENESS,
         within="_poll_leader",
         old="replica.are_voters_committed and not replica.is_voter",
         new="False",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-16963",
         cause="a leader that removes itself went before its removal was committed",
         breaks="L7",
-        kind=Kind.LIVENESS,
         within="_poll_leader",
         old="replica.are_voters_committed and not replica.is_voter",
         new="not replica.is_voter",
     ),
-    mutant(
+    liveness_bug(
         id="KAFKA-20661",
         cause="a voter was added that cannot be reached where it says",
         breaks="L1",
-        kind=Kind.LIVENESS,
         within="continue_adding_voter",
         old="error_name = probe_error(response)",
         new="""
@@ -275,98 +256,84 @@ MUTANTS = (
             ),
         ),
     ),
-    mutant(
+    liveness_bug(
         id="voter added that lags",
         cause="a voter was added that had never had all of the log",
         breaks="L3",
-        kind=Kind.LIVENESS,
         within="_refuse_lagging",
         old="known is not None and known.last_caught_up is not None",
         new="known is not None",
     ),
-    mutant(
+    safety_bug(
         id="voter added twice",
         cause="a node's id was added once more under another directory",
         breaks="P15",
-        kind=Kind.SAFETY,
         within="_refuse_duplicate",
         old="voters.by_id(key.id) is None",
         new="not voters.is_voter(key)",
     ),
-    mutant(
+    safety_bug(
         id="voter removed by its id",
         cause="a voter was removed although the request named another directory",
         breaks="P15",
-        kind=Kind.SAFETY,
         within="_refuse_unknown",
         old="known is not None and known.key == key and (len(voters.voters) > 1)",
         new="known is not None and len(voters.voters) > 1",
     ),
-    mutant(
+    liveness_bug(
         id="last voter removed",
         cause="the last voter could be removed",
         breaks="L1",
-        kind=Kind.LIVENESS,
         within="_refuse_unknown",
         old="known is not None and known.key == key and (len(voters.voters) > 1)",
         new="known is not None and known.key == key",
     ),
-    mutant(
+    safety_bug(
         id="KAFKA-19850",
         cause="a controller that joins by itself came back after it had been removed",
         breaks="P14",
-        kind=Kind.SAFETY,
         within="_joins",
-        old="""
-            replica.config.auto_join and replica.own.can_vote and (
-                not replica.has_been_voter
-            )
-        """,
+        old="replica.config.auto_join and replica.own.can_vote and (not replica.has_been_voter)",
         new="replica.config.auto_join and replica.own.can_vote",
     ),
-    mutant(
+    conformity_bug(
         id="KAFKA-18061",
         cause='a change that succeeded was answered with the text "NONE"',
         breaks="P20",
-        kind=Kind.CONFORMITY,
         within="_default_message",
         old="None if error is Error.NONE else ErrorCode(error).default_message",
         new='"NONE" if error is Error.NONE else ErrorCode(error).default_message',
     ),
-    mutant(
+    safety_bug(
         id="wiped disk votes again",
         cause=(
             "a voter that came back with an empty disk was taken for the one it had been (KIP-853)"
         ),
         breaks="P15",
-        kind=Kind.SAFETY,
         within="Voter.is_replica",
         old="self.key.directory_id is None or self.key.directory_id == key.directory_id",
         new="True",
     ),
-    mutant(
+    safety_bug(
         id="vote meant for another directory",
         cause="a vote was given that had been asked of the directory before",
         breaks="P15",
-        kind=Kind.SAFETY,
         within="_is_meant",
         old="voter.id == own.id and voter.directory_id in {None, own.directory_id}",
         new="voter.id == own.id",
     ),
-    mutant(
+    safety_bug(
         id="vote given to a node, not to its directory",
         cause="a vote was repeated to the same node with another directory",
         breaks="P2",
-        kind=Kind.SAFETY,
         within="may_vote_for",
         old="role.voted.id == request.replica.id and same_directory",
         new="role.voted.id == request.replica.id",
     ),
-    mutant(
+    liveness_bug(
         id="observers do not vote",
         cause="a node that does not know yet that it is a voter refused its vote",
         breaks="L1",
-        kind=Kind.LIVENESS,
         within="handle_vote_request",
         old="""
             if error is Error.NONE and not _is_meant(replica, request.voter):
@@ -379,15 +346,12 @@ MUTANTS = (
                 error = Error.INVALID_VOTER_KEY
         """,
     ),
-    mutant(
+    liveness_bug(
         id="kraft.version raised too early",
         cause="kraft.version rose although a voter had not said that it can work at it",
         breaks="P15",
-        kind=Kind.LIVENESS,
         within="_voters_that_support",
-        old="""
-            not is_known or not voter.kraft_version_min <= wanted <= voter.kraft_version_max
-        """,
+        old="not is_known or not voter.kraft_version_min <= wanted <= voter.kraft_version_max",
         new="not is_known and voter.kraft_version_max < 0",
     ),
 )

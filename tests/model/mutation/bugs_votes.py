@@ -1,22 +1,20 @@
 """Bugs in votes: who may get one, what it is given for, and what is remembered of it."""
 
-from tests.model.mutation.mutant import Edit, Kind, Mutant, mutant
+from tests.model.mutation.mutant import Edit, Kind, Mutant, liveness_bug, safety_bug
 
 MUTANTS = (
-    mutant(
+    safety_bug(
         id="hashicorp/raft#661",
         cause="the epoch was stored without the vote in it",
         breaks="P2",
-        kind=Kind.SAFETY,
         within="Role.election_record",
         old="ElectionRecord(self.epoch, self.leader_id, self.voted)",
         new="ElectionRecord(self.epoch, self.leader_id)",
     ),
-    mutant(
+    safety_bug(
         id="vote answered before it is durable",
         cause="the answer to a vote left before the vote was stored",
         breaks="P2",
-        kind=Kind.SAFETY,
         within="Outbox.add",
         old="self._at_once if self._write is None else self._after_write",
         new="self._at_once",
@@ -52,11 +50,10 @@ MUTANTS = (
             ),
         ),
     ),
-    mutant(
+    safety_bug(
         id="eliben/raft#27",
         cause="a message of the same epoch reset the vote",
         breaks="P2",
-        kind=Kind.SAFETY,
         within="handle_vote_request",
         old="is_up_to_date = request.log_end >= replica.log.end",
         new="""
@@ -65,20 +62,18 @@ MUTANTS = (
                 replica.role.voted = None
         """,
     ),
-    mutant(
+    safety_bug(
         id="vote for a shorter log",
         cause="a vote was given without comparing the logs (section 5.4.1 of the Raft paper)",
         breaks="P5",
-        kind=Kind.SAFETY,
         within="handle_vote_request",
         old="request.log_end >= replica.log.end",
         new="request.log_end.offset >= 0",
     ),
-    mutant(
+    safety_bug(
         id="vote for the longer log, not the later epoch",
         cause="logs were compared by length before epoch",
         breaks="P5",
-        kind=Kind.SAFETY,
         within="handle_vote_request",
         old="request.log_end >= replica.log.end",
         new="""(
@@ -86,29 +81,26 @@ MUTANTS = (
             >= (replica.log.end.offset, replica.log.end.epoch)
         )""",
     ),
-    mutant(
+    safety_bug(
         id="candidate claims what is not durable",
         cause="a vote was asked for with records that a power cut took away afterwards",
         breaks="P5",
-        kind=Kind.SAFETY,
         within="may_campaign",
         old="log.durable_end_offset == log.end_offset",
         new="log.end_offset >= 0",
     ),
-    mutant(
+    safety_bug(
         id="pre-vote counts as vote",
         cause="a pre-vote was stored as the vote of its epoch",
         breaks="P28",
-        kind=Kind.SAFETY,
         within="handle_vote_request",
         old="is_granted and not request.is_pre_vote and replica.role.voted is None",
         new="is_granted and replica.role.voted is None",
     ),
-    mutant(
+    liveness_bug(
         id="pre-vote against a living leader",
         cause="a voter that hears its leader gave pre-votes, so a cut link deposed the leader",
         breaks="L5",
-        kind=Kind.LIVENESS,
         within="Follower.would_grant",
         old="request.is_pre_vote and not is_alive and is_up_to_date",
         new="request.is_pre_vote and is_up_to_date",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from hashlib import sha256
 
 from tests.model.mutation.sources import Place, Sources
@@ -32,13 +33,13 @@ class Edit:
     `within` is the qualified name of the function, wherever it is (`initial_role`, `Leader.tick`).
     Where the same stands in several functions of that name, `room` is the package of the wanted
     one below `kvorum` (`raft`, `node.raft`). `old` is a statement, several in a row, an `except`
-    clause or an expression; `new` is of the same sort, or empty: the statements are deleted.
+    clause or an expression; `new` is of the same sort; without it the statements are deleted.
     Both are compared and written as syntax trees, so their formatting is free.
     """
 
     within: str
     old: str
-    new: str
+    new: str = ""
     room: str = ""
 
     def found_in(self, sources: Sources) -> tuple[Place, Match]:
@@ -136,17 +137,22 @@ class Mutant:
         return {file: replaced(sources.texts[file], made) for file, made in changes.items()}
 
 
-def mutant(
+def _bug(
+    kind: Kind,
     *,
     id: str,  # noqa: A002 - the name of the field
     cause: str,
     breaks: str,
-    kind: Kind,
     within: str,
     old: str,
-    new: str,
+    new: str = "",
     room: str = "",
 ) -> Mutant:
     """Return a bug that a single edit puts in, as most are."""
     edit = Edit(within=within, old=old, new=new, room=room)
     return Mutant(id=id, cause=cause, breaks=breaks, kind=kind, edits=(edit,))
+
+
+safety_bug = partial(_bug, Kind.SAFETY)
+liveness_bug = partial(_bug, Kind.LIVENESS)
+conformity_bug = partial(_bug, Kind.CONFORMITY)
