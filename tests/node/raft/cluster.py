@@ -49,6 +49,21 @@ QUICK = RaftConfig(
 )
 
 
+def static_settings(directory: Path, *, voter_count: int = 1) -> RaftSettings:
+    """Return the settings of node 1, among voters that the configuration names."""
+    voter_ids = range(1, voter_count + 1)
+    return RaftSettings(
+        node_id=1,
+        cluster_id=CLUSTER_ID,
+        directory_id=b"\x01" * 16,
+        directory=directory,
+        can_vote=True,
+        controller_listener=LISTENER,
+        local_listeners=(Endpoint(LISTENER, "host1", 9093),),
+        static_voters=tuple(Destination(one, f"host{one}", 9093) for one in voter_ids),
+    )
+
+
 @dataclass
 class RecordingListener:
     """Remembers everything it hears, and wakes who waits for something of it."""
@@ -234,6 +249,15 @@ class Replica:
         last = self.node.propose(values, epoch=self.node.epoch)
         await self.listener.until(lambda: self.listener.next_offset > last)
         return last
+
+    async def snapshot(self, end_offset: int, *values: list[bytes]) -> bool:
+        """Have a snapshot written; return whether there was none that far."""
+        return await self.node.create_snapshot(
+            end_offset=end_offset,
+            epoch=self.node.epoch,
+            last_contained_log_timestamp_ms=1_700_000_000_000,
+            values=values,
+        )
 
 
 async def first_to_lead(replicas: Sequence[Replica]) -> Replica:

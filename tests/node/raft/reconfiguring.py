@@ -4,7 +4,7 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from tests.node.raft.cluster import CLUSTER_ID, LISTENER, QUICK, Lab, Replica
 from tests.support.waiting import wait_for_async
@@ -83,6 +83,24 @@ class DynamicQuorum:
                 voters=voters_record_of(voters),
                 now_ms=int(time.time() * 1000),
             )
+
+    @classmethod
+    async def of(cls, lab: Lab, *node_ids: int, voters: tuple[int, ...]) -> Self:
+        """Return controllers that are not started, and of which some are the first voters."""
+        quorum = cls(lab)
+        await quorum.make(*node_ids)
+        quorum.format(*voters)
+        return quorum
+
+    async def join(self, node_id: int) -> None:
+        """Make and start a controller, and have it added."""
+        await self.make(node_id)
+        await self.start(node_id)
+        assert (await self.add(node_id)).error_code == ErrorCode.NONE
+
+    def follower(self) -> Replica:
+        """Return a voter that does not lead."""
+        return next(one for one in self.replicas.values() if not one.node.is_leader)
 
     async def start(self, *node_ids: int) -> None:
         """Start controllers."""

@@ -40,19 +40,27 @@ class Hearing:
         raise AssertionError(error)
 
 
-@pytest.mark.parametrize("is_own", [False, True])
-def test_a_high_watermark_within_a_batch_waits_for_the_rest_of_it(
-    tmp_path: Path, *, is_own: bool
-) -> None:
-    """Only on the word of a liar; it must not stop a replica, nor show what is not committed."""
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[MetadataLog]:
     log = MetadataLog.open(
         tmp_path / "__cluster_metadata-0", files=RealFileSystem(), config=LogConfig(), now_ms=1
     )
+    yield log
+    log.local_log.close()
+
+
+def append(log: MetadataLog, base_offset: int, *values: bytes) -> None:
+    data = build_data_batch(list(values), base_offset=base_offset, epoch=1, timestamp_ms=1)
+    log.local_log.append(data)
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+def test_a_high_watermark_within_a_batch_waits_for_the_rest_of_it(
+    log: MetadataLog, *, is_own: bool
+) -> None:
+    """Only on the word of a liar; it must not stop a replica, nor show what is not committed."""
     for base_offset in (0, 3):
-        values = [b"a", b"b", b"c"]
-        log.local_log.append(
-            build_data_batch(values, base_offset=base_offset, epoch=1, timestamp_ms=1)
-        )
+        append(log, base_offset, b"a", b"b", b"c")
     hearing = Hearing()
     applier = Applier(log, hearing)
     for found in read_batches(log.local_log.read(0, 1000)) if is_own else ():
@@ -63,7 +71,6 @@ def test_a_high_watermark_within_a_batch_waits_for_the_rest_of_it(
             applier.step()
         assert applier.next_offset == high_watermark // 3 * 3
     assert hearing.offsets == [(0, 2), (3, 5)]
-    log.local_log.close()
 
 
 class SlowHearing(Hearing):
@@ -79,11 +86,8 @@ class SlowHearing(Hearing):
         self.offsets.append((-1, epoch))
 
 
-def test_nothing_is_handed_on_before_the_last_piece_of_the_one_before(tmp_path: Path) -> None:
-    log = MetadataLog.open(
-        tmp_path / "__cluster_metadata-0", files=RealFileSystem(), config=LogConfig(), now_ms=1
-    )
-    log.local_log.append(build_data_batch([b"a", b"b"], base_offset=0, epoch=1, timestamp_ms=1))
+def test_nothing_is_handed_on_before_the_last_piece_of_the_one_before(log: MetadataLog) -> None:
+    append(log, 0, b"a", b"b")
     hearing = SlowHearing()
     applier = Applier(log, hearing)
     applier.add(Committed(2))
@@ -95,14 +99,10 @@ def test_nothing_is_handed_on_before_the_last_piece_of_the_one_before(tmp_path: 
         heard.append(len(hearing.offsets))
     assert heard == [0, 0, 1, 2]
     assert hearing.offsets == [(0, 1), (-1, 4)]
-    log.local_log.close()
 
 
-def test_a_stop_leaves_the_pieces_that_are_left_undone(tmp_path: Path) -> None:
-    log = MetadataLog.open(
-        tmp_path / "__cluster_metadata-0", files=RealFileSystem(), config=LogConfig(), now_ms=1
-    )
-    log.local_log.append(build_data_batch([b"a", b"b"], base_offset=0, epoch=1, timestamp_ms=1))
+def test_a_stop_leaves_the_pieces_that_are_left_undone(log: MetadataLog) -> None:
+    append(log, 0, b"a", b"b")
     hearing = SlowHearing()
     applier = Applier(log, hearing)
     applier.add(Committed(2))
@@ -110,4 +110,3 @@ def test_a_stop_leaves_the_pieces_that_are_left_undone(tmp_path: Path) -> None:
     applier.stop()
     assert not applier.has_work
     assert hearing.offsets == []
-    log.local_log.close()

@@ -34,9 +34,7 @@ def keys(quorum: DynamicQuorum, *node_ids: int) -> set[tuple[int, bytes]]:
 @pytest_asyncio.fixture
 async def quorum(lab: Lab) -> DynamicQuorum:
     """Three voters that have committed something."""
-    quorum = DynamicQuorum(lab)
-    await quorum.make(1, 2, 3)
-    quorum.format(1, 2, 3)
+    quorum = await DynamicQuorum.of(lab, 1, 2, 3, voters=(1, 2, 3))
     await quorum.start(1, 2, 3)
     await quorum.commit(b"first")
     return quorum
@@ -44,9 +42,7 @@ async def quorum(lab: Lab) -> DynamicQuorum:
 
 async def test_every_replica_knows_which_voters_are_committed(lab: Lab) -> None:
     """A voter does, and so does an observer; before anything is committed no node does."""
-    quorum = DynamicQuorum(lab)
-    await quorum.make(1, 2, 3)
-    quorum.format(1)
+    quorum = await DynamicQuorum.of(lab, 1, 2, 3, voters=(1,))
     await quorum.start(3)
     assert quorum.replicas[3].node.committed_voters() is None
     await quorum.start(1, 2)
@@ -80,9 +76,7 @@ async def test_voters_of_a_change_that_is_not_committed_are_not_known_as_committ
 
 
 async def test_one_becomes_five_and_then_three_without_the_first(lab: Lab) -> None:
-    quorum = DynamicQuorum(lab)
-    await quorum.make(1, 2, 3, 4, 5)
-    quorum.format(1)
+    quorum = await DynamicQuorum.of(lab, 1, 2, 3, 4, 5, voters=(1,))
     await quorum.start(1, 2, 3, 4, 5)
     for node_id in (2, 3, 4, 5):
         assert (await quorum.add(node_id)).error_code == ErrorCode.NONE
@@ -106,9 +100,7 @@ async def test_one_becomes_five_and_then_three_without_the_first(lab: Lab) -> No
 
 
 async def test_three_that_were_five_survive_the_loss_of_one(quorum: DynamicQuorum) -> None:
-    await quorum.make(4)
-    await quorum.start(4)
-    assert (await quorum.add(4)).error_code == ErrorCode.NONE
+    await quorum.join(4)
     assert (await quorum.remove(key_of(quorum.replicas[3]))).error_code == ErrorCode.NONE
     leader = await quorum.leader()
     await leader.stop()
@@ -118,7 +110,7 @@ async def test_three_that_were_five_survive_the_loss_of_one(quorum: DynamicQuoru
 
 async def test_a_lost_disk_is_replaced(quorum: DynamicQuorum) -> None:
     """The disk failure recovery of KIP-853, in the order that one entry per node allows."""
-    failed = next(one for one in quorum.replicas.values() if not one.node.is_leader)
+    failed = quorum.follower()
     old = key_of(failed)
     await failed.stop()
     quorum.wipe(failed.node_id, NEW_DISK)
@@ -126,8 +118,7 @@ async def test_a_lost_disk_is_replaced(quorum: DynamicQuorum) -> None:
     new = key_of(failed)
     await quorum.until_observed(new)
     assert await quorum.voters() == {*keys(quorum, 1, 2, 3) - {new}, old}
-    refused = await quorum.add(failed.node_id)
-    assert refused.error_code == ErrorCode.DUPLICATE_VOTER
+    assert (await quorum.add(failed.node_id)).error_code == ErrorCode.DUPLICATE_VOTER
     assert (await quorum.remove(old)).error_code == ErrorCode.NONE
     assert (await quorum.add(failed.node_id)).error_code == ErrorCode.NONE
     assert await quorum.voters() == keys(quorum, 1, 2, 3)
@@ -143,7 +134,7 @@ async def test_a_lost_disk_is_replaced(quorum: DynamicQuorum) -> None:
 async def test_a_voter_with_a_new_disk_hears_from_the_leader_where_that_is(
     quorum: DynamicQuorum,
 ) -> None:
-    failed = next(one for one in quorum.replicas.values() if not one.node.is_leader)
+    failed = quorum.follower()
     await failed.stop()
     quorum.wipe(failed.node_id, NEW_DISK)
     failed.bootstrap_servers = ()
@@ -176,7 +167,7 @@ async def test_a_disk_that_its_node_has_given_up_is_soon_no_replica_for_the_cont
 
 async def test_a_lost_node_is_replaced_by_another(quorum: DynamicQuorum) -> None:
     """The node failure recovery of KIP-853."""
-    failed = next(one for one in quorum.replicas.values() if not one.node.is_leader)
+    failed = quorum.follower()
     await failed.stop()
     await quorum.make(4)
     await quorum.start(4)
@@ -184,16 +175,13 @@ async def test_a_lost_node_is_replaced_by_another(quorum: DynamicQuorum) -> None
     assert (await quorum.add(4)).error_code == ErrorCode.NONE
     assert await quorum.voters() == keys(quorum, 1, 2, 3, 4)
     assert (await quorum.remove(key_of(failed))).error_code == ErrorCode.NONE
-    rest = {1, 2, 3, 4} - {failed.node_id}
-    assert await quorum.voters() == keys(quorum, *rest)
+    assert await quorum.voters() == keys(quorum, *{1, 2, 3, 4} - {failed.node_id})
     await quorum.commit(b"recovered")
 
 
 @pytest.mark.slow
 async def test_controllers_join_by_themselves(lab: Lab) -> None:
-    quorum = DynamicQuorum(lab)
-    await quorum.make(1, 2, 3)
-    quorum.format(1)
+    quorum = await DynamicQuorum.of(lab, 1, 2, 3, voters=(1,))
     for replica in quorum.replicas.values():
         replica.config = JOINING
     await quorum.start(1, 2, 3)
@@ -214,7 +202,7 @@ async def test_controllers_join_by_themselves(lab: Lab) -> None:
 
 @pytest.mark.slow
 async def test_who_was_removed_does_not_join_again(quorum: DynamicQuorum) -> None:
-    removed = next(one for one in quorum.replicas.values() if not one.node.is_leader)
+    removed = quorum.follower()
     await removed.stop()
     removed.config = JOINING
     await removed.start()
@@ -231,26 +219,22 @@ async def test_who_was_removed_does_not_join_again(quorum: DynamicQuorum) -> Non
 async def test_an_addition_need_not_wait_for_its_commit(quorum: DynamicQuorum) -> None:
     await quorum.make(4)
     await quorum.start(4)
-    added = await quorum.add(4, ack_when_committed=False)
-    assert added.error_code == ErrorCode.NONE
+    assert (await quorum.add(4, ack_when_committed=False)).error_code == ErrorCode.NONE
     await quorum.commit(b"after")
     assert await quorum.voters() == keys(quorum, 1, 2, 3, 4)
 
 
 async def test_a_voter_that_moves_tells_the_leader(quorum: DynamicQuorum) -> None:
-    moving = next(one for one in quorum.replicas.values() if not one.node.is_leader)
+    moving = quorum.follower()
     await moving.stop()
-    moving.local_listeners = (
-        (LISTENER, "localhost", moving.server.port),
-        ("ANOTHER", "localhost", 1),
-    )
+    another = ("ANOTHER", "localhost", 1)
+    moving.local_listeners = ((LISTENER, "localhost", moving.server.port), another)
     await moving.start()
 
     async def is_known() -> bool:
-        described = await quorum.describe()
-        return ("ANOTHER", "localhost", 1) in {
+        return another in {
             (listener.name, listener.host, listener.port)
-            for node in described.nodes
+            for node in (await quorum.describe()).nodes
             for listener in node.listeners
             if node.node_id == moving.node_id
         }
@@ -260,9 +244,7 @@ async def test_a_voter_that_moves_tells_the_leader(quorum: DynamicQuorum) -> Non
 
 
 async def test_a_leader_that_moved_says_so_when_it_leads_again(lab: Lab) -> None:
-    quorum = DynamicQuorum(lab)
-    await quorum.make(1)
-    quorum.format(1)
+    quorum = await DynamicQuorum.of(lab, 1, voters=(1,))
     await quorum.start(1)
     await quorum.commit(b"first")
     one = quorum.replicas[1]
@@ -299,8 +281,7 @@ async def upgrade(quorum: DynamicQuorum) -> Replica:
 
 async def test_static_voters_become_recorded_ones(lab: Lab) -> None:
     quorum = await static_three(lab)
-    described = await quorum.describe()
-    voters = partition_in(described).current_voters
+    voters = partition_in(await quorum.describe()).current_voters
     assert {one.replica_directory_id for one in voters} == {ZERO_UUID}
     refused = await quorum.remove(key_of(quorum.replicas[3]))
     assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -314,9 +295,7 @@ async def test_static_voters_become_recorded_ones(lab: Lab) -> None:
     state = json.loads((second.directory / "__cluster_metadata-0" / "quorum-state").read_text())
     assert state["data_version"] == 1
     await leader.start()
-    await quorum.make(4)
-    await quorum.start(4)
-    assert (await quorum.add(4)).error_code == ErrorCode.NONE
+    await quorum.join(4)
     await quorum.commit(b"four")
     assert await quorum.voters() == keys(quorum, 1, 2, 3, 4)
 
@@ -359,17 +338,9 @@ async def test_a_snapshot_keeps_the_voters_and_a_new_voter_takes_them_from_it(
     leader = await quorum.leader()
     await quorum.commit(b"second")
     end = leader.listener.next_offset
-    made = await leader.node.create_snapshot(
-        end_offset=end,
-        epoch=leader.node.epoch,
-        last_contained_log_timestamp_ms=0,
-        values=[[b"everything"]],
-    )
-    assert made
-    await quorum.make(4)
+    assert await leader.snapshot(end, [b"everything"])
+    await quorum.join(4)
     newcomer = quorum.replicas[4]
-    await quorum.start(4)
-    assert (await quorum.add(4)).error_code == ErrorCode.NONE
     assert newcomer.listener.snapshots == [end]
     assert newcomer.node.kraft_version == 1
     await newcomer.stop()

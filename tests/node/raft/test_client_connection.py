@@ -2,8 +2,8 @@
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Self
 
 import pytest
@@ -20,7 +20,9 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsResponse
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
+from kvorum.wire.primitives import Message
 
 pytestmark = pytest.mark.asyncio
 Answer = Callable[[bytes], Awaitable[bytes | None]]
@@ -69,6 +71,17 @@ class Peer:
         )
 
 
+@asynccontextmanager
+async def connected(answer: Answer) -> AsyncGenerator[ClientConnection]:
+    """Hold a connection to a peer that answers like this."""
+    async with Peer(answer) as peer:
+        connection = await peer.connect()
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+
 def versions(error: ErrorCode = ErrorCode.NONE, **ranges: tuple[int, int]) -> ApiVersionsResponse:
     keys = {"vote": 52, "describe_cluster": 60, "api_versions": 18}
     entries = [ApiVersionsResponse.ApiVersion(keys[name], *ends) for name, ends in ranges.items()]
@@ -82,23 +95,28 @@ def answering(offered: ApiVersionsResponse, then: Answer | None = None) -> Answe
         header, _ = decode_request_frame(frame)
         if header.request_api_key != ApiKey.API_VERSIONS:
             return b"" if then is None else await then(frame)
-        response = encode_response_frame(
-            offered, version=header.request_api_version, correlation_id=header.correlation_id
-        )
-        return with_size(response)
+        return framed(offered, header, version=header.request_api_version)
 
     return answer
+
+
+def describing(then: Answer | None = None) -> Answer:
+    """Offer DescribeCluster in all versions, and answer it by `then`."""
+    return answering(versions(describe_cluster=(0, 2)), then)
+
+
+def framed(response: Message, header: RequestHeader, *, version: int) -> bytes:
+    correlation_id = header.correlation_id
+    return with_size(
+        encode_response_frame(response, version=version, correlation_id=correlation_id)
+    )
 
 
 def cluster_answer(frame: bytes) -> bytes:
     """Answer a DescribeCluster request; the cluster's name is the version it was asked in."""
     header, _ = decode_request_frame(frame)
-    response = DescribeClusterResponse(cluster_id=f"v{header.request_api_version}")
-    return with_size(
-        encode_response_frame(
-            response, version=header.request_api_version, correlation_id=header.correlation_id
-        )
-    )
+    version = header.request_api_version
+    return framed(DescribeClusterResponse(cluster_id=f"v{version}"), header, version=version)
 
 
 async def describe(connection: ClientConnection, timeout_ms: int = 5000) -> str:
@@ -114,29 +132,24 @@ async def answer_cluster(frame: bytes) -> bytes:
 
 async def test_the_highest_common_version_is_spoken() -> None:
     for offered, expected in [((0, 0), "v0"), ((0, 1), "v1"), ((0, 99), "v2"), ((1, 2), "v2")]:
-        async with Peer(answering(versions(describe_cluster=offered), answer_cluster)) as peer:
-            connection = await peer.connect()
+        answer = answering(versions(describe_cluster=offered), answer_cluster)
+        async with connected(answer) as connection:
             assert await describe(connection) == expected
-            await connection.close()
 
 
 async def test_no_common_version_leaves_the_connection_open() -> None:
     offered = versions(describe_cluster=(0, 2), vote=(50, 60))
-    async with Peer(answering(offered, answer_cluster)) as peer:
-        connection = await peer.connect()
+    async with connected(answering(offered, answer_cluster)) as connection:
         with pytest.raises(NoCommonVersionError, match="50 to 60"):
             await connection.request(VoteRequest(), VoteResponse, timeout_ms=1000)
         assert connection.is_open
         assert await describe(connection) == "v2"
-        await connection.close()
 
 
 async def test_an_api_that_is_not_offered_has_no_version() -> None:
-    async with Peer(answering(versions(describe_cluster=(0, 2)))) as peer:
-        connection = await peer.connect()
+    async with connected(describing()) as connection:
         with pytest.raises(NoCommonVersionError, match="does not offer"):
             connection.version_for(VoteRequest)
-        await connection.close()
 
 
 async def test_an_old_peer_is_asked_again_in_a_version_it_knows() -> None:
@@ -148,16 +161,11 @@ async def test_an_old_peer_is_asked_again_in_a_version_it_knows() -> None:
         is_known = header.request_api_version <= 2
         error = ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION
         response = versions(error, api_versions=(0, 2), describe_cluster=(0, 0))
-        version = header.request_api_version if is_known else 0
-        return with_size(
-            encode_response_frame(response, version=version, correlation_id=header.correlation_id)
-        )
+        return framed(response, header, version=header.request_api_version if is_known else 0)
 
-    async with Peer(answer) as peer:
-        connection = await peer.connect()
+    async with connected(answer) as connection:
         assert asked == [4, 2]
         assert connection.peer_versions[ApiKey.DESCRIBE_CLUSTER] == (0, 0)
-        await connection.close()
 
 
 async def test_requests_are_pipelined_and_answers_find_who_asked() -> None:
@@ -169,36 +177,30 @@ async def test_requests_are_pipelined_and_answers_find_who_asked() -> None:
             return None
         return b"".join(cluster_answer(one) for one in reversed(waiting))
 
-    offered = versions(describe_cluster=(0, 2))
-    async with Peer(answering(offered, answer_both_backwards)) as peer:
-        connection = await peer.connect()
+    async with connected(describing(answer_both_backwards)) as connection:
         answers = await asyncio.gather(describe(connection), describe(connection))
         assert list(answers) == ["v2", "v2"]
-        await connection.close()
+
+
+async def never(_: bytes) -> None:
+    return None
 
 
 async def test_a_peer_that_does_not_answer_in_time_is_given_up() -> None:
-    async def never(_: bytes) -> None:
-        return None
-
-    async with Peer(answering(versions(describe_cluster=(0, 2)), never)) as peer:
-        connection = await peer.connect()
+    async with connected(describing(never)) as connection:
         with pytest.raises(RequestTimedOutError):
             await describe(connection, timeout_ms=20)
         assert not connection.is_open
         with pytest.raises(RequestTimedOutError):
             await describe(connection)
-        await connection.close()
 
 
 async def test_a_peer_that_hangs_up_fails_everyone_who_waits() -> None:
-    async with Peer(answering(versions(describe_cluster=(0, 2)))) as peer:
-        connection = await peer.connect()
+    async with connected(describing()) as connection:
         outcomes = await asyncio.gather(
             describe(connection), describe(connection), return_exceptions=True
         )
         assert [type(outcome) for outcome in outcomes] == [ConnectionLostError] * 2
-        await connection.close()
 
 
 @pytest.mark.parametrize(
@@ -214,11 +216,9 @@ async def test_a_peer_that_talks_nonsense_is_left(garbage: bytes) -> None:
     async def nonsense(_: bytes) -> bytes:
         return garbage
 
-    async with Peer(answering(versions(describe_cluster=(0, 2)), nonsense)) as peer:
-        connection = await peer.connect()
+    async with connected(describing(nonsense)) as connection:
         with pytest.raises(ConnectionLostError):
             await describe(connection)
-        await connection.close()
     async with Peer(nonsense) as peer:
         with pytest.raises((ConnectionLostError, ConnectFailedError)):
             await peer.connect()
@@ -229,12 +229,10 @@ async def test_a_response_that_cannot_be_read_closes_the_connection() -> None:
         header, _ = decode_request_frame(frame)
         return with_size(struct.pack(">i", header.correlation_id) + b"\x00\x01")
 
-    async with Peer(answering(versions(describe_cluster=(0, 2)), cut_short)) as peer:
-        connection = await peer.connect()
+    async with connected(describing(cut_short)) as connection:
         with pytest.raises(ConnectionLostError, match="not a response"):
             await describe(connection)
         assert not connection.is_open
-        await connection.close()
 
 
 async def test_no_node_there() -> None:
@@ -245,9 +243,6 @@ async def test_no_node_there() -> None:
 
 
 async def test_a_peer_that_accepts_and_says_nothing() -> None:
-    async def never(_: bytes) -> None:
-        return None
-
     async with Peer(never) as peer:
         with pytest.raises(ConnectFailedError, match="within 30 ms"):
             await peer.connect(timeout_ms=30)
@@ -259,11 +254,9 @@ async def test_closing_fails_who_waits_and_may_be_done_twice() -> None:
     async def note(_: bytes) -> None:
         asked.set()
 
-    async with Peer(answering(versions(describe_cluster=(0, 2)), note)) as peer:
-        connection = await peer.connect()
+    async with connected(describing(note)) as connection:
         waiting = asyncio.create_task(describe(connection))
         await asked.wait()
-        await connection.close()
         await connection.close()
         with pytest.raises(ConnectionLostError, match="was closed"):
             await waiting

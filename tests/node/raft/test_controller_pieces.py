@@ -1,6 +1,7 @@
 """The active controller works in pieces: others get their turn, and the order stays."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.node.raft.cluster import Lab
@@ -11,7 +12,11 @@ from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.node.controller.quorum_controller import APPENDED_PER_PIECE, RECORDS_PER_BATCH_MAX
+from kvorum.node.controller.quorum_controller import (
+    APPENDED_PER_PIECE,
+    RECORDS_PER_BATCH_MAX,
+    QuorumController,
+)
 from kvorum.node.errors import NotControllerError
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
 
@@ -51,6 +56,14 @@ def written(values: list[bytes]) -> list[int]:
     return [record.next_producer_id for record in records if isinstance(record, ProducerIdsRecord)]
 
 
+async def renounce(controller: QuorumController, *waiting: asyncio.Task[Any]) -> None:
+    """End a leadership, and with it all that waits for a commit."""
+    controller.renounce()
+    for task in waiting:
+        with pytest.raises(NotControllerError):
+            await task
+
+
 async def test_others_have_their_turn_but_no_write_comes_in_between(lab: Lab) -> None:
     replica, controller = await leading(lab)
     slow = Slow()
@@ -63,10 +76,7 @@ async def test_others_have_their_turn_but_no_write_comes_in_between(lab: Lab) ->
     assert seen == [1, 2, 3]
     await replica.listener.until(lambda: len(written(replica.listener.values)) == 2)
     assert written(replica.listener.values) == [100, 200]
-    controller.renounce()
-    for task in tasks:
-        with pytest.raises(NotControllerError):
-            await task
+    await renounce(controller, *tasks)
 
 
 async def test_a_lost_leadership_ends_what_is_half_done_and_what_waits_for_its_turn(
@@ -79,19 +89,14 @@ async def test_a_lost_leadership_ends_what_is_half_done_and_what_waits_for_its_t
         await asyncio.sleep(0)
     assert slow.pieces == 2
     end_offset = replica.node.log_end_offset
-    controller.renounce()
-    for task in tasks:
-        with pytest.raises(NotControllerError):
-            await task
+    await renounce(controller, *tasks)
     assert slow.pieces == 2
     assert replica.node.log_end_offset == end_offset
     controller.lead(replica.node.epoch)
     await asyncio.sleep(0)
     after = asyncio.create_task(controller.run_task(quick))
     await replica.listener.until(lambda: written(replica.listener.values) == [200])
-    controller.renounce()
-    with pytest.raises(NotControllerError):
-        await after
+    await renounce(controller, after)
 
 
 async def test_many_records_are_appended_in_kafkas_batches_and_piece_by_piece(lab: Lab) -> None:
@@ -111,9 +116,7 @@ async def test_many_records_are_appended_in_kafkas_batches_and_piece_by_piece(la
     assert ends.count(0) == RECORDS_PER_BATCH_MAX // APPENDED_PER_PIECE - 1
     assert sorted(set(ends)) == [0, RECORDS_PER_BATCH_MAX, count]
     assert controller.applied_offset == before + count - 1
-    controller.renounce()
-    with pytest.raises(NotControllerError):
-        await task
+    await renounce(controller, task)
     await replica.listener.until(lambda: replica.listener.next_offset >= before + count)
     assert written(replica.listener.values) == list(range(count))
 
@@ -136,6 +139,4 @@ async def test_an_append_between_pieces_does_not_put_records_at_wrong_offsets(la
     assert replica.node.log_end_offset == before + 1 + count
     assert controller.applied_offset == before + count
     assert controller.is_active
-    controller.renounce()
-    with pytest.raises(NotControllerError):
-        await task
+    await renounce(controller, task)

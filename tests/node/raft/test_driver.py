@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener
+from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener, static_settings
 
 from kvorum.node.raft.control_records import read_fetched
 from kvorum.node.raft.directory import batches_of, open_directory
@@ -15,9 +15,9 @@ from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound_requests import read_request
 from kvorum.node.raft.peer_exchange import PeerResult
-from kvorum.node.raft.settings import RaftSettings, identity_of
+from kvorum.node.raft.settings import identity_of
 from kvorum.node.raft.translation import begin_quorum_epoch, vote
-from kvorum.raft import Destination, Endpoint, OffsetAndEpoch, RaftCore, ReplicaKey
+from kvorum.raft import Endpoint, OffsetAndEpoch, RaftCore, ReplicaKey
 from kvorum.raft import messages as core
 from kvorum.raft.effects import Send
 from kvorum.storage.errors import CorruptLogError
@@ -75,20 +75,10 @@ class DrivenDriver:
     """The driver with everything around it; `sent` are the requests that have not been answered."""
 
     def __init__(self, folder: Path) -> None:
-        self.runtime = ManualRuntime()
-        self.listener = RecordingListener()
+        self.runtime, self.listener = ManualRuntime(), RecordingListener()
         self.sent: list[Send] = []
         self.answers: list[Message | RaftStoppedError] = []
-        self.settings = RaftSettings(
-            node_id=1,
-            cluster_id=CLUSTER_ID,
-            directory_id=b"\x01" * 16,
-            directory=folder / "__cluster_metadata-0",
-            can_vote=True,
-            controller_listener=LISTENER,
-            local_listeners=(Endpoint(LISTENER, "host1", 9093),),
-            static_voters=tuple(Destination(one, f"host{one}", 9093) for one in (1, 2, 3)),
-        )
+        self.settings = static_settings(folder / "__cluster_metadata-0", voter_count=3)
         opened = open_directory(self.settings, files=RealFileSystem(), now_ms=0)
         core = RaftCore(
             identity_of(self.settings),
@@ -97,7 +87,6 @@ class DrivenDriver:
             history=opened.history,
             random=Random(1),
         )
-        first = core.start(0.0, stored=opened.stored)
         self.driver = Driver(
             core=core,
             opened=opened,
@@ -105,7 +94,7 @@ class DrivenDriver:
             runtime=self.runtime,
             connect=self._connect,
         )
-        self.driver.begin(first)
+        self.driver.begin(core.start(0.0, stored=opened.stored))
         self.runtime.do_work()
 
     def _connect(self, on_result: Callable[[int, PeerResult], None]) -> DrivenDriver:
@@ -134,16 +123,14 @@ class DrivenDriver:
     def respond(self, send: Send, response: core.Response, data: bytes = b"") -> None:
         """Let the response to a request arrive, with records in it."""
         self.sent.remove(send)
-        result = PeerResult(response, records=read_fetched(memoryview(data)))
-        self._on_result(send.number, result)
+        self._on_result(send.number, PeerResult(response, records=read_fetched(memoryview(data))))
 
     def win(self) -> None:
         """Give it every vote that it asks for."""
         self.advance(2 * self.settings.raft.election_timeout_ms)
         while votes := [one for one in self.sent if isinstance(one.request, core.VoteRequest)]:
             leader = core.KnownLeader(self.driver.core.role.epoch)
-            granted = core.VoteResponse(core.Error.NONE, leader, is_granted=True)
-            self.respond(votes[0], granted)
+            self.respond(votes[0], core.VoteResponse(core.Error.NONE, leader, is_granted=True))
             self.runtime.do_work()
         self.sent.clear()
 
@@ -157,10 +144,9 @@ class DrivenDriver:
     ) -> None:
         """Answer its fetch as leader 2 of an epoch."""
         (send,) = (one for one in self.sent if isinstance(one.request, core.FetchRequest))
-        leader = core.KnownLeader(epoch, 2, (Endpoint(LISTENER, "host2", 9093),))
         response = core.FetchResponse(
             core.Error.NONE,
-            leader,
+            core.KnownLeader(epoch, 2, (Endpoint(LISTENER, "host2", 9093),)),
             high_watermark=high_watermark,
             diverging=diverging,
             batches=read_fetched(memoryview(data)).batches,

@@ -5,6 +5,7 @@ import errno
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -12,7 +13,7 @@ from tests.node.raft.cluster import Lab, Replica
 
 from kvorum.node.raft import ProposalTooLargeError, RaftStoppedError
 from kvorum.raft import NotLeaderError
-from kvorum.storage.files import Descriptor, OpenFile, RealFileSystem
+from kvorum.storage.files import OpenFile, RealFileSystem
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
@@ -26,6 +27,22 @@ async def replica(lab: Lab) -> Replica:
     return await lab.leading_voter()
 
 
+def state_file(replica: Replica) -> Path:
+    return replica.directory / "__cluster_metadata-0" / "quorum-state"
+
+
+def read_state(replica: Replica) -> dict[str, Any]:
+    state: dict[str, Any] = json.loads(state_file(replica).read_text())
+    return state
+
+
+def write_state(replica: Replica, **changes: int) -> None:
+    """Change the stored election record, as a process does that dies right afterwards."""
+    state = read_state(replica)
+    del state["kvorumChecksum"]
+    state_file(replica).write_text(json.dumps(state | changes))
+
+
 async def test_it_leads_at_once_and_commits(replica: Replica) -> None:
     assert replica.node.epoch == 1
     assert await replica.commit(b"a", b"b") == 2
@@ -34,7 +51,7 @@ async def test_it_leads_at_once_and_commits(replica: Replica) -> None:
     assert replica.node.leader_id == 1
     await replica.stop()
     assert replica.listener.epochs_lost == [1]
-    state = json.loads((replica.directory / "__cluster_metadata-0" / "quorum-state").read_text())
+    state = read_state(replica)
     assert state.pop("kvorumChecksum")
     assert state == {
         "clusterId": "",
@@ -68,7 +85,6 @@ async def test_a_copy_taken_while_it_runs_holds_all_that_was_committed(lab: Lab)
         assert copy.listener.values == [b"%d" % i for i in range(round_number + 1)]
         assert copy.node.epoch == 2
         await copy.stop()
-    await replica.stop()
 
 
 async def test_proposals_are_refused_where_they_must_be(replica: Replica) -> None:
@@ -85,9 +101,8 @@ async def test_proposals_are_refused_where_they_must_be(replica: Replica) -> Non
 
 
 async def test_proposals_share_syncs_and_keep_their_order(lab: Lab) -> None:
-    files = CountingFiles()
     replica = await lab.voter()
-    replica.files = files
+    replica.files = files = CountingFiles()
     await replica.lead()
     before = files.sync_count
     values = [b"%d" % i for i in range(500)]
@@ -96,7 +111,6 @@ async def test_proposals_share_syncs_and_keep_their_order(lab: Lab) -> None:
     await replica.listener.until(lambda: replica.listener.next_offset == 501)
     assert replica.listener.values == values
     assert files.sync_count - before < 20
-    await replica.stop()
 
 
 async def test_the_listener_may_propose_as_soon_as_it_leads(lab: Lab) -> None:
@@ -108,13 +122,11 @@ async def test_the_listener_may_propose_as_soon_as_it_leads(lab: Lab) -> None:
     replica.listener.on_gained = propose_at_once
     await replica.start()
     await replica.listener.until(lambda: replica.listener.values == [b"first"])
-    await replica.stop()
 
 
 async def test_a_failed_sync_stops_it_loudly_and_commits_nothing(lab: Lab) -> None:
-    files = CountingFiles()
     replica = await lab.voter()
-    replica.files = files
+    replica.files = files = CountingFiles()
     await replica.lead()
     files.is_broken = True
     replica.node.propose([b"lost?"], epoch=1)
@@ -128,7 +140,6 @@ async def test_a_failed_sync_stops_it_loudly_and_commits_nothing(lab: Lab) -> No
     await replica.stop()
     await replica.lead()
     assert replica.listener.values in ([], [b"lost?"])
-    await replica.stop()
 
 
 async def test_a_listener_that_fails_stops_it(lab: Lab) -> None:
@@ -141,7 +152,6 @@ async def test_a_listener_that_fails_stops_it(lab: Lab) -> None:
     await replica.start()
     await replica.listener.until(lambda: bool(replica.listener.failures))
     assert str(replica.listener.failures[0]) == "cannot lead 1"
-    await replica.stop()
 
 
 async def test_a_crash_between_the_election_record_and_the_log_costs_an_epoch_and_nothing_else(
@@ -150,34 +160,23 @@ async def test_a_crash_between_the_election_record_and_the_log_costs_an_epoch_an
     await replica.commit(b"kept")
     await replica.stop()
     # The record of epoch 2 was written, the process died before its first batch was.
-    state_file = replica.directory / "__cluster_metadata-0" / "quorum-state"
-    state = json.loads(state_file.read_text())
-    del state["kvorumChecksum"]
-    state_file.write_text(json.dumps({**state, "leaderEpoch": 2}))
+    write_state(replica, leaderEpoch=2)
     await replica.lead()
     assert replica.node.epoch == 3
     assert replica.listener.values == [b"kept"]
-    await replica.stop()
 
 
 async def test_a_candidate_that_crashed_keeps_its_vote(replica: Replica) -> None:
     await replica.stop()
-    state_file = replica.directory / "__cluster_metadata-0" / "quorum-state"
-    state = json.loads(state_file.read_text())
-    del state["kvorumChecksum"]
-    state_file.write_text(json.dumps({**state, "leaderId": -1, "leaderEpoch": 5, "votedId": 1}))
+    write_state(replica, leaderId=-1, leaderEpoch=5, votedId=1)
     await replica.lead()
     # It stands in the very epoch that it gave its vote in.
     assert replica.node.epoch == 5
-    await replica.stop()
 
 
 async def test_a_former_voters_directory_serves_an_observer(replica: Replica) -> None:
     await replica.stop()
-    state_file = replica.directory / "__cluster_metadata-0" / "quorum-state"
-    state = json.loads(state_file.read_text())
-    del state["kvorumChecksum"]
-    state_file.write_text(json.dumps({**state, "votedId": 1}))
+    write_state(replica, votedId=1)
     replica.can_vote = False
     await replica.start()
     assert not replica.node.is_leader
@@ -193,14 +192,13 @@ async def test_closing_twice_and_before_the_start_is_allowed(lab: Lab) -> None:
 
 async def test_a_snapshot_takes_the_place_of_the_log(replica: Replica) -> None:
     last = await replica.commit(b"a", b"b", b"c")
-    assert await snapshot(replica, last + 1, [[b"a", b"b"], [b"c"]])
-    assert not await snapshot(replica, last + 1, [])
+    assert await replica.snapshot(last + 1, [b"a", b"b"], [b"c"])
+    assert not await replica.snapshot(last + 1)
     await replica.commit(b"d")
     await replica.stop()
     await replica.lead()
     assert replica.listener.snapshots == [last + 1]
     assert replica.listener.values == [b"a", b"b", b"c", b"d"]
-    await replica.stop()
 
 
 async def test_cleaning_lets_the_log_begin_at_a_later_snapshot(lab: Lab) -> None:
@@ -209,7 +207,7 @@ async def test_cleaning_lets_the_log_begin_at_a_later_snapshot(lab: Lab) -> None
     await replica.lead()
     for round_number in range(4):
         last = await replica.commit(b"%d" % round_number * 300)
-        assert await snapshot(replica, last + 1, [[b"state %d" % round_number]])
+        assert await replica.snapshot(last + 1, [b"state %d" % round_number])
     assert replica.node.clean()
     assert not replica.node.clean()
     await replica.commit(b"later")
@@ -248,21 +246,11 @@ async def test_a_fetch_without_a_waiting_client_is_forgotten(lab: Lab) -> None:
     await replica.commit(b"goes on")
 
 
-async def snapshot(replica: Replica, end_offset: int, values: list[list[bytes]]) -> bool:
-    return await replica.node.create_snapshot(
-        end_offset=end_offset,
-        epoch=replica.node.epoch,
-        last_contained_log_timestamp_ms=1_700_000_000_000,
-        values=values,
-    )
-
-
 class CountingFiles(RealFileSystem):
     """The real file system, counting syncs, and refusing them on demand."""
 
-    def __init__(self) -> None:
-        self.sync_count = 0
-        self.is_broken = False
+    sync_count = 0
+    is_broken = False
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
         return CountingFile(self, super().open(path, create=create, read_only=read_only))
@@ -272,29 +260,13 @@ class CountingFile:
     """An open file that asks its file system before it syncs."""
 
     def __init__(self, files: CountingFiles, file: OpenFile) -> None:
-        self._files = files
-        self._file = file
-
-    def shared_descriptor(self) -> Descriptor | None:
-        return self._file.shared_descriptor()
-
-    def read_at(self, position: int, size: int) -> bytes:
-        return self._file.read_at(position, size)
-
-    def write_at(self, position: int, data: bytes | memoryview) -> None:
-        self._file.write_at(position, data)
-
-    def truncate(self, size: int) -> None:
-        self._file.truncate(size)
-
-    def size(self) -> int:
-        return self._file.size()
+        self._files, self._sync = files, file.sync
+        self.read_at, self.write_at, self.truncate = file.read_at, file.write_at, file.truncate
+        self.size, self.close = file.size, file.close
+        self.shared_descriptor = file.shared_descriptor
 
     def sync(self) -> None:
         self._files.sync_count += 1
         if self._files.is_broken:
             raise OSError(errno.EIO, "Input/output error")
-        self._file.sync()
-
-    def close(self) -> None:
-        self._file.close()
+        self._sync()

@@ -1,14 +1,11 @@
 """Observers over real sockets: finding the leader, following, snapshots, logs that diverge."""
 
-import asyncio
-import logging
 import shutil
-from collections.abc import Callable
 
 import pytest
 import pytest_asyncio
 from tests.node.raft.cluster import Lab, Replica
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import wait_for_async
 
 pytestmark = pytest.mark.asyncio
 
@@ -77,9 +74,7 @@ async def test_it_fetches_a_snapshot_where_the_log_is_gone(leader: Replica, lab:
     values = [b"%05d" % i * 150 for i in range(3000)]
     last = await leader.commit(*values)
     chunks = [values[start : start + 1024] for start in range(0, len(values), 1024)]
-    assert await leader.node.create_snapshot(
-        end_offset=last + 1, epoch=1, last_contained_log_timestamp_ms=1, values=chunks
-    )
+    assert await leader.snapshot(last + 1, *chunks)
     await leader.commit(b"behind it")
     observer = lab.observer(7, leader.server)
     await observer.start()
@@ -126,39 +121,20 @@ async def test_many_observers_see_the_same(leader: Replica, lab: Lab) -> None:
         await until_same(observer, leader)
 
 
-async def test_a_damaged_snapshot_is_refused_and_asked_for_again(leader: Replica, lab: Lab) -> None:
+async def test_a_damaged_snapshot_is_refused_and_asked_for_again(
+    leader: Replica, lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
     last = await leader.commit(b"a", b"b")
-    assert await leader.node.create_snapshot(
-        end_offset=last + 1, epoch=1, last_contained_log_timestamp_ms=1, values=[[b"a", b"b"]]
-    )
+    assert await leader.snapshot(last + 1, [b"a", b"b"])
     (file,) = leader.directory.glob("*/*.checkpoint")
     sound = file.read_bytes()
     file.chmod(0o600)
     file.write_bytes(sound[:-20] + b"?" * 20)
     observer = lab.observer(7, leader.server)
-    with_warning = asyncio.Event()
-    handler = CallingHandler(with_warning.set)
-    logging.getLogger("kvorum.node.raft.driver").addHandler(handler)
-    try:
-        await observer.start()
-        async with asyncio.timeout(PATIENCE_S):
-            await with_warning.wait()
-    finally:
-        logging.getLogger("kvorum.node.raft.driver").removeHandler(handler)
+    await observer.start()
+    await wait_for_async(lambda: "leader's snapshot" in caplog.text, "there is a warning")
     assert observer.listener.snapshots == []
     assert not observer.node.is_stopped
     file.write_bytes(sound)
     await until_same(observer, leader)
     assert observer.listener.snapshots == [last + 1]
-
-
-class CallingHandler(logging.Handler):
-    """Calls a function for every warning."""
-
-    def __init__(self, call: Callable[[], None]) -> None:
-        super().__init__(logging.WARNING)
-        self._call = call
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if "leader's snapshot" in record.getMessage():
-            self._call()

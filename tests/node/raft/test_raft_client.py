@@ -1,20 +1,19 @@
 """One replica without an event loop: how it begins, waits, and ends, in time that a test moves."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
 import pytest
-from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener
+from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener, static_settings
 
 from kvorum.node.raft.directory import open_directory
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.raft_client import CLEANING_INTERVAL_MS, RaftClient
-from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.raft.translation import fetch
-from kvorum.raft import Destination, Endpoint, NotLeaderError, OffsetAndEpoch, ReplicaKey
+from kvorum.raft import NotLeaderError, OffsetAndEpoch, ReplicaKey
 from kvorum.raft import messages as core
 from kvorum.raft.effects import Send
 from kvorum.storage.files import RealFileSystem
@@ -112,23 +111,11 @@ class Run:
 
     def __init__(self, folder: Path, *, voter_count: int = 1, log: LogConfig | None = None) -> None:
         self.runtime, self.listener = SteppedRuntime(), RecordingListener()
-        self.settings = RaftSettings(
-            node_id=1,
-            cluster_id=CLUSTER_ID,
-            directory_id=b"\x01" * 16,
-            directory=folder / "__cluster_metadata-0",
-            can_vote=True,
-            controller_listener=LISTENER,
-            local_listeners=(Endpoint(LISTENER, "host1", 9093),),
-            static_voters=tuple(
-                Destination(one, f"host{one}", 9093) for one in range(1, voter_count + 1)
-            ),
-            log=log or LogConfig(),
-        )
-        opened = open_directory(self.settings, files=RealFileSystem(), now_ms=0)
+        settings = static_settings(folder / "__cluster_metadata-0", voter_count=voter_count)
+        self.settings = replace(settings, log=log or LogConfig())
         self.client = RaftClient(
             self.settings,
-            opened=opened,
+            opened=open_directory(self.settings, files=RealFileSystem(), now_ms=0),
             listener=self.listener,
             runtime=self.runtime,
             connect=SilentLinks,
@@ -141,6 +128,19 @@ class Run:
         self.runtime.do_work()
         self.runtime.advance(0)
         assert self.client.is_leader
+
+    def snapshot(
+        self,
+        end_offset: int,
+        values: Iterable[list[bytes]],
+        then: Callable[[Exception | None], None],
+    ) -> bool:
+        return self.client.write_snapshot(
+            OffsetAndEpoch(end_offset, 1),
+            last_contained_log_timestamp_ms=7,
+            values=values,
+            then=then,
+        )
 
     def commit(self, *values: bytes) -> None:
         self.client.propose(values, epoch=self.client.epoch)
@@ -196,12 +196,7 @@ def test_files_that_cleaning_deletes_go_in_a_thread(tmp_path: Path) -> None:
     run.lead()
     for _ in range(2):
         run.commit(b"a" * 300)
-        run.client.write_snapshot(
-            OffsetAndEpoch(run.client.log_end_offset, 1),
-            values=iter([[b"a"]]),
-            last_contained_log_timestamp_ms=0,
-            then=lambda _: None,
-        )
+        run.snapshot(run.client.log_end_offset, [[b"a"]], lambda _: None)
         run.runtime.do_work()
     files = sorted(run.settings.directory.glob("*.log"))
     assert run.client.clean()
@@ -252,20 +247,14 @@ def test_a_snapshot_is_written_beside_everything_else(run: Run) -> None:
     run.lead()
     run.commit(b"a", b"b")
     end, written = OffsetAndEpoch(3, 1), list[Exception | None]()
-
-    def write() -> bool:
-        return run.client.write_snapshot(
-            end, last_contained_log_timestamp_ms=7, values=[[b"a", b"b"]], then=written.append
-        )
-
-    assert write()
+    assert run.snapshot(3, [[b"a", b"b"]], written.append)
     assert written == []
     assert end not in run.client.core.log.snapshots
     run.runtime.do_work()
     assert written == [None]
     assert end in run.client.core.log.snapshots
     assert run.client.snapshot_bytes > 0
-    assert not write()
+    assert not run.snapshot(3, [[b"a", b"b"]], written.append)
 
 
 def test_a_snapshot_whose_values_fail_is_not_kept(run: Run) -> None:
@@ -277,12 +266,7 @@ def test_a_snapshot_whose_values_fail_is_not_kept(run: Run) -> None:
         yield [b"a"]
         raise ValueError("no more")
 
-    run.client.write_snapshot(
-        OffsetAndEpoch(2, 1),
-        last_contained_log_timestamp_ms=7,
-        values=values(),
-        then=written.append,
-    )
+    run.snapshot(2, values(), written.append)
     run.runtime.do_work()
     assert [str(error) for error in written] == ["no more"]
     assert list(run.client.core.log.snapshots) == []

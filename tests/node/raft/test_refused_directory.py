@@ -3,27 +3,15 @@
 from pathlib import Path
 
 import pytest
-from tests.node.raft.cluster import CLUSTER_ID, LISTENER
+from tests.node.raft.cluster import static_settings
 from tests.support.batch_maker import make_batch
 from tests.support.faulty_files import FaultyFiles, MemoryFile
 
 from kvorum.node.raft.directory import open_directory
-from kvorum.node.raft.settings import RaftSettings
-from kvorum.raft import Destination, Endpoint
 from kvorum.storage.errors import StorageError
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
 
 HERE = Path("/data/__cluster_metadata-0")
-SETTINGS = RaftSettings(
-    node_id=1,
-    cluster_id=CLUSTER_ID,
-    directory_id=b"\x01" * 16,
-    directory=HERE,
-    can_vote=True,
-    controller_listener=LISTENER,
-    local_listeners=(Endpoint(LISTENER, "host1", 9093),),
-    static_voters=(Destination(1, "host1", 9093),),
-)
 
 
 @pytest.mark.parametrize(
@@ -42,5 +30,5 @@ def test_a_quorum_state_that_cannot_be_read_leaves_the_log_alone(state: bytes) -
     left.names[HERE / "quorum-state"] = MemoryFile(state)
     before = {path: bytes(file.content) for path, file in left.names.items()}
     with pytest.raises(StorageError):
-        open_directory(SETTINGS, files=left, now_ms=0)
+        open_directory(static_settings(HERE), files=left, now_ms=0)
     assert {path: bytes(file.content) for path, file in left.names.items()} == before

@@ -7,15 +7,12 @@ import pytest_asyncio
 from tests.node.raft.cluster import CLUSTER_ID, LISTENER, Lab, Replica
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.begin_quorum_epoch import (
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-)
-from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
-from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest
+from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
-from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
-from kvorum.wire.messages.vote import VoteRequest, VoteResponse
+from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest
+from kvorum.wire.messages.vote import VoteRequest
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
@@ -41,14 +38,9 @@ async def ask(replica: Replica, request: Message, version: int | None = None) ->
 
 
 def vote(cluster_id: str | None = CLUSTER_ID, **fields: Any) -> VoteRequest:
-    defaults: dict[str, Any] = {
-        "replica_epoch": 2,
-        "replica_id": 2,
-        "last_offset_epoch": 1,
-        "last_offset": 3,
-    }
+    usual = {"replica_epoch": 2, "replica_id": 2, "last_offset_epoch": 1, "last_offset": 3}
     voter_id = fields.pop("voter_id", 1)
-    partition = VoteRequest.PartitionData(**{**defaults, **fields})
+    partition = VoteRequest.PartitionData(**usual | fields)
     return VoteRequest(cluster_id, voter_id, [VoteRequest.TopicData(TOPIC, [partition])])
 
 
@@ -79,7 +71,6 @@ async def test_vote(
     leader: Replica, fields: dict[str, Any], error: ErrorCode, is_granted: bool
 ) -> None:
     response = await ask(leader, vote(**fields))
-    assert isinstance(response, VoteResponse)
     assert response.error_code == 0
     partition = response.topics[0].partitions[0]
     assert (partition.error_code, partition.vote_granted) == (error, is_granted)
@@ -125,8 +116,7 @@ async def test_requests_of_the_wrong_shape_are_refused_as_a_whole(leader: Replic
         FetchSnapshotRequest(CLUSTER_ID),
     ]
     for request in requests:
-        response = await ask(leader, request)
-        assert response.error_code == ErrorCode.INVALID_REQUEST
+        assert (await ask(leader, request)).error_code == ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(
@@ -144,26 +134,20 @@ async def test_leaders_that_come_and_go(
     begin = BeginQuorumEpochRequest.PartitionData(leader_id=leader_id, leader_epoch=epoch)
     topic = BeginQuorumEpochRequest.TopicData(TOPIC, [begin])
     response = await ask(leader, BeginQuorumEpochRequest(CLUSTER_ID, 1, [topic]))
-    assert isinstance(response, BeginQuorumEpochResponse)
     partition = response.topics[0].partitions[0]
     assert (response.error_code, partition.error_code) == (0, error)
     assert partition.leader_epoch == max(epoch, 1)
     end = EndQuorumEpochRequest.PartitionData(leader_id=leader_id, leader_epoch=epoch)
     end_topic = EndQuorumEpochRequest.TopicData(TOPIC, [end])
     response = await ask(leader, EndQuorumEpochRequest(CLUSTER_ID, [end_topic]))
-    assert isinstance(response, EndQuorumEpochResponse)
     assert response.topics[0].partitions[0].error_code == error
 
 
 def fetch(
     *, replica_id: int = 7, max_wait_ms: int = 0, topic_id: bytes = METADATA_TOPIC_ID, **fields: Any
 ) -> FetchRequest:
-    defaults: dict[str, Any] = {
-        "current_leader_epoch": 1,
-        "fetch_offset": 3,
-        "last_fetched_epoch": 1,
-    }
-    partition = FetchRequest.FetchPartition(**{**defaults, **fields})
+    usual = {"current_leader_epoch": 1, "fetch_offset": 3, "last_fetched_epoch": 1}
+    partition = FetchRequest.FetchPartition(**usual | fields)
     return FetchRequest(
         CLUSTER_ID,
         replica_state=FetchRequest.ReplicaState(replica_id),
@@ -188,7 +172,6 @@ def fetch(
 )
 async def test_fetch(leader: Replica, fields: dict[str, Any], error: ErrorCode) -> None:
     response = await ask(leader, fetch(**fields))
-    assert isinstance(response, FetchResponse)
     partition = response.responses[0].partitions[0]
     assert (response.error_code, partition.error_code) == (0, error)
     assert partition.high_watermark == (3 if error == ErrorCode.NONE else -1)
@@ -196,16 +179,14 @@ async def test_fetch(leader: Replica, fields: dict[str, Any], error: ErrorCode) 
     assert (current.leader_id, current.leader_epoch) == (1, 1)
     endpoint = response.node_endpoints[0]
     assert (endpoint.node_id, endpoint.host) == (1, "127.0.0.1")
-    assert partition.records is not None
     assert bytes(partition.records) == b""
 
 
 async def test_fetch_of_a_topic_that_is_not_the_metadata(leader: Replica) -> None:
-    response = await ask(leader, fetch(topic_id=b"t" * 16))
-    assert response.error_code == ErrorCode.INVALID_REQUEST
+    named = await ask(leader, fetch(topic_id=b"t" * 16))
     # Without topic ids there is no way to ask for it at all.
-    response = await ask(leader, FetchRequest(CLUSTER_ID, topics=[]), 12)
-    assert response.error_code == ErrorCode.INVALID_REQUEST
+    unnamed = await ask(leader, FetchRequest(CLUSTER_ID, topics=[]), 12)
+    assert named.error_code == unnamed.error_code == ErrorCode.INVALID_REQUEST
 
 
 async def test_fetch_after_the_end_diverges(leader: Replica) -> None:
@@ -244,11 +225,8 @@ def snapshot_fetch(
     ],
 )
 async def test_fetch_snapshot(leader: Replica, fields: dict[str, Any], error: ErrorCode) -> None:
-    await leader.node.create_snapshot(
-        end_offset=3, epoch=1, last_contained_log_timestamp_ms=1, values=[[b"a", b"b"]]
-    )
+    await leader.snapshot(3, [b"a", b"b"])
     response = await ask(leader, snapshot_fetch(**fields))
-    assert isinstance(response, FetchSnapshotResponse)
     partition = response.topics[0].partitions[0]
     assert (response.error_code, partition.error_code) == (0, error)
     assert len(partition.unaligned_records or b"") == (100 if error == ErrorCode.NONE else 0)
@@ -263,7 +241,6 @@ def describe(topic: str = TOPIC) -> DescribeQuorumRequest:
 async def test_describe_quorum(leader: Replica, version: int) -> None:
     await ask(leader, fetch(fetch_offset=1, last_fetched_epoch=1))
     response = await ask(leader, describe(), version)
-    assert isinstance(response, DescribeQuorumResponse)
     partition = response.topics[0].partitions[0]
     assert (partition.error_code, partition.leader_id, partition.high_watermark) == (0, 1, 3)
     assert [voter.replica_id for voter in partition.current_voters] == [1]
