@@ -1,11 +1,13 @@
 """Embedded nodes: how one is prepared, and what tests ask of a cluster of them."""
 
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce
-from tests.support.replicated_topics import address_of, state_of
+from tests.support.replicated_topics import BROKERS, address_of, state_of
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.configs_image import ResourceType
@@ -14,6 +16,10 @@ from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import FileSystem
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+)
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -54,11 +60,27 @@ def brokers(cluster: Cluster) -> list[tuple[int, str]]:
 
 
 def set_config(cluster: Cluster, kind: ResourceType, name: str, key: str, value: str) -> None:
-    change = IncrementalAlterConfigsRequest.AlterableConfig(key, 0, value)
+    set_config_at(cluster.controller_servers, kind, name, key, value)
+
+
+def set_config_at(address: str, kind: ResourceType, name: str, key: str, value: str | None) -> None:
+    """Ask a node to set a configuration, or to delete it."""
+    change = IncrementalAlterConfigsRequest.AlterableConfig(key, int(value is None), value)
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(kind, name, [change])
-    with RawClient(cluster.controller_servers) as controller:
+    with RawClient(address) as client:
         request = IncrementalAlterConfigsRequest([resource])
-        (changed,) = controller.ask(request, IncrementalAlterConfigsResponse, 1).responses
+        (changed,) = client.ask(request, IncrementalAlterConfigsResponse, 1).responses
+    assert changed.error_code == ErrorCode.NONE, changed.error_message
+
+
+def set_quota(
+    client: RawClient, entity: tuple[str, str | None], key: str, bound: float | None
+) -> None:
+    """Give an entity a quota, or take it away."""
+    change = AlterClientQuotasRequest.OpData(key, bound or 0.0, bound is None)
+    named = AlterClientQuotasRequest.EntityData(*entity)
+    request = AlterClientQuotasRequest([AlterClientQuotasRequest.EntryData([named], [change])])
+    (changed,) = client.ask(request, AlterClientQuotasResponse, 1).entries
     assert changed.error_code == ErrorCode.NONE
 
 
@@ -75,6 +97,39 @@ def prepare_node(
         folder, [place], broker_port=broker_port, files=files, open_files=open_files
     )
     return nodes[place.node_id]
+
+
+@asynccontextmanager
+async def running_node(
+    folder: Path, *, files: FileSystem | None = None, open_files: OpenFiles | None = None
+) -> AsyncGenerator[EmbeddedNode]:
+    """Run the only node of the cluster in `folder`."""
+    embedded = prepare_node(folder, files=files, open_files=open_files)
+    await embedded.node.start()
+    try:
+        yield embedded
+    finally:
+        await embedded.node.stop()
+
+
+@contextmanager
+def killed(cluster: Cluster, node_id: int) -> Generator[None]:
+    """Kill a node, and start it again afterwards."""
+    cluster.kill(node_id)
+    try:
+        yield
+    finally:
+        cluster.restart(node_id)
+
+
+@contextmanager
+def parted(cluster: Cluster, node_id: int) -> Generator[None]:
+    """Cut a broker off from the two others, though not from the controller."""
+    cluster.partition({node_id}, set(BROKERS) - {node_id})
+    try:
+        yield
+    finally:
+        cluster.heal()
 
 
 FRAME_BYTES_MAX: Final = 1_000_000

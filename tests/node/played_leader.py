@@ -144,19 +144,15 @@ class PlayedLeader:
         )
         return PlayedReplica(self, settings)
 
-    def controller(self) -> QuorumController:
-        """Return a controller that is not active."""
-        stub = SimpleNamespace(
+    def proxy(self, node_id: int, replica: PlayedReplica | None = None) -> QuorumReassignmentProxy:
+        """Return the proxy of another node, whose controller is not active."""
+        controller = SimpleNamespace(
             is_active=False,
             wait_until_active=asyncio.Event().wait,
             measures=QuorumControllerMetrics(0),
         )
-        return cast("QuorumController", stub)
-
-    def proxy(self, node_id: int, replica: PlayedReplica | None = None) -> QuorumReassignmentProxy:
-        """Return the proxy of another node."""
         return QuorumReassignmentProxy(
-            self.controller(),
+            cast("QuorumController", controller),
             raft=cast("RaftNode", replica or self.replica(node_id)),
             loader=self.loader,
             clock=SystemClock(),
@@ -169,7 +165,7 @@ class PlayedLeader:
             self._asked,
             condition,
             "a request makes it so",
-            otherwise=lambda: ((self.steps, self.refused, self.node.asked)),
+            otherwise=lambda: (self.steps, self.refused, self.node.asked),
         )
 
     async def until_asked(self, times: int) -> None:
@@ -235,8 +231,5 @@ class PlayedLeader:
         code = self._taken(request, "clear")
         if not code:
             self.want(None)
-        return IncrementalAlterConfigsResponse(
-            responses=[
-                IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(code, None, 4, "")
-            ]
-        )
+        result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(code, None, 4, "")
+        return IncrementalAlterConfigsResponse(responses=[result])

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from tests.node.embedded_cluster import set_quota
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import FETCH_VERSION, PRODUCE_VERSION, batch, fetch_request
 from tests.support.topics import create_topic
@@ -11,10 +12,6 @@ from tests.support.waiting import wait_for
 
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-)
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
@@ -32,17 +29,11 @@ CLOCKS_DIFFER_S = 0.01
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(
-        controllers=1,
-        brokers=1,
-        overrides={"quota.window.num": "2", "replica.fetch.wait.max.ms": "9"},
-    ) as cluster:
+    overrides = {"quota.window.num": "2", "replica.fetch.wait.max.ms": "9"}
+    with Cluster(controllers=1, brokers=1, overrides=overrides) as cluster:
         with RawClient(cluster.bootstrap_servers) as client:
             create_topic(client, TOPIC)
-            wait_for(
-                lambda: not error_of(client.ask(production(), ProduceResponse, PRODUCE_VERSION)),
-                "the partition is led",
-            )
+            wait_for(lambda: not error_of(produced(client)), "the partition is led")
         yield cluster
 
 
@@ -55,11 +46,7 @@ def client(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[RawClie
 
 def limit(client: RawClient, key: str, bound: float | None) -> None:
     """Give a client a quota, or take it away; return when the broker knows it."""
-    operation = AlterClientQuotasRequest.OpData(key, bound or 0.0, bound is None)
-    entity = [AlterClientQuotasRequest.EntityData("client-id", client.client_id)]
-    request = AlterClientQuotasRequest([AlterClientQuotasRequest.EntryData(entity, [operation])])
-    (changed,) = client.ask(request, AlterClientQuotasResponse, 1).entries
-    assert changed.error_code == ErrorCode.NONE
+    set_quota(client, ("client-id", client.client_id), key, bound)
     # The controller answers before the broker has read the change.
     host, port = client.socket.getpeername()
     with RawClient(f"{host}:{port}", client_id="operator") as operator:
@@ -79,9 +66,12 @@ def told_quotas(operator: RawClient, client_id: str | None) -> dict[str, float]:
 
 def production(acks: int = -1) -> ProduceRequest:
     data = ProduceRequest.PartitionProduceData(0, VALUE)
-    return ProduceRequest(
-        None, acks, 5000, [ProduceRequest.TopicProduceData(TOPIC, partition_data=[data])]
-    )
+    topic = ProduceRequest.TopicProduceData(TOPIC, partition_data=[data])
+    return ProduceRequest(None, acks, 5000, [topic])
+
+
+def produced(client: RawClient) -> ProduceResponse:
+    return client.ask(production(), ProduceResponse, PRODUCE_VERSION)
 
 
 def error_of(response: ProduceResponse) -> int:
@@ -104,12 +94,12 @@ class Muted:
 
 def test_a_producer_beyond_its_quota_is_answered_and_muted(client: RawClient) -> None:
     limit(client, "producer_byte_rate", 150_000)
-    first = client.ask(production(), ProduceResponse, PRODUCE_VERSION)
+    first = produced(client)
     assert (error_of(first), first.throttle_time_ms) == (0, 0)
     # One batch alone is too much now; its records are in the log all the same.
     limit(client, "producer_byte_rate", 50_000)
     muted = Muted()
-    second = client.ask(production(), ProduceResponse, PRODUCE_VERSION)
+    second = produced(client)
     assert error_of(second) == ErrorCode.NONE
     muted.check(client, second.throttle_time_ms)
 
@@ -174,8 +164,7 @@ def test_requests_that_take_too_much_time_wait(client: RawClient, *, is_forwarde
 def test_a_quota_that_is_taken_away_counts_no_more(client: RawClient, cluster: Cluster) -> None:
     limit(client, "producer_byte_rate", 10)
     # The client hears it at once: this is longer than any patience.
-    throttled = client.ask(production(), ProduceResponse, PRODUCE_VERSION)
-    assert throttled.throttle_time_ms > 1_000_000
+    assert produced(client).throttle_time_ms > 1_000_000
     with RawClient(cluster.bootstrap_servers, client_id=client.client_id) as other:
         limit(other, "producer_byte_rate", None)
-        assert other.ask(production(), ProduceResponse, PRODUCE_VERSION).throttle_time_ms == 0
+        assert produced(other).throttle_time_ms == 0

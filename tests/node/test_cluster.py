@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.node.embedded_cluster import prepare_node
+from tests.node.embedded_cluster import prepare_node, running_node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce
 from tests.support.topics import create, read_topics
@@ -104,16 +104,11 @@ class FullFile:
 @pytest.mark.asyncio
 async def test_a_full_disk_stops_the_node_loudly(tmp_path: Path) -> None:
     disk = FullDisk()
-    node = prepare_node(tmp_path, files=disk).node
-    await node.start()
-    try:
+    async with running_node(tmp_path, files=disk) as embedded, asyncio.timeout(PATIENCE_S):
         disk.is_full = True
-        async with asyncio.timeout(PATIENCE_S):
-            failure = await node.failed()
-        assert "No space left on device" in str(failure)
-        assert str(tmp_path) in str(failure)
-    finally:
-        await node.stop()
+        failure = await embedded.node.failed()
+    assert "No space left on device" in str(failure)
+    assert str(tmp_path) in str(failure)
 
 
 class HeldDisk(RealFileSystem):
@@ -166,11 +161,9 @@ async def test_a_broker_that_has_stopped_follows_no_image(
         await shutdown(replicas, broker_epoch=broker_epoch)
 
     monkeypatch.setattr(ReplicaManager, "shutdown", noted)
-    embedded = prepare_node(tmp_path)
-    await embedded.node.start()
-    await asyncio.to_thread(create, embedded.bootstrap_servers, "topic")
-    image = embedded.node.shared_server.loader.published
-    await embedded.node.stop()
+    async with running_node(tmp_path) as embedded:
+        await asyncio.to_thread(create, embedded.bootstrap_servers, "topic")
+        image = embedded.node.shared_server.loader.published
     (replicas,) = stopped
     async with asyncio.timeout(PATIENCE_S):
         # Its threads have ended: work for them would never be done.
@@ -190,21 +183,18 @@ async def test_records_wait_for_the_log_of_a_new_partition(
         await next_turn(publisher)
 
     monkeypatch.setattr(BrokerMetadataPublisher, "next_turn", noted)
-    embedded = prepare_node(tmp_path, files=disk)
-    await embedded.node.start()
-    address = embedded.bootstrap_servers
-    try:
-        await asyncio.to_thread(create, address, "wide")
-        assert await asyncio.to_thread(disk.is_asked.wait, PATIENCE_S)
-        producing = asyncio.create_task(asyncio.to_thread(_produce, address, "wide"))
-        waiting = asyncio.create_task(waits.wait())
-        await asyncio.wait({producing, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        assert not producing.done()
-        disk.is_released.set()
+    async with running_node(tmp_path, files=disk) as embedded:
+        address = embedded.bootstrap_servers
+        try:
+            await asyncio.to_thread(create, address, "wide")
+            assert await asyncio.to_thread(disk.is_asked.wait, PATIENCE_S)
+            producing = asyncio.create_task(asyncio.to_thread(_produce, address, "wide"))
+            waiting = asyncio.create_task(waits.wait())
+            await asyncio.wait({producing, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            assert not producing.done()
+        finally:
+            disk.is_released.set()
         assert await producing == ErrorCode.NONE
-    finally:
-        disk.is_released.set()
-        await embedded.node.stop()
 
 
 def _produce(address: str, topic: str) -> int:

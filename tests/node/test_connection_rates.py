@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from immutables import Map
+from tests.node.embedded_cluster import set_quota
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
@@ -20,11 +21,6 @@ from kvorum.node.serving.connection_rates import (
     normalized,
 )
 from kvorum.testing import Cluster
-from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-)
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 StartCluster = Callable[..., Cluster]
@@ -127,15 +123,6 @@ def test_addresses_have_one_form(address: str, expected: str) -> None:
     assert normalized(address) == expected
 
 
-def set_rate(client: RawClient, rate: float) -> None:
-    entry = AlterClientQuotasRequest.EntryData(
-        entity=[AlterClientQuotasRequest.EntityData("ip", HOST)],
-        ops=[AlterClientQuotasRequest.OpData(CONNECTION_CREATION_RATE, rate, remove=False)],
-    )
-    response = client.ask(AlterClientQuotasRequest([entry]), AlterClientQuotasResponse, 1)
-    assert [each.error_code for each in response.entries] == [ErrorCode.NONE]
-
-
 def is_served(address: str) -> bool:
     """Connect and ask something; a client that is not served is closed, which is an answer."""
     with RawClient(address) as client:
@@ -153,9 +140,9 @@ def test_clients_that_connect_too_often_are_closed_unserved(
     cluster = kvorum_cluster_factory()
     addresses = {"broker": cluster.bootstrap_servers, "controller": cluster.controller_servers}
     with RawClient(cluster.bootstrap_servers) as first:
-        set_rate(first, 1)
+        set_quota(first, ("ip", HOST), CONNECTION_CREATION_RATE, 1)
         wait_for(lambda: not is_served(addresses[listener]), "a client is closed unserved")
-        set_rate(first, 1_000_000)
+        set_quota(first, ("ip", HOST), CONNECTION_CREATION_RATE, 1_000_000)
         wait_for(lambda: is_served(addresses[listener]), "a client is served again")
 
 

@@ -1,27 +1,20 @@
 """Target voters in DescribeQuorum's response and on /metrics, on a node's listeners."""
 
-import pytest
+from tests.node.embedded_cluster import set_config_at
 from tests.support.metrics_scrape import reassignment_figures
 from tests.support.ports import free_ports
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
+from kvorum.metadata.configs_image import ResourceType
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
-from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
 from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignment
 from kvorum.wire.quorum_reassignment_tag import reassignment_in
 from kvorum.wire.uuid_text import uuid_to_text
 
-KEY = "kvorum.quorum.target.voters"
-CLUSTER_WIDE = (4, "")
-SET, DELETE = 0, 1
 OTHER_DISK = bytes([7]) * 16
-NAME = uuid_to_text(OTHER_DISK)
 METADATA = "__cluster_metadata"
 
 
@@ -38,23 +31,11 @@ def told_by(address: str) -> QuorumReassignment | None:
 
 def want(address: str, value: str | None) -> None:
     """Want other voters, or none any more."""
-    config = IncrementalAlterConfigsRequest.AlterableConfig(
-        KEY, config_operation=DELETE if value is None else SET, value=value
-    )
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(*CLUSTER_WIDE, [config])
-    with RawClient(address) as client:
-        response = client.ask(
-            IncrementalAlterConfigsRequest([resource]), IncrementalAlterConfigsResponse, 1
-        )
-    assert response.responses[0].error_code == ErrorCode.NONE, response.responses[0].error_message
+    set_config_at(address, ResourceType.BROKER, "", "kvorum.quorum.target.voters", value)
 
 
-@pytest.fixture(name="metrics_port")
-def a_metrics_port() -> int:
-    return free_ports(1)[0]
-
-
-def test_controller_and_broker_describe_a_reassignment_while_it_lasts(metrics_port: int) -> None:
+def test_controller_and_broker_describe_a_reassignment_while_it_lasts() -> None:
+    (metrics_port,) = free_ports(1)
     overrides = {"kvorum.metrics.listener": f"127.0.0.1:{metrics_port}"}
     with Cluster(overrides=overrides) as cluster:
         listeners = (cluster.controller_servers, cluster.bootstrap_servers)
@@ -63,7 +44,7 @@ def test_controller_and_broker_describe_a_reassignment_while_it_lasts(metrics_po
         assert reassignment_figures(metrics_port) == {
             "adding_voters": 0, "removing_voters": 0, "blocked_reason": 0,
         }  # fmt: skip
-        want(cluster.bootstrap_servers, f"1:{NAME}")
+        want(cluster.bootstrap_servers, f"1:{uuid_to_text(OTHER_DISK)}")
         # The target voters are described at once, and what the reassignment waits for a moment
         # later.
         wait_for(

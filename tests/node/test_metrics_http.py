@@ -2,8 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -71,15 +71,24 @@ def address(server: Serving) -> tuple[str, int]:
     return server.address
 
 
-async def ask(address: tuple[str, int], request: bytes) -> bytes:
-    """Send bytes and return everything that comes until the other side closes."""
+@asynccontextmanager
+async def connected(
+    address: tuple[str, int], *, read_ahead_bytes: int = 1 << 16
+) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Hold a connection for as long as a test has patience."""
     async with asyncio.timeout(PATIENCE_S):
-        reader, writer = await asyncio.open_connection(*address)
-        writer.write(request)
+        reader, writer = await asyncio.open_connection(*address, limit=read_ahead_bytes)
         try:
-            return await reader.read()
+            yield reader, writer
         finally:
             writer.close()
+
+
+async def ask(address: tuple[str, int], request: bytes) -> bytes:
+    """Send bytes and return everything that comes until the other side closes."""
+    async with connected(address) as (reader, writer):
+        writer.write(request)
+        return await reader.read()
 
 
 def status_of(answer: bytes) -> int:
@@ -106,14 +115,12 @@ async def test_a_query_is_passed_over_and_accept_is_passed_on(address: tuple[str
 
 
 async def test_a_request_may_come_byte_by_byte(address: tuple[str, int]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        reader, writer = await asyncio.open_connection(*address)
+    async with connected(address) as (reader, writer):
         for byte in GET:
             writer.write(bytes([byte]))
             await writer.drain()
             await asyncio.sleep(0)
         assert status_of(await reader.read()) == 200
-        writer.close()
 
 
 @pytest.mark.parametrize(
@@ -147,16 +154,16 @@ async def test_a_client_that_never_finishes_is_cut_off(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_server, "REQUEST_SECONDS_MAX", 0.05)
-    assert await _until_cut_off(address, GET[:-2]) == b""
-    assert await _until_cut_off(address, b"") == b""
+    for sent in (GET[:-2], b""):
+        with suppress(ConnectionResetError):
+            assert await ask(address, sent) == b""
 
 
 async def test_a_client_that_does_not_read_is_cut_off(
     server: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_server, "ANSWER_SECONDS_MAX", 0.05)
-    async with asyncio.timeout(PATIENCE_S):
-        reader, writer = await asyncio.open_connection(*server.address, limit=1)
+    async with connected(server.address, read_ahead_bytes=1) as (reader, writer):
         writer.write(b"GET /endless HTTP/1.1\r\n\r\n")
         await server.until_no_client_is_connected()
         received = 0
@@ -164,19 +171,6 @@ async def test_a_client_that_does_not_read_is_cut_off(
             while part := await reader.read(1_000_000):
                 received += len(part)
         assert received < ENDLESS_BYTES
-        writer.close()
-
-
-async def _until_cut_off(address: tuple[str, int], sent: bytes) -> bytes:
-    async with asyncio.timeout(PATIENCE_S):
-        reader, writer = await asyncio.open_connection(*address)
-        writer.write(sent)
-        try:
-            return await reader.read()
-        except ConnectionResetError:
-            return b""
-        finally:
-            writer.close()
 
 
 async def test_open_connections_keep_no_client_out(address: tuple[str, int]) -> None:
@@ -208,13 +202,11 @@ async def test_a_page_without_a_reader_is_dropped() -> None:
     server = HttpServer({"/page": slow})
     bound = socket.create_server(("127.0.0.1", 0))
     await server.start(bound)
-    async with asyncio.timeout(PATIENCE_S):
-        _, writer = await asyncio.open_connection(*bound.getsockname())
+    async with connected(bound.getsockname()) as (_, writer):
         writer.write(GET)
         await began.wait()
         await server.stop()
         await ended.wait()
-        writer.close()
     bound.close()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.node.embedded_cluster import prepare_node
+from tests.node.embedded_cluster import running_node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import FETCH_VERSION, PRODUCE_VERSION, batch, produce, values
 from tests.support.topics import create
@@ -65,10 +65,8 @@ def open_log_files(folder: Path) -> int:
 @pytest.mark.skipif(sys.platform != "linux", reason="others do not tell which files are open")
 async def test_many_more_partitions_than_open_files_are_served(tmp_path: Path) -> None:
     open_files = OpenFiles(OPEN_MAX)
-    embedded = prepare_node(tmp_path, open_files=open_files)
-    await embedded.node.start()
-    address = embedded.bootstrap_servers
-    try:
+    async with running_node(tmp_path, open_files=open_files) as embedded:
+        address = embedded.bootstrap_servers
         await asyncio.to_thread(create, address, "wide", partition_count=PARTITION_COUNT)
         assert await asyncio.to_thread(produce_to_all, address, "wide") == {ErrorCode.NONE}
         found = await asyncio.to_thread(fetch_all, address, "wide")
@@ -76,8 +74,6 @@ async def test_many_more_partitions_than_open_files_are_served(tmp_path: Path) -
         # A file is let go with the response that was sent from it.
         await wait_for_async(lambda: open_files.count <= OPEN_MAX, "nothing is being sent")
         assert 0 < open_log_files(tmp_path) <= OPEN_MAX
-    finally:
-        await embedded.node.stop()
 
 
 class ShortOfDescriptors(RealFileSystem):
@@ -97,15 +93,13 @@ async def test_a_partition_that_gets_no_descriptor_is_hosted_once_it_does(
 ) -> None:
     monkeypatch.setattr("kvorum.node.broker.broker_metadata_publisher.REFUSED_RETRY_MS", 10)
     files = ShortOfDescriptors()
-    embedded = prepare_node(tmp_path, files=files)
-    await embedded.node.start()
-    address = embedded.bootstrap_servers
 
     def write(topic: str) -> int:
         with RawClient(address) as client:
             return produce(client, topic, batch(b"value")).error_code
 
-    try:
+    async with running_node(tmp_path, files=files) as embedded:
+        address = embedded.bootstrap_servers
         await asyncio.to_thread(create, address, "late")
         assert await asyncio.to_thread(write, "late") == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert "limit of open files" in caplog.text
@@ -115,5 +109,3 @@ async def test_a_partition_that_gets_no_descriptor_is_hosted_once_it_does(
         await asyncio.to_thread(
             wait_for, lambda: write("late") == ErrorCode.NONE, "the refused partition is hosted"
         )
-    finally:
-        await embedded.node.stop()

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from tests.support.raw_client import RawClient
+from tests.support.topics import create_request
 
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.policies import load_policies
 from kvorum.node.errors import NodeStartError
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kvorum.wire.messages.create_topics import CreateTopicsResponse
 
 StartCluster = Callable[..., Cluster]
 MODULE = "kvorum_test_house_rules"
@@ -93,13 +94,8 @@ def test_a_node_asks_its_policy_and_closes_it(
 ) -> None:
     overrides = {"create.topic.policy.class.name": f"{MODULE}.Prefix", "house.prefix": "house."}
     cluster = kvorum_cluster_factory(overrides=overrides)
-    request = CreateTopicsRequest(
-        topics=[
-            CreateTopicsRequest.CreatableTopic(name, 1, 1) for name in ("house.cat", "street.cat")
-        ],
-        timeout_ms=60_000,
-    )
     with RawClient(cluster.bootstrap_servers) as client:
+        request = create_request(["house.cat", "street.cat"])
         response = client.ask(request, CreateTopicsResponse, 7)
     assert [(topic.error_code, topic.error_message) for topic in response.topics] == [
         (ErrorCode.NONE, None),

@@ -11,6 +11,7 @@ import pytest
 from tests.node.embedded_cluster import FRAME_BYTES_MAX
 from tests.support.garbage import CUT_OFF
 from tests.support.raw_client import RawClient
+from tests.support.topics import create_request
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
@@ -257,21 +258,10 @@ def test_a_topic_that_is_missed_is_created(node: Cluster) -> None:
 
 
 def test_a_topic_is_there_when_its_creation_is_acknowledged(broker: RawClient) -> None:
-    topic = CreateTopicsRequest.CreatableTopic("acked", num_partitions=2, replication_factor=1)
-    response = broker.ask(
-        CreateTopicsRequest(topics=[topic], timeout_ms=5000), CreateTopicsResponse, 7
-    )
-    assert [one.error_code for one in response.topics] == [ErrorCode.NONE]
-    again = broker.ask(
-        CreateTopicsRequest(topics=[topic], timeout_ms=5000), CreateTopicsResponse, 7
-    )
-    assert [one.error_code for one in again.topics] == [ErrorCode.TOPIC_ALREADY_EXISTS]
-
-
-ENVELOPES = {
-    "no principal": (b"", b"\x7f\0\0\1", ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
-    "an address of no kind": (None, b"\x7f\0\0", ErrorCode.INVALID_REQUEST),
-}
+    request = create_request(["acked"], partition_count=2)
+    first, again = (broker.ask(request, CreateTopicsResponse, 7).topics for _ in range(2))
+    assert [one.error_code for one in first] == [ErrorCode.NONE]
+    assert [one.error_code for one in again] == [ErrorCode.TOPIC_ALREADY_EXISTS]
 
 
 def test_a_controller_describes_scram_credentials(controller: RawClient) -> None:
@@ -283,27 +273,27 @@ def test_a_controller_describes_scram_credentials(controller: RawClient) -> None
     assert [one.error_code for one in response.results] == [ErrorCode.RESOURCE_NOT_FOUND]
 
 
-@pytest.mark.parametrize("what", ENVELOPES)
-def test_envelopes_that_make_no_sense_are_refused(controller: RawClient, what: str) -> None:
-    principal, address, code = ENVELOPES[what]
-    inner = encode_request_frame(
-        CreateTopicsRequest(), version=7, correlation_id=1, client_id="inner"
-    )
-    envelope = EnvelopeRequest(inner, USER if principal is None else principal, address)
-    assert controller.ask(envelope, EnvelopeResponse, 0).error_code == code
-
-
-def test_an_envelope_with_what_is_not_forwarded_is_refused(controller: RawClient) -> None:
-    inner = encode_request_frame(FetchRequest(), version=13, correlation_id=1, client_id="inner")
-    response = controller.ask(EnvelopeRequest(inner, USER, b"\x7f\0\0\1"), EnvelopeResponse, 0)
-    assert response.error_code == ErrorCode.INVALID_REQUEST
-
-
-def test_an_envelope_with_garbage_is_of_no_version(controller: RawClient) -> None:
-    envelope = EnvelopeRequest(b"\x7f\xff garbage", USER, b"\x7f\0\0\1")
-    response = controller.ask(envelope, EnvelopeResponse, 0)
-    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+def inner(request: Message, version: int) -> bytes:
+    return encode_request_frame(request, version=version, correlation_id=1, client_id="inner")
 
 
 USER = bytes.fromhex("0000") + b"\x05User\x0aANONYMOUS\x00\x00"
 """Kafka's form of a principal: version 0, type, name, no token, no tags."""
+ADDRESS = b"\x7f\0\0\1"
+CREATION = inner(CreateTopicsRequest(), 7)
+
+
+@pytest.mark.parametrize(
+    ("envelope", "code"),
+    [
+        (EnvelopeRequest(CREATION, b"", ADDRESS), ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        (EnvelopeRequest(CREATION, USER, ADDRESS[:3]), ErrorCode.INVALID_REQUEST),
+        (EnvelopeRequest(inner(FetchRequest(), 13), USER, ADDRESS), ErrorCode.INVALID_REQUEST),
+        (EnvelopeRequest(b"\x7f\xff garbage", USER, ADDRESS), ErrorCode.UNSUPPORTED_VERSION),
+    ],
+    ids=["no principal", "an address of no kind", "nothing that is forwarded", "garbage"],
+)
+def test_envelopes_that_make_no_sense_are_refused(
+    controller: RawClient, envelope: EnvelopeRequest, code: ErrorCode
+) -> None:
+    assert controller.ask(envelope, EnvelopeResponse, 0).error_code == code

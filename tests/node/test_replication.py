@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.node.embedded_cluster import append, leader
+from tests.node.embedded_cluster import append, killed, leader, parted
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, fetch_request, list_offset, produce, values
 from tests.support.replicated_topics import (
@@ -50,11 +50,10 @@ def read(cluster: Cluster, topic: str) -> list[bytes | None]:
 def assert_same_logs(cluster: Cluster, topic: str, brokers: tuple[int, ...] = BROKERS) -> None:
     """Wait until every replica has the same bytes."""
 
-    def look() -> bool | None:
-        logs = {log_bytes(cluster.folder, node_id, topic) for node_id in brokers}
-        return len(logs) == 1 or None
+    def are_same() -> bool:
+        return len({log_bytes(cluster.folder, node_id, topic) for node_id in brokers}) == 1
 
-    wait_for(look, "all logs are the same")
+    wait_for(are_same, "all logs are the same")
 
 
 def test_a_write_for_all_reaches_every_replica(cluster: Cluster, topic: str) -> None:
@@ -97,8 +96,7 @@ def test_a_controlled_shutdown_moves_the_leader(cluster: Cluster, topic: str) ->
 def test_too_few_replicas_in_sync_refuse_a_write(cluster: Cluster, topic: str) -> None:
     create_replicated(cluster, topic, [*BROKERS], {"min.insync.replicas": "3"})
     append(cluster, topic, b"one")
-    cluster.kill(103)
-    try:
+    with killed(cluster, 103):
         wait_for_isr(cluster, topic, {101, 102})
         with leader(cluster, topic) as client:
             wait_for(
@@ -108,8 +106,6 @@ def test_too_few_replicas_in_sync_refuse_a_write(cluster: Cluster, topic: str) -
             assert produce(client, topic, batch(b"two"), acks=1).error_code == ErrorCode.NONE
             # Records that too few replicas have are not committed.
             assert values(fetch(client, topic, 0)) == [b"one"]
-    finally:
-        cluster.restart(103)
     wait_for_isr(cluster, topic, {*BROKERS})
     wait_for(lambda: read(cluster, topic)[-1] == b"two", "two is committed")
     # The leader may have taken an early one before it knew that a replica was gone.
@@ -122,11 +118,10 @@ def delete_records(
 ) -> tuple[int, int]:
     """Return the error code and the low watermark."""
     wish = DeleteRecordsRequest.DeleteRecordsPartition(0, offset)
-    body = DeleteRecordsRequest(
-        [DeleteRecordsRequest.DeleteRecordsTopic(topic, [wish])], timeout_ms
-    )
+    wanted = DeleteRecordsRequest.DeleteRecordsTopic(topic, [wish])
+    request = DeleteRecordsRequest([wanted], timeout_ms)
     with leader(cluster, topic) as client:
-        (answered,) = client.ask(body, DeleteRecordsResponse, 2).topics
+        (answered,) = client.ask(request, DeleteRecordsResponse, 2).topics
     (result,) = answered.partitions
     return result.error_code, result.low_watermark
 
@@ -137,12 +132,9 @@ def test_a_deletion_waits_for_the_followers(cluster: Cluster, topic: str) -> Non
         append(cluster, topic, b"%d" % number)
     assert delete_records(cluster, topic, 2, timeout_ms=20_000) == (0, 2)
     # The follower is silent, and the controller still has it for alive.
-    cluster.partition({103}, {101, 102})
-    try:
+    with parted(cluster, 103):
         refused = delete_records(cluster, topic, 3, timeout_ms=300)
         assert refused == (ErrorCode.REQUEST_TIMED_OUT, 2)
-    finally:
-        cluster.heal()
     assert delete_records(cluster, topic, 3, timeout_ms=20_000) == (0, 3)
 
 
@@ -161,30 +153,25 @@ def test_a_follower_reads_what_is_not_committed(cluster: Cluster, topic: str, ve
     create_replicated(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
     append(cluster, topic, b"one")
     topic_id = topic_id_of(cluster, topic)
-    cluster.partition({102}, {101, 103})
-    try:
-        with RawClient(address_of(cluster, 101)) as client:
-            assert produce(client, topic, batch(b"two"), acks=1).error_code == ErrorCode.NONE
-            assert values(fetch(client, topic, 0)) == [b"one"]
-            for broker_id, epoch, expected in (
-                (102, 0, ErrorCode.NONE),
-                (102, -1, ErrorCode.NONE),
-                (102, 1, ErrorCode.UNKNOWN_LEADER_EPOCH),
-                (103, 0, ErrorCode.UNKNOWN_LEADER_EPOCH),
-                (103, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
-            ):
-                request = follower_fetch(topic, version=version, broker_id=broker_id, epoch=epoch)
-                request.topics[0].topic_id = topic_id
-                response = client.ask(request, FetchResponse, version)
-                (data,) = response.responses[0].partitions
-                assert data.error_code == expected
-                is_told = version >= FIRST_VERSION_WITH_LEADERS and broker_id == 103 and epoch == -1
-                assert data.current_leader.leader_id == (101 if is_told else -1)
-                assert response.node_endpoints == []
-                found = [b"one", b"two"] if expected == ErrorCode.NONE else []
-                assert values(data) == found
-    finally:
-        cluster.heal()
+    with parted(cluster, 102), RawClient(address_of(cluster, 101)) as client:
+        assert produce(client, topic, batch(b"two"), acks=1).error_code == ErrorCode.NONE
+        assert values(fetch(client, topic, 0)) == [b"one"]
+        for broker_id, epoch, expected in (
+            (102, 0, ErrorCode.NONE),
+            (102, -1, ErrorCode.NONE),
+            (102, 1, ErrorCode.UNKNOWN_LEADER_EPOCH),
+            (103, 0, ErrorCode.UNKNOWN_LEADER_EPOCH),
+            (103, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ):
+            request = follower_fetch(topic, version=version, broker_id=broker_id, epoch=epoch)
+            request.topics[0].topic_id = topic_id
+            response = client.ask(request, FetchResponse, version)
+            (data,) = response.responses[0].partitions
+            assert data.error_code == expected
+            is_told = version >= FIRST_VERSION_WITH_LEADERS and broker_id == 103 and epoch == -1
+            assert data.current_leader.leader_id == (101 if is_told else -1)
+            assert response.node_endpoints == []
+            assert values(data) == ([b"one", b"two"] if expected == ErrorCode.NONE else [])
 
 
 def test_consumers_of_new_versions_read_from_followers(cluster: Cluster, topic: str) -> None:
@@ -204,13 +191,10 @@ def test_an_unclean_leader_decides_what_is_there(cluster: Cluster, topic: str) -
     create_replicated(cluster, topic, [101, 102], {"unclean.leader.election.enable": "true"})
     append(cluster, topic, b"one")
     assert_same_logs(cluster, topic, (101, 102))
-    cluster.kill(102)
-    try:
+    with killed(cluster, 102):
         wait_for_isr(cluster, topic, {101})
         append(cluster, topic, b"lost")
         cluster.kill(101)
-    finally:
-        cluster.restart(102)
     assert wait_for_isr(cluster, topic, {102}).leader == 102
     append(cluster, topic, b"two")
     cluster.restart(101)
@@ -223,31 +207,28 @@ def test_a_follower_that_waits_is_woken_by_an_append(cluster: Cluster, topic: st
     """Also where the record is not committed, as no other replica has it."""
     create_replicated(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
     append(cluster, topic, b"one")
-    cluster.partition({102}, {101, 103})
-    try:
-        with leader(cluster, topic) as follower, leader(cluster, topic) as producer:
-            request = fetch_request(topic, 1, min_bytes=1, max_wait_ms=60_000)
-            request.replica_id = 102
-            follower.send(request, 12)
-            produce(producer, topic, batch(b"two"), acks=1)
-            response = follower.response(FetchResponse, 12)
-            assert values(response.responses[0].partitions[0]) == [b"two"]
-    finally:
-        cluster.heal()
+    with (
+        parted(cluster, 102),
+        leader(cluster, topic) as follower,
+        leader(cluster, topic) as producer,
+    ):
+        request = fetch_request(topic, 1, min_bytes=1, max_wait_ms=60_000)
+        request.replica_id = 102
+        follower.send(request, 12)
+        produce(producer, topic, batch(b"two"), acks=1)
+        response = follower.response(FetchResponse, 12)
+        assert values(response.responses[0].partitions[0]) == [b"two"]
 
 
 def test_a_consumer_that_waits_is_woken_by_the_high_watermark(cluster: Cluster, topic: str) -> None:
     """The awaited records were appended before it came, and are committed later."""
     create_replicated(cluster, topic, [101, 102], {"min.insync.replicas": "2"})
     append(cluster, topic, b"one")
-    cluster.partition({102}, {101, 103})
     with leader(cluster, topic) as consumer:
-        try:
+        with parted(cluster, 102):
             with leader(cluster, topic) as producer:
                 produce(producer, topic, batch(b"two"), acks=1)
             consumer.send(fetch_request(topic, 1, min_bytes=2, max_wait_ms=60_000), 12)
-        finally:
-            cluster.heal()
         response = consumer.response(FetchResponse, 12)
     assert values(response.responses[0].partitions[0]) == [b"two"]
 
@@ -256,16 +237,13 @@ def test_a_follower_that_lags_leaves_the_isr_and_comes_back(cluster: Cluster, to
     """Its broker is alive, so that the controller lets it be: the leader has it taken out."""
     create_replicated(cluster, topic, [*BROKERS], {"min.insync.replicas": "2"})
     append(cluster, topic, b"one")
-    cluster.partition({103}, {101, 102})
-    try:
+    with parted(cluster, 103):
         with leader(cluster, topic) as client:
             produce(client, topic, batch(b"two"), acks=1)
         wait_for_isr(cluster, topic, {101, 102})
         image = cluster.node(CONTROLLER).shared_server.loader.published
         assert not image.cluster.brokers[103].is_fenced
         append(cluster, topic, b"three")
-    finally:
-        cluster.heal()
     state = wait_for_isr(cluster, topic, {*BROKERS})
     assert (state.leader, state.leader_epoch) == (101, 0)
     assert_same_logs(cluster, topic)
@@ -275,33 +253,27 @@ def test_a_follower_that_lags_leaves_the_isr_and_comes_back(cluster: Cluster, to
 def test_offsets_do_not_go_back_where_another_leads(cluster: Cluster, topic: str) -> None:
     """KIP-207: too few replicas are left for the new leader to commit what it has."""
     create_replicated(cluster, topic, [*BROKERS], {"min.insync.replicas": "3"})
-    cluster.kill(103)
-    wait_for_isr(cluster, topic, {101, 102})
-    with leader(cluster, topic) as client:
-        assert produce(client, topic, batch(b"one"), acks=1).error_code == ErrorCode.NONE
-    assert_same_logs(cluster, topic, (101, 102))
-    cluster.kill(101)
-    try:
-        assert wait_for_isr(cluster, topic, {102}).leader == 102
+    with killed(cluster, 103):
+        wait_for_isr(cluster, topic, {101, 102})
         with leader(cluster, topic) as client:
-            refused = ErrorCode.OFFSET_NOT_AVAILABLE, -1
-            wait_for(
-                lambda: list_offset(client, topic, LATEST) == refused or None,
-                "the end is not known yet",
-                otherwise=lambda: list_offset(client, topic, LATEST),
-            )
-            assert list_offset(client, topic, MAX_TIMESTAMP) == refused
-            assert list_offset(client, topic, 0) == refused
-            assert list_offset(client, topic, LATEST, version=5) == refused
-            assert list_offset(client, topic, LATEST, version=4) == (
-                ErrorCode.LEADER_NOT_AVAILABLE,
-                -1,
-            )
-            assert list_offset(client, topic, EARLIEST) == (ErrorCode.NONE, 0)
-            assert list_offset(client, topic, LATEST, replica_id=101) == (ErrorCode.NONE, 1)
-    finally:
-        cluster.restart(101)
-        cluster.restart(103)
+            assert produce(client, topic, batch(b"one"), acks=1).error_code == ErrorCode.NONE
+        assert_same_logs(cluster, topic, (101, 102))
+        with killed(cluster, 101):
+            assert wait_for_isr(cluster, topic, {102}).leader == 102
+            with leader(cluster, topic) as client:
+                refused = ErrorCode.OFFSET_NOT_AVAILABLE, -1
+                wait_for(
+                    lambda: list_offset(client, topic, LATEST) == refused,
+                    "the end is not known yet",
+                    otherwise=lambda: list_offset(client, topic, LATEST),
+                )
+                assert list_offset(client, topic, MAX_TIMESTAMP) == refused
+                assert list_offset(client, topic, 0) == refused
+                assert list_offset(client, topic, LATEST, version=5) == refused
+                before_5 = ErrorCode.LEADER_NOT_AVAILABLE, -1
+                assert list_offset(client, topic, LATEST, version=4) == before_5
+                assert list_offset(client, topic, EARLIEST) == (ErrorCode.NONE, 0)
+                assert list_offset(client, topic, LATEST, replica_id=101) == (ErrorCode.NONE, 1)
     wait_for_isr(cluster, topic, {*BROKERS})
     with leader(cluster, topic) as client:
         wait_for(

@@ -4,14 +4,11 @@ import time
 from collections.abc import Callable
 
 import pytest
+from tests.node.embedded_cluster import set_quota
 from tests.support.raw_client import RawClient
 
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-)
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 
@@ -21,11 +18,7 @@ CLOCKS_DIFFER_S = 0.01
 
 
 def limit_everyone(client: RawClient, rate: float) -> None:
-    everyone = AlterClientQuotasRequest.EntityData("user", None)
-    change = AlterClientQuotasRequest.OpData("controller_mutation_rate", rate)
-    entry = AlterClientQuotasRequest.EntryData([everyone], [change])
-    request = AlterClientQuotasRequest([entry])
-    assert client.ask(request, AlterClientQuotasResponse, 1).entries[0].error_code == 0
+    set_quota(client, ("user", None), "controller_mutation_rate", rate)
 
 
 def create(client: RawClient, version: int, *topics: tuple[str, int]) -> CreateTopicsResponse:

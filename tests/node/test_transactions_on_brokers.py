@@ -173,18 +173,24 @@ def test_every_partition_of_a_marker_has_its_code(cluster: Cluster, broker: RawC
     assert empty.markers == []
 
 
+def commit(
+    client: RawClient, *topics: TxnOffsetCommitRequestTopic, version: int
+) -> TxnOffsetCommitResponse:
+    """Commit offsets of a group in the producer's transaction."""
+    request = TxnOffsetCommitRequest("mine", "group", PRODUCER, 0, topics=list(topics))
+    return client.ask(request, TxnOffsetCommitResponse, version)
+
+
 @pytest.mark.parametrize("version", range(6))
 def test_offsets_of_unknown_topics_are_refused_and_others_may_be_sent_again(
-    cluster: Cluster, version: int
+    broker: RawClient, version: int
 ) -> None:
     offsets = [TxnOffsetCommitRequestPartition(index, 1) for index in (0, 3)]
     topics = [
         TxnOffsetCommitRequestTopic("unknown", partitions=offsets[:1]),
         TxnOffsetCommitRequestTopic(TOPIC, partitions=offsets),
     ]
-    request = TxnOffsetCommitRequest("mine", "group", PRODUCER, 0, topics=topics)
-    with RawClient(cluster.bootstrap_servers.split(",")[0]) as client:
-        answered = client.ask(request, TxnOffsetCommitResponse, version)
+    answered = commit(broker, *topics, version=version)
     codes = {
         (topic.name, one.partition_index): one.error_code
         for topic in answered.topics
@@ -197,14 +203,12 @@ def test_offsets_of_unknown_topics_are_refused_and_others_may_be_sent_again(
     assert codes[TOPIC, 0] in {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 
 
-def test_offsets_are_committed_by_topic_ids(cluster: Cluster) -> None:
+def test_offsets_are_committed_by_topic_ids(broker: RawClient) -> None:
     """KIP-1319: the topic's name is neither in the request nor in the response."""
     offsets = [TxnOffsetCommitRequestPartition(index, 1) for index in (0, 3)]
-    with RawClient(cluster.bootstrap_servers.split(",")[0]) as client:
-        known, unknown = topic_id(client, TOPIC), b"u" * 16
-        topics = [TxnOffsetCommitRequestTopic("", one, offsets) for one in (known, unknown)]
-        request = TxnOffsetCommitRequest("mine", "group", PRODUCER, 0, topics=topics)
-        answered = client.ask(request, TxnOffsetCommitResponse, 6)
+    known, unknown = topic_id(broker, TOPIC), b"u" * 16
+    topics = [TxnOffsetCommitRequestTopic("", one, offsets) for one in (known, unknown)]
+    answered = commit(broker, *topics, version=6)
     codes = {
         (topic.topic_id, one.partition_index): one.error_code
         for topic in answered.topics
@@ -220,11 +224,9 @@ def test_offsets_are_committed_by_topic_ids(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize(("index", "answered_topics"), [(0, 2), (3, 1)])
 def test_a_topic_named_twice_is_answered_twice_unless_something_is_refused(
-    cluster: Cluster, index: int, answered_topics: int
+    broker: RawClient, index: int, answered_topics: int
 ) -> None:
     offsets = [TxnOffsetCommitRequestPartition(one, 1) for one in (0, index)]
     topics = [TxnOffsetCommitRequestTopic(TOPIC, partitions=[one]) for one in offsets]
-    request = TxnOffsetCommitRequest("mine", "group", PRODUCER, 0, topics=topics)
-    with RawClient(cluster.bootstrap_servers.split(",")[0]) as client:
-        answered = client.ask(request, TxnOffsetCommitResponse, 5)
+    answered = commit(broker, *topics, version=5)
     assert [topic.name for topic in answered.topics] == [TOPIC] * answered_topics

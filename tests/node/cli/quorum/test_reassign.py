@@ -52,14 +52,10 @@ def named(*node_ids: int) -> str:
 def replica(
     node_id: int, *, is_silent: bool = False, directory_id: bytes | None = None
 ) -> DescribeQuorumResponse.ReplicaState:
-    fetched_ms = NOW_MS - (60_000 if is_silent else 10)
-    return DescribeQuorumResponse.ReplicaState(
-        node_id,
-        directory(node_id) if directory_id is None else directory_id,
-        100,
-        NOW_MS if node_id == 1 else fetched_ms,
-        -1,
-    )
+    if directory_id is None:
+        directory_id = directory(node_id)
+    age_ms = 0 if node_id == 1 else 60_000 if is_silent else 10
+    return DescribeQuorumResponse.ReplicaState(node_id, directory_id, 100, NOW_MS - age_ms, -1)
 
 
 def quorum(
@@ -90,18 +86,14 @@ def altered(code: ErrorCode = ErrorCode.NONE, message: str | None = None) -> Mes
 
 
 def configured(code: ErrorCode = ErrorCode.NONE, message: str | None = None) -> Message:
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(code, message, 4, "")
-        ]
-    )
+    response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(code, message, 4, "")
+    return IncrementalAlterConfigsResponse(responses=[response])
 
 
 def listed(*, is_wanted: bool) -> Message:
     topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment(METADATA, [])
-    return ListPartitionReassignmentsResponse(
-        error_message=None, topics=[topic] if is_wanted else []
-    )
+    topics = [topic] if is_wanted else []
+    return ListPartitionReassignmentsResponse(error_message=None, topics=topics)
 
 
 @dataclass(frozen=True)
@@ -306,8 +298,12 @@ async def test_a_dry_run_takes_the_same_nodes_for_down_as_the_leader(
     node.answer("DescribeConfigs", lambda _: told)
     with pytest.raises(AdminError, match="no majority") if counts_as_down else nullcontext():
         await plan(node, "2,3", asks_controllers=asks_controllers)
-    asked = [one for one in node.asked if isinstance(one, DescribeConfigsRequest)]
-    named = [(one.resource_type, one.resource_name) for part in asked for one in part.resources]
+    named = [
+        (one.resource_type, one.resource_name)
+        for asked in node.asked
+        if isinstance(asked, DescribeConfigsRequest)
+        for one in asked.resources
+    ]
     assert named == ([(4, "1")] if asks_controllers else [])
 
 
