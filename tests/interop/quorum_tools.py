@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Final
 
 from tests.support.kafka.tools import ToolResult, ToolRunner
@@ -16,13 +15,11 @@ LOG_LINE = re.compile(r"\[\d{4}-\d\d-\d\d .*?\] [A-Z]+ ")
 TRACE_LINE = re.compile(r"\s+(at|\.\.\.) |Caused by: ")
 
 
-OURS: Final = MappingProxyType(
-    {
-        "kafka-metadata-quorum": quorum.main,
-        "kafka-cluster": cluster.main,
-        "kafka-features": features.main,
-    }
-)
+OURS: Final = {
+    "kafka-metadata-quorum": quorum.main,
+    "kafka-cluster": cluster.main,
+    "kafka-features": features.main,
+}
 
 
 def run_ours(arguments: Sequence[str], tool: str = "kafka-metadata-quorum") -> ToolResult:

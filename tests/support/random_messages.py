@@ -1,10 +1,9 @@
 """Random messages that a version can carry, made from the field tables of the generated classes."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from random import Random
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from kvorum.wire.json_form import FieldFacts, element_class, fields_of
@@ -94,19 +93,17 @@ def _blob(random: Random) -> bytes:
     return random.randbytes(random.randrange(40))
 
 
-RANDOM: MappingProxyType[str, Callable[[Random], Any]] = MappingProxyType(
-    {
-        "bool": lambda random: random.random() < 0.5,
-        "int8": _number(8),
-        "int16": _number(16),
-        "uint16": _number(16, is_signed=False),
-        "int32": _number(32),
-        "uint32": _number(32, is_signed=False),
-        "int64": _number(64),
-        "float64": lambda random: random.choice((0.0, -1.5, random.uniform(-1e9, 1e9))),
-        "string": random_text,
-        "uuid": lambda random: random.randbytes(16),
-        "bytes": _blob,
-        "records": lambda random: memoryview(_blob(random)),
-    }
-)
+RANDOM: Mapping[str, Callable[[Random], Any]] = {
+    "bool": lambda random: random.random() < 0.5,
+    "int8": _number(8),
+    "int16": _number(16),
+    "uint16": _number(16, is_signed=False),
+    "int32": _number(32),
+    "uint32": _number(32, is_signed=False),
+    "int64": _number(64),
+    "float64": lambda random: random.choice((0.0, -1.5, random.uniform(-1e9, 1e9))),
+    "string": random_text,
+    "uuid": lambda random: random.randbytes(16),
+    "bytes": _blob,
+    "records": lambda random: memoryview(_blob(random)),
+}

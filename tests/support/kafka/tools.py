@@ -5,7 +5,6 @@ import subprocess
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, Self
 
 from tests.support.kafka.fetch_jars import SHELL_RELEASE
@@ -14,28 +13,26 @@ from tests.support.waiting import PATIENCE_S
 
 SHELL: Final = "kafka-metadata-shell"
 # The class behind each script of Kafka's distribution.
-TOOL_CLASSES: Final = MappingProxyType(
-    {
-        "kafka-acls": "org.apache.kafka.tools.AclCommand",
-        "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
-        "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
-        "kafka-configs": "org.apache.kafka.tools.ConfigCommand",
-        "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
-        "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
-        "kafka-consumer-groups": ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"),
-        "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
-        "kafka-features": "org.apache.kafka.tools.FeatureCommand",
-        "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
-        "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
-        "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
-        "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
-        SHELL: "org.apache.kafka.shell.MetadataShell",
-        "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
-        "kafka-storage": "kafka.tools.StorageTool",
-        "kafka-topics": "org.apache.kafka.tools.TopicCommand",
-        "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
-    }
-)
+TOOL_CLASSES: Final = {
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-configs": "org.apache.kafka.tools.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-consumer-groups": ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"),
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    SHELL: "org.apache.kafka.shell.MetadataShell",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+}
 
 
 def shell_java(java: Java) -> Java:
