@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from types import MappingProxyType
 from typing import Any, Final
 
 from tests.interop.differential.bodies import (
@@ -43,149 +42,145 @@ ACL_FILTER: Final = {
     "operation": 3,
     "permissionType": 3,
 }
-GOOD: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
-    {
-        "CreateTopics": {
-            "topics": [topic("new", [[1, 2]], configs=[CONFIG])],
-            "timeoutMs": TIMEOUT_MS,
-            "validateOnly": False,
-        },
-        "DeleteTopics": {
-            "topics": [{"name": "a", "topicId": ZERO}],
-            "topicNames": ["a"],
-            "timeoutMs": TIMEOUT_MS,
-        },
-        "CreatePartitions": {
-            "topics": [{"name": "b", "count": 2, "assignments": [{"brokerIds": [2]}]}],
-            "timeoutMs": TIMEOUT_MS,
-            "validateOnly": False,
-        },
-        "AlterConfigs": {
-            "resources": [{"resourceType": 2, "resourceName": "a", "configs": [CONFIG]}],
-            "validateOnly": False,
-        },
-        "IncrementalAlterConfigs": {
-            "resources": [{"resourceType": 2, "resourceName": "a", "configs": [SET]}],
-            "validateOnly": False,
-        },
-        "ElectLeaders": {
-            "electionType": 0,
-            "topicPartitions": [{"topic": "a", "partitions": [0]}],
-            "timeoutMs": TIMEOUT_MS,
-        },
-        "AlterPartitionReassignments": {
-            "timeoutMs": TIMEOUT_MS,
-            "allowReplicationFactorChange": True,
-            "topics": [{"name": "a", "partitions": [PARTITION]}],
-        },
-        "ListPartitionReassignments": {
-            "timeoutMs": TIMEOUT_MS,
-            "topics": [{"name": "a", "partitionIndexes": [0]}],
-        },
-        "AlterClientQuotas": {
-            "entries": [
-                {
-                    "entity": [{"entityType": "user", "entityName": "u"}],
-                    "ops": [{"key": "producer_byte_rate", "value": 1000.0, "remove": False}],
-                }
-            ],
-            "validateOnly": False,
-        },
-        "AlterUserScramCredentials": {
-            "deletions": [{"name": "gone", "mechanism": 1}],
-            "upsertions": [
-                {
-                    "name": "u",
-                    "mechanism": 1,
-                    "iterations": 4096,
-                    "salt": SALTED,
-                    "saltedPassword": SALTED,
-                }
-            ],
-        },
-        "AlterPartition": {
-            "brokerId": 1,
-            "brokerEpoch": "$epoch:1",
-            "topics": [
-                {
-                    "topicId": "$topic:a",
-                    "partitions": [
-                        {
-                            "partitionIndex": 0,
-                            "leaderEpoch": "$leader_epoch:a:0",
-                            "newIsr": [1],
-                            "newIsrWithEpochs": [IN_SYNC],
-                            "leaderRecoveryState": 0,
-                            "partitionEpoch": "$partition_epoch:a:0",
-                        }
-                    ],
-                }
-            ],
-        },
-        "UpdateFeatures": {
-            "timeoutMs": TIMEOUT_MS,
-            "featureUpdates": [
-                {"feature": "group.version", "maxVersionLevel": 1, "upgradeType": 1}
-            ],
-            "validateOnly": True,
-        },
-        "DescribeCluster": {"includeClusterAuthorizedOperations": False, "endpointType": 2},
-        "BrokerRegistration": registration(4, directories=2, rack="r"),
-        "BrokerHeartbeat": heartbeat(1, wantFence=False, wantShutDown=False, offlineLogDirs=[]),
-        "UnregisterBroker": {"brokerId": 3},
-        "AllocateProducerIds": {"brokerId": 1, "brokerEpoch": "$epoch:1"},
-        "AssignReplicasToDirs": {
-            "brokerId": 1,
-            "brokerEpoch": "$epoch:1",
-            "directories": [
-                {
-                    "id": directory(1, 1),
-                    "topics": [{"topicId": "$topic:a", "partitions": [{"partitionIndex": 0}]}],
-                }
-            ],
-        },
-        "CreateDelegationToken": {
-            "ownerPrincipalType": "User",
-            "ownerPrincipalName": "u",
-            "renewers": [{"principalType": "User", "principalName": "v"}],
-            "maxLifetimeMs": 60_000,
-        },
-        "RenewDelegationToken": {"hmac": SALTED, "renewPeriodMs": 60_000},
-        "ExpireDelegationToken": {"hmac": SALTED, "expiryTimePeriodMs": 60_000},
-        "CreateAcls": {
-            "creations": [
-                {
-                    "resourceType": 2,
-                    "resourceName": "a",
-                    "resourcePatternType": 3,
-                    "principal": "User:u",
-                    "host": "*",
-                    "operation": 3,
-                    "permissionType": 3,
-                }
-            ]
-        },
-        "DescribeAcls": ACL_FILTER,
-        "DeleteAcls": {"filters": [ACL_FILTER]},
-        "DescribeConfigs": {
-            "resources": [
-                {"resourceType": 4, "resourceName": "3000", "configurationKeys": ["node.id"]}
-            ],
-            "includeSynonyms": False,
-            "includeDocumentation": False,
-        },
-        "ControllerRegistration": {
-            "controllerId": 3001,
-            "incarnationId": uuid_of(8),
-            "zkMigrationReady": False,
-            "listeners": [{"name": "CONTROLLER", "host": "c", "port": 9093, "securityProtocol": 0}],
-            "features": features(),
-        },
-        "DescribeQuorum": {
-            "topics": [{"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}]
-        },
-    }
-)
+GOOD: Final[Mapping[str, Mapping[str, Any]]] = {
+    "CreateTopics": {
+        "topics": [topic("new", [[1, 2]], configs=[CONFIG])],
+        "timeoutMs": TIMEOUT_MS,
+        "validateOnly": False,
+    },
+    "DeleteTopics": {
+        "topics": [{"name": "a", "topicId": ZERO}],
+        "topicNames": ["a"],
+        "timeoutMs": TIMEOUT_MS,
+    },
+    "CreatePartitions": {
+        "topics": [{"name": "b", "count": 2, "assignments": [{"brokerIds": [2]}]}],
+        "timeoutMs": TIMEOUT_MS,
+        "validateOnly": False,
+    },
+    "AlterConfigs": {
+        "resources": [{"resourceType": 2, "resourceName": "a", "configs": [CONFIG]}],
+        "validateOnly": False,
+    },
+    "IncrementalAlterConfigs": {
+        "resources": [{"resourceType": 2, "resourceName": "a", "configs": [SET]}],
+        "validateOnly": False,
+    },
+    "ElectLeaders": {
+        "electionType": 0,
+        "topicPartitions": [{"topic": "a", "partitions": [0]}],
+        "timeoutMs": TIMEOUT_MS,
+    },
+    "AlterPartitionReassignments": {
+        "timeoutMs": TIMEOUT_MS,
+        "allowReplicationFactorChange": True,
+        "topics": [{"name": "a", "partitions": [PARTITION]}],
+    },
+    "ListPartitionReassignments": {
+        "timeoutMs": TIMEOUT_MS,
+        "topics": [{"name": "a", "partitionIndexes": [0]}],
+    },
+    "AlterClientQuotas": {
+        "entries": [
+            {
+                "entity": [{"entityType": "user", "entityName": "u"}],
+                "ops": [{"key": "producer_byte_rate", "value": 1000.0, "remove": False}],
+            }
+        ],
+        "validateOnly": False,
+    },
+    "AlterUserScramCredentials": {
+        "deletions": [{"name": "gone", "mechanism": 1}],
+        "upsertions": [
+            {
+                "name": "u",
+                "mechanism": 1,
+                "iterations": 4096,
+                "salt": SALTED,
+                "saltedPassword": SALTED,
+            }
+        ],
+    },
+    "AlterPartition": {
+        "brokerId": 1,
+        "brokerEpoch": "$epoch:1",
+        "topics": [
+            {
+                "topicId": "$topic:a",
+                "partitions": [
+                    {
+                        "partitionIndex": 0,
+                        "leaderEpoch": "$leader_epoch:a:0",
+                        "newIsr": [1],
+                        "newIsrWithEpochs": [IN_SYNC],
+                        "leaderRecoveryState": 0,
+                        "partitionEpoch": "$partition_epoch:a:0",
+                    }
+                ],
+            }
+        ],
+    },
+    "UpdateFeatures": {
+        "timeoutMs": TIMEOUT_MS,
+        "featureUpdates": [{"feature": "group.version", "maxVersionLevel": 1, "upgradeType": 1}],
+        "validateOnly": True,
+    },
+    "DescribeCluster": {"includeClusterAuthorizedOperations": False, "endpointType": 2},
+    "BrokerRegistration": registration(4, directories=2, rack="r"),
+    "BrokerHeartbeat": heartbeat(1, wantFence=False, wantShutDown=False, offlineLogDirs=[]),
+    "UnregisterBroker": {"brokerId": 3},
+    "AllocateProducerIds": {"brokerId": 1, "brokerEpoch": "$epoch:1"},
+    "AssignReplicasToDirs": {
+        "brokerId": 1,
+        "brokerEpoch": "$epoch:1",
+        "directories": [
+            {
+                "id": directory(1, 1),
+                "topics": [{"topicId": "$topic:a", "partitions": [{"partitionIndex": 0}]}],
+            }
+        ],
+    },
+    "CreateDelegationToken": {
+        "ownerPrincipalType": "User",
+        "ownerPrincipalName": "u",
+        "renewers": [{"principalType": "User", "principalName": "v"}],
+        "maxLifetimeMs": 60_000,
+    },
+    "RenewDelegationToken": {"hmac": SALTED, "renewPeriodMs": 60_000},
+    "ExpireDelegationToken": {"hmac": SALTED, "expiryTimePeriodMs": 60_000},
+    "CreateAcls": {
+        "creations": [
+            {
+                "resourceType": 2,
+                "resourceName": "a",
+                "resourcePatternType": 3,
+                "principal": "User:u",
+                "host": "*",
+                "operation": 3,
+                "permissionType": 3,
+            }
+        ]
+    },
+    "DescribeAcls": ACL_FILTER,
+    "DeleteAcls": {"filters": [ACL_FILTER]},
+    "DescribeConfigs": {
+        "resources": [
+            {"resourceType": 4, "resourceName": "3000", "configurationKeys": ["node.id"]}
+        ],
+        "includeSynonyms": False,
+        "includeDocumentation": False,
+    },
+    "ControllerRegistration": {
+        "controllerId": 3001,
+        "incarnationId": uuid_of(8),
+        "zkMigrationReady": False,
+        "listeners": [{"name": "CONTROLLER", "host": "c", "port": 9093, "securityProtocol": 0}],
+        "features": features(),
+    },
+    "DescribeQuorum": {
+        "topics": [{"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}]
+    },
+}
 """A request of each kind that is answered well after `CLUSTER`."""
 
 

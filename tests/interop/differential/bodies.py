@@ -1,7 +1,6 @@
 """Bodies of the requests that most scripts begin with."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from tests.interop.differential.script import Step
@@ -10,17 +9,15 @@ from tests.interop.differential.view import uuid_of
 Fields: TypeAlias = dict[str, Any]
 INFINITE: Final = 2**63 - 1
 TIMEOUT_MS: Final = 60_000
-FEATURES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
-    {
-        "metadata.version": (7, 33),
-        "kraft.version": (0, 1),
-        "eligible.leader.replicas.version": (0, 1),
-        "group.version": (0, 1),
-        "share.version": (0, 2),
-        "streams.version": (0, 1),
-        "transaction.version": (0, 2),
-    }
-)
+FEATURES: Final[Mapping[str, tuple[int, int]]] = {
+    "metadata.version": (7, 33),
+    "kraft.version": (0, 1),
+    "eligible.leader.replicas.version": (0, 1),
+    "group.version": (0, 1),
+    "share.version": (0, 2),
+    "streams.version": (0, 1),
+    "transaction.version": (0, 2),
+}
 """The features that a broker supports."""
 
 

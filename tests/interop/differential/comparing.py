@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import groupby
 from math import isnan
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeGuard
 
 from tests.interop.differential.metadata_log import LogRecord
@@ -20,51 +19,40 @@ _UNPERMITTED = re.compile(r"Request .* needs (\w+) permission\.")
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w.])")
 _RESERVED = frozenset(uuid_to_text(reserved) for reserved in RESERVED_UUIDS)
 OWN_TIMES: Final = frozenset(
-    {
-        "issueTimestamp",
-        "expiryTimestamp",
-        "maxTimestamp",
-        "expirationTimestamp",
-        "issueTimestampMs",
-        "expiryTimestampMs",
-        "maxTimestampMs",
-    }
+    {"issueTimestamp", "expiryTimestamp", "maxTimestamp", "expirationTimestamp"}
+    | {"issueTimestampMs", "expiryTimestampMs", "maxTimestampMs"}
 )
 EPOCHS: Final = frozenset({"brokerEpoch", "previousBrokerEpoch"})
 ANY_API: Final = ""
 _BY_TOPIC_ID: Final = "real Kafka walks a hash table keyed by random topic ids"
-UNORDERED_RECORDS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
-    {
-        (ANY_API, "PartitionChangeRecord"): _BY_TOPIC_ID,
-        (ANY_API, "RemoveTopicRecord"): _BY_TOPIC_ID,
-        (ANY_API, "ConfigRecord"): "a hash table keyed by config name; ours go by request",
-        (ANY_API, "ClientQuotaRecord"): "a hash table keyed by quota; ours go by request",
-        (ANY_API, "UserScramCredentialRecord"): "a hash table keyed by user; ours go by request",
-        (ANY_API, "RemoveUserScramCredentialRecord"): "the same",
-        (ANY_API, "RemoveAccessControlEntryRecord"): "a hash set of records",
-        (ANY_API, "ClearElrRecord"): "they follow the ConfigRecords",
-        ("CreatePartitions", "PartitionRecord"): "a hash set of topic names; ours go by request",
-    }
-)
+UNORDERED_RECORDS: Final[Mapping[tuple[str, str], str]] = {
+    (ANY_API, "PartitionChangeRecord"): _BY_TOPIC_ID,
+    (ANY_API, "RemoveTopicRecord"): _BY_TOPIC_ID,
+    (ANY_API, "ConfigRecord"): "a hash table keyed by config name; ours go by request",
+    (ANY_API, "ClientQuotaRecord"): "a hash table keyed by quota; ours go by request",
+    (ANY_API, "UserScramCredentialRecord"): "a hash table keyed by user; ours go by request",
+    (ANY_API, "RemoveUserScramCredentialRecord"): "the same",
+    (ANY_API, "RemoveAccessControlEntryRecord"): "a hash set of records",
+    (ANY_API, "ClearElrRecord"): "they follow the ConfigRecords",
+    ("CreatePartitions", "PartitionRecord"): "a hash set of topic names; ours go by request",
+}
 """Records whose order among neighbours of their type is not compared, by API and type, and why."""
-UNORDERED_ANSWERS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
-    {
-        ("DeleteTopics", "responses"): "shuffled on purpose",
-        ("DescribeAcls", "resources"): "a hash table of resources",
-        ("DescribeAcls", "acls"): "a hash set of entries",
-        ("DeleteAcls", "matchingAcls"): "a hash table keyed by random ids",
-        ("CreatePartitions", "results"): "a hash set of topic names; ours go by request",
-        ("ElectLeaders", "replicaElectionResults"): _BY_TOPIC_ID,
-        ("ElectLeaders", "partitionResult"): "a hash table of partitions",
-        ("ListPartitionReassignments", "topics"): _BY_TOPIC_ID,
-        ("ListPartitionReassignments", "partitions"): "a hash table of partitions",
-        ("AlterClientQuotas", "entries"): "a hash table keyed by entity",
-        ("AlterUserScramCredentials", "results"): "hash tables keyed by user",
-        ("DescribeConfigs", "configs"): "a hash table keyed by config name",
-        ("IncrementalAlterConfigs", "responses"): "a hash table keyed by resource",
-        ("AlterConfigs", "responses"): "a hash table keyed by resource",
-    }
-)
+UNORDERED_ANSWERS: Final[Mapping[tuple[str, str], str]] = {
+    ("DeleteTopics", "responses"): "shuffled on purpose",
+    ("DescribeAcls", "resources"): "a hash table of resources",
+    ("DescribeAcls", "acls"): "a hash set of entries",
+    ("DeleteAcls", "matchingAcls"): "a hash table keyed by random ids",
+    ("CreatePartitions", "results"): "a hash set of topic names; ours go by request",
+    ("ElectLeaders", "replicaElectionResults"): _BY_TOPIC_ID,
+    ("ElectLeaders", "partitionResult"): "a hash table of partitions",
+    ("ListPartitionReassignments", "topics"): _BY_TOPIC_ID,
+    ("ListPartitionReassignments", "partitions"): "a hash table of partitions",
+    ("AlterClientQuotas", "entries"): "a hash table keyed by entity",
+    ("AlterUserScramCredentials", "results"): "hash tables keyed by user",
+    ("DescribeConfigs", "configs"): "a hash table keyed by config name",
+    ("IncrementalAlterConfigs", "responses"): "a hash table keyed by resource",
+    ("AlterConfigs", "responses"): "a hash table keyed by resource",
+}
 """Lists whose order is not compared, by API and name, and why."""
 
 

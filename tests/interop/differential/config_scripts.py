@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from types import MappingProxyType
 from typing import Final
 
 from tests.interop.differential.bodies import Fields, created, feature_level, topic
@@ -21,31 +20,22 @@ from kvorum.metadata.config_definitions import (
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 CONTROLLER: Final = "3000"
-DEFINITIONS: Final[Mapping[int, Mapping[str, ConfigDefinition]]] = MappingProxyType(
-    {
-        TOPIC: TOPIC_CONFIGS,
-        BROKER: BROKER_CONFIGS,
-        CLIENT_METRICS: CLIENT_METRICS_CONFIGS,
-        GROUP: GROUP_CONFIGS,
-    }
-)
-NAMES: Final[Mapping[int, Sequence[str]]] = MappingProxyType(
-    {
-        TOPIC: ("t1", "t2", "t1", "t2", "nowhere", "", "a b", "..", "x" * 250),
-        BROKER: ("", "1", "2", "", "1", CONTROLLER, "77", "-1", "x", "2147483648"),
-        CLIENT_METRICS: ("m1", "m2", "", "m 3"),
-        GROUP: ("g1", "g2", "", "g 3"),
-    }
-)
+DEFINITIONS: Final[Mapping[int, Mapping[str, ConfigDefinition]]] = {
+    TOPIC: TOPIC_CONFIGS,
+    BROKER: BROKER_CONFIGS,
+    CLIENT_METRICS: CLIENT_METRICS_CONFIGS,
+    GROUP: GROUP_CONFIGS,
+}
+NAMES: Final[Mapping[int, Sequence[str]]] = {
+    TOPIC: ("t1", "t2", "t1", "t2", "nowhere", "", "a b", "..", "x" * 250),
+    BROKER: ("", "1", "2", "", "1", CONTROLLER, "77", "-1", "x", "2147483648"),
+    CLIENT_METRICS: ("m1", "m2", "", "m 3"),
+    GROUP: ("g1", "g2", "", "g 3"),
+}
 SPECIAL_BROKER_KEYS: Final = (
-    "min.insync.replicas",
-    "min.insync.replicas",
-    "cordoned.log.dirs",
-    "log.retention.ms",
-    "num.io.threads",
-    "listener.name.controller.max.connections",
-    "listener.name.controller.num.io.threads",
-    "listener.name.controller.ssl.keystore.type",
+    *("min.insync.replicas", "min.insync.replicas", "cordoned.log.dirs", "log.retention.ms"),
+    *("num.io.threads", "listener.name.controller.max.connections"),
+    *("listener.name.controller.num.io.threads", "listener.name.controller.ssl.keystore.type"),
     "what.ever",
 )
 LONGEST_VALUE: Final = 32_767
@@ -53,83 +43,30 @@ CHECKED_TOGETHER: Final = frozenset(
     {"remote.storage.enable", "local.retention.ms", "local.retention.bytes"}
 )
 NUMBERS: Final = (
-    "0",
-    "1",
-    "-1",
-    "-2",
-    "5",
-    "100",
-    "1000",
-    "60000",
-    "1048576",
-    "2147483647",
-    "2147483648",
-    "-2147483649",
-    "9223372036854775807",
-    "9223372036854775808",
-    " 7 ",
-    "+7",
-    "007",
-    "1.5",
-    "0x10",
-    "1_000",
-    "",
-    "x",
+    *("0", "1", "-1", "-2", "5", "100", "1000", "60000", "1048576"),
+    *("2147483647", "2147483648", "-2147483649", "9223372036854775807", "9223372036854775808"),
+    *(" 7 ", "+7", "007", "1.5", "0x10", "1_000", "", "x"),
 )
 FRACTIONS: Final = ("0", "0.5", "1", "1.5", "-0.1", "NaN", "Infinity", "1e-3", "0.5f", ".5", "x")
 TRUTHS: Final = ("true", "false", "TRUE", " False ", "yes", "1", "")
 WORDS: Final = (
-    "",
-    " ",
-    "x",
-    "producer",
-    "zstd",
-    "gzip",
-    "uncompressed",
-    "CreateTime",
-    "LogAppendTime",
-    "classic",
-    "earliest",
-    "latest",
-    "none",
-    "by_duration:PT1H",
-    "by_duration:-PT1H",
-    "read_committed",
-    "a,b",
+    *("", " ", "x", "producer", "zstd", "gzip", "uncompressed", "CreateTime", "LogAppendTime"),
+    *("classic", "earliest", "latest", "none", "by_duration:PT1H", "by_duration:-PT1H"),
+    *("read_committed", "a,b"),
 )
 LISTS: Final = (
-    "",
-    ",",
-    "delete",
-    "compact",
-    "delete,compact",
-    "compact, delete",
-    "delete,",
-    ",delete",
-    "delete,,compact",
-    "delete,delete",
-    "vanish",
-    "*",
-    "none",
-    "0:1,1:2",
-    "0:1,x:2",
-    "client_id=a.*",
-    "client_id=[",
-    "client_source_port=9",
-    "what=x",
-    "client_id",
-    "org.apache.",
+    *("", ",", "delete", "compact", "delete,compact", "compact, delete", "delete,", ",delete"),
+    *("delete,,compact", "delete,delete", "vanish", "*", "none", "0:1,1:2", "0:1,x:2"),
+    *("client_id=a.*", "client_id=[", "client_source_port=9", "what=x", "client_id", "org.apache."),
 )
-PATTERNS: Final[Mapping[ConfigType, Sequence[str]]] = MappingProxyType(
-    {
-        ConfigType.BOOLEAN: TRUTHS,
-        ConfigType.INT: NUMBERS,
-        ConfigType.SHORT: NUMBERS,
-        ConfigType.LONG: NUMBERS,
-        ConfigType.DOUBLE: FRACTIONS,
-        ConfigType.LIST: LISTS,
-    }
-)
+PATTERNS: Final[Mapping[ConfigType, Sequence[str]]] = {
+    ConfigType.BOOLEAN: TRUTHS,
+    ConfigType.INT: NUMBERS,
+    ConfigType.SHORT: NUMBERS,
+    ConfigType.LONG: NUMBERS,
+    ConfigType.DOUBLE: FRACTIONS,
+    ConfigType.LIST: LISTS,
+}
 
 
 def begin(story: Story) -> None:
@@ -216,26 +153,37 @@ def resource_of(story: Story) -> tuple[int, str]:
     return kind, story.one_of(names[:2] if story.chance(0.7) else names)
 
 
-def repeat_one(story: Story, resources: list[Fields]) -> None:
-    """Name a resource twice, seldom.
+def resources_with_operations(story: Story, counts: Sequence[int]) -> list[Fields]:
+    """Draw resources and what is to be done with their keys; seldom one of them comes twice.
 
     Not one of an unknown type: AlterConfigs with two of those is never answered by real Kafka.
     """
+    resources: list[Fields] = []
+    for _ in range(story.one_of(counts)):
+        kind, name = resource_of(story)
+        configs = operations(story, kind if kind in DEFINITIONS else TOPIC)
+        resources.append({"resourceType": kind, "resourceName": name, "configs": configs})
     if story.chance(0.05) and resources[0]["resourceType"] in DEFINITIONS:
         resources.append(resources[0])
+    return resources
+
+
+def values_of(drawn: Sequence[Fields]) -> list[Fields]:
+    """Return the keys and values of some operations."""
+    return [{"name": each["name"], "value": each["value"]} for each in drawn]
 
 
 def alter_some(story: Story) -> None:
     """Change single keys of one or more resources."""
-    resources: list[Fields] = []
-    for _ in range(story.random.choice((1, 1, 1, 2, 3))):
-        kind, name = resource_of(story)
-        drawn_from = kind if kind in DEFINITIONS else TOPIC
-        configs = operations(story, drawn_from)
-        resources.append({"resourceType": kind, "resourceName": name, "configs": configs})
-    repeat_one(story, resources)
+    resources = resources_with_operations(story, (1, 1, 1, 2, 3))
     body = {"resources": resources, "validateOnly": story.chance(0.1)}
     story.add("IncrementalAlterConfigs", body)
+
+
+def one_operation(kind: int, name: str, key: str, operation_type: int, value: str | None) -> Fields:
+    """Return the body that does one thing with one key of a resource."""
+    change = {"name": key, "configOperation": operation_type, "value": value}
+    return {"resources": [{"resourceType": kind, "resourceName": name, "configs": [change]}]}
 
 
 def set_long_value(story: Story) -> None:
@@ -244,28 +192,17 @@ def set_long_value(story: Story) -> None:
     It is one without complaints: ours cuts a message that would be too long for an answer.
     """
     value = "0:" + "1" * (LONGEST_VALUE - 2 - story.one_of((0, 3, 4, 5)))
-    kind, name, key = story.one_of(
-        (
-            (TOPIC, "t1", "leader.replication.throttled.replicas"),
-            (BROKER, "1", "log.dirs"),
-            (BROKER, "1", "no.such.key"),
-        )
-    )
+    throttled = (TOPIC, "t1", "leader.replication.throttled.replicas")
+    resource = story.one_of((throttled, (BROKER, "1", "log.dirs"), (BROKER, "1", "no.such.key")))
     for operation_type, text in ((SET, value), (APPEND, "2:2")):
-        change = {"name": key, "configOperation": operation_type, "value": text}
-        resource = {"resourceType": kind, "resourceName": name, "configs": [change]}
-        story.steps.append(Step("IncrementalAlterConfigs", 1, {"resources": [resource]}))
+        body = one_operation(*resource, operation_type, text)
+        story.steps.append(Step("IncrementalAlterConfigs", 1, body))
 
 
 def replace_all(story: Story) -> None:
     """Replace everything that is set for one or more resources."""
-    resources: list[Fields] = []
-    for _ in range(story.random.choice((1, 1, 1, 2))):
-        kind, name = resource_of(story)
-        drawn = operations(story, kind if kind in DEFINITIONS else TOPIC)
-        configs = [{"name": each["name"], "value": each["value"]} for each in drawn]
-        resources.append({"resourceType": kind, "resourceName": name, "configs": configs})
-    repeat_one(story, resources)
+    drawn = resources_with_operations(story, (1, 1, 1, 2))
+    resources = [{**each, "configs": values_of(each["configs"])} for each in drawn]
     story.add("AlterConfigs", {"resources": resources, "validateOnly": story.chance(0.1)})
 
 
@@ -281,27 +218,20 @@ def describe(story: Story) -> None:
         if story.chance(0.6):
             keys = [key_of(story, kind if kind in DEFINITIONS else TOPIC) for _ in range(3)]
         resources.append({"resourceType": kind, "resourceName": name, "configurationKeys": keys})
-    body = {
-        "resources": resources,
-        "includeSynonyms": story.chance(0.7),
-        "includeDocumentation": False,
-    }
+    body = {"resources": resources, "includeSynonyms": story.chance(0.7)}
     story.add("DescribeConfigs", body)
 
 
 def create_with_configs(story: Story) -> None:
     """Create a topic that comes with configurations."""
-    name = story.new_name()
-    drawn = operations(story, TOPIC)
-    configs = [{"name": each["name"], "value": each["value"]} for each in drawn]
-    wanted = topic(name, [[1]], configs=configs)
+    wanted = topic(story.new_name(), [[1]], configs=values_of(operations(story, TOPIC)))
     story.add("CreateTopics", {"topics": [wanted], "timeoutMs": 60_000})
 
 
 KEYS: Final = tuple(
     (kind, key) for kind in (TOPIC, GROUP, CLIENT_METRICS, BROKER) for key in DEFINITIONS[kind]
 )
-GOOD_NAMES: Final = MappingProxyType({TOPIC: "t1", BROKER: "1", CLIENT_METRICS: "m1", GROUP: "g1"})
+GOOD_NAMES: Final = {TOPIC: "t1", BROKER: "1", CLIENT_METRICS: "m1", GROUP: "g1"}
 
 
 def all_values_of_a_key(kind_of_script: str, seed: int) -> Script:
@@ -309,14 +239,13 @@ def all_values_of_a_key(kind_of_script: str, seed: int) -> Script:
     story = Story(Random(f"{kind_of_script}-{seed}"))
     begin(story)
     kind, key = KEYS[seed % len(KEYS)]
-    definition = DEFINITIONS[kind][key]
+    name, definition = GOOD_NAMES[kind], DEFINITIONS[kind][key]
     values = (definition.default, *PATTERNS.get(definition.type, WORDS), None)
     for value in dict.fromkeys(values):
         for operation_type in (SET, APPEND, SUBTRACT) if value is not None else (SET, DELETE):
-            change = {"name": key, "configOperation": operation_type, "value": value}
-            resource = {"resourceType": kind, "resourceName": GOOD_NAMES[kind], "configs": [change]}
-            story.add("IncrementalAlterConfigs", {"resources": [resource]})
-    asked = {"resourceType": kind, "resourceName": GOOD_NAMES[kind], "configurationKeys": [key]}
+            body = one_operation(kind, name, key, operation_type, value)
+            story.add("IncrementalAlterConfigs", body)
+    asked = {"resourceType": kind, "resourceName": name, "configurationKeys": [key]}
     story.add("DescribeConfigs", {"resources": [asked], "includeSynonyms": True})
     return Script(kind_of_script, seed, tuple(story.steps))
 

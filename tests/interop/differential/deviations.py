@@ -11,7 +11,6 @@ from typing import Final
 
 from tests.interop.differential.bodies import (
     TIMEOUT_MS,
-    Fields,
     created,
     directory,
     feature_level,
@@ -58,9 +57,13 @@ def _registered_with(**listener: object) -> Step:
     return Step("BrokerRegistration", 4, body)
 
 
-def _reassigned_to(replicas: Sequence[int]) -> Fields:
-    partition = {"partitionIndex": 0, "replicas": list(replicas)}
-    return {"name": "t", "partitions": [partition]}
+def _reassigned_to(*targets: list[int]) -> Step:
+    topics = [
+        {"name": "t", "partitions": [{"partitionIndex": 0, "replicas": replicas}]}
+        for replicas in targets
+    ]
+    body = {"timeoutMs": TIMEOUT_MS, "topics": topics}
+    return Step("AlterPartitionReassignments", 1, body)
 
 
 DEVIATIONS: Final[Sequence[Deviation]] = (
@@ -108,14 +111,7 @@ DEVIATIONS: Final[Sequence[Deviation]] = (
         (
             *(step for broker in (1, 2, 3, 4) for step in started(broker, directories=2)),
             created(topic("t", [[1, 2]])),
-            Step(
-                "AlterPartitionReassignments",
-                1,
-                {
-                    "timeoutMs": TIMEOUT_MS,
-                    "topics": [_reassigned_to([3, 4]), _reassigned_to([2, 1])],
-                },
-            ),
+            _reassigned_to([3, 4], [2, 1]),
         ),
         is_fatal=True,
     ),

@@ -7,7 +7,6 @@ from tests.interop.differential import partition_scripts
 from tests.interop.differential.bodies import FEATURES, TIMEOUT_MS, Fields, features, registration
 from tests.interop.differential.config_scripts import alter_some, replace_all
 from tests.interop.differential.quota_scripts import allocate_ids, alter_credentials, alter_quotas
-from tests.interop.differential.script import Step
 from tests.interop.differential.story import Chapter, Story
 from tests.interop.differential.view import uuid_of
 
@@ -66,10 +65,8 @@ def register_narrow_broker(story: Story) -> None:
     broker = story.one_of((3, 4))
     name = story.one_of(NAMES)
     low, high = FEATURES[name]
-    narrowed = {
-        **FEATURES,
-        name: story.one_of(((low, high - 1), (low + 1, high), (0, 0), (low, low))),
-    }
+    narrow = story.one_of(((low, high - 1), (low + 1, high), (0, 0), (low, low)))
+    narrowed = {**FEATURES, name: narrow}
     if story.chance(0.3):
         narrowed.pop(name)
     story.add("BrokerRegistration", {**registration(broker), "features": features(narrowed)})
@@ -105,8 +102,7 @@ def unregister_controller(story: Story) -> None:
 
 def describe_cluster(story: Story) -> None:
     """Ask who the controllers are."""
-    endpoint_type = story.one_of((2, 2, 2, 1, 0, 3, -1))
-    story.add("DescribeCluster", {"endpointType": endpoint_type})
+    story.add("DescribeCluster", {"endpointType": story.one_of((2, 2, 2, 1, 0, 3, -1))})
 
 
 CHAPTERS: Final[Sequence[tuple[int, Chapter]]] = (
@@ -129,14 +125,3 @@ LEVEL_CHAPTERS: Final[Sequence[tuple[int, Chapter]]] = (
     (2, describe_cluster),
 )
 """The requests to a cluster at some metadata.version: everything that a level may gate."""
-
-
-def begin_at_level(story: Story) -> None:
-    """Begin as the scripts about partitions do."""
-    partition_scripts.begin(story)
-
-
-def upgraded(level: int) -> Step:
-    """Return the step that finalizes a higher metadata.version."""
-    change = {"feature": METADATA_VERSION, "maxVersionLevel": level, "upgradeType": 1}
-    return Step("UpdateFeatures", 2, {"timeoutMs": TIMEOUT_MS, "featureUpdates": [change]})

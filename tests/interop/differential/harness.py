@@ -17,6 +17,7 @@ without topics and brokers; a script that changes more takes it back in `RESETS`
 What is known to differ is listed in `deviations`. `shrink` makes a failing script small.
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
 
+from tests.interop.differential.bodies import heartbeat
 from tests.interop.differential.comparing import (
     ANY_API,
     Difference,
@@ -35,8 +37,9 @@ from tests.interop.differential.failures import is_failure
 from tests.interop.differential.metadata_log import LogRecord
 from tests.interop.differential.resets import RESETS
 from tests.interop.differential.script import AnyStep, Script, Silence, Step
-from tests.interop.differential.sides import Side, start_sides, without_own_registration
+from tests.interop.differential.sides import NODE_ID, SETTINGS, Side, without_own_registration
 from tests.support.kafka.java import Java
+from tests.support.node import STANDALONE, Node
 from tests.support.waiting import NeverCameAboutError, asked_until, wait_for
 
 from kvorum.wire.json_form import Json
@@ -108,14 +111,18 @@ class Pair:
     prepare: Callable[[Path], None] | None = None
 
     def __enter__(self) -> Self:
-        self.real, self.ours = start_sides(
-            self.folder,
-            self.java,
-            overrides=self.overrides,
-            release=self.release,
-            prepare=self.prepare,
-        )
+        settings = {**SETTINGS, **self.overrides}
+        real = Node(self.folder / "real", settings, node_id=NODE_ID, java=self.java)
+        ours = Node(self.folder / "ours", settings, node_id=NODE_ID)
+        level = () if self.release is None else ("--release-version", self.release)
+        real.format((*STANDALONE, *level))
+        if self.prepare is not None:
+            self.prepare(real.data)
+        shutil.copytree(real.data, ours.data)
+        self.real, self.ours = Side("real", real), Side("ours", ours)
         try:
+            for side in self.sides:
+                side.node.launch()
             for side in self.sides:
                 side.wait_until_active()
         except BaseException:
@@ -225,7 +232,8 @@ class Pair:
         def are_fenced() -> bool:
             for side, records in zip(self.sides, made, strict=True):
                 for broker in step.alive:
-                    side.ask("BrokerHeartbeat", alive(broker))
+                    body = heartbeat(broker, currentMetadataOffset="$end")
+                    side.ask("BrokerHeartbeat", body)
                 records.extend(side.take_records())
             return all(fenced_in(records).issuperset(step.silent) for records in made)
 
@@ -256,17 +264,6 @@ def fenced_in(records: Sequence[LogRecord]) -> set[int]:
         record.data["brokerId"]
         for record in records
         if record.type == "BrokerRegistrationChangeRecord" and record.data.get("fenced") == FENCE
-    }
-
-
-def alive(broker: int) -> Mapping[str, Json]:
-    """Return the body of a heartbeat of a broker that wants nothing."""
-    return {
-        "brokerId": broker,
-        "brokerEpoch": f"$epoch:{broker}",
-        "currentMetadataOffset": "$end",
-        "wantFence": False,
-        "wantShutDown": False,
     }
 
 

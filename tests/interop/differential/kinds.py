@@ -1,8 +1,8 @@
 """All kinds of generated scripts, by name."""
 
 import os
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from tests.interop.differential import (
@@ -14,41 +14,25 @@ from tests.interop.differential import (
     topic_scripts,
 )
 from tests.interop.differential.script import Script
-from tests.interop.differential.story import script_of
+from tests.interop.differential.story import Chapter, script_of
 
-KINDS: Final[Mapping[str, Callable[[int], Script]]] = MappingProxyType(
-    {
-        "topics": lambda seed: script_of(
-            "topics", seed, topic_scripts.CHAPTERS, begin=topic_scripts.begin
-        ),
-        "brokers": lambda seed: script_of(
-            "brokers", seed, broker_scripts.CHAPTERS, begin=broker_scripts.begin
-        ),
-        "partitions": lambda seed: script_of(
-            "partitions", seed, partition_scripts.CHAPTERS, begin=partition_scripts.begin
-        ),
-        "mixed": lambda seed: script_of(
-            "mixed", seed, partition_scripts.MIXED_CHAPTERS, begin=partition_scripts.begin
-        ),
-        "configs": lambda seed: script_of(
-            "configs", seed, config_scripts.CHAPTERS, begin=config_scripts.begin
-        ),
-        "values": lambda seed: config_scripts.all_values_of_a_key("values", seed),
-        "features": lambda seed: script_of(
-            "features", seed, feature_scripts.CHAPTERS, begin=feature_scripts.begin
-        ),
-        "quotas": lambda seed: script_of(
-            "quotas", seed, quota_scripts.CHAPTERS, begin=quota_scripts.begin
-        ),
-    }
-)
+_CHAPTERS: Final[Mapping[str, tuple[Sequence[tuple[int, Chapter]], Chapter]]] = {
+    "topics": (topic_scripts.CHAPTERS, topic_scripts.begin),
+    "brokers": (broker_scripts.CHAPTERS, broker_scripts.begin),
+    "partitions": (partition_scripts.CHAPTERS, partition_scripts.begin),
+    "mixed": (partition_scripts.MIXED_CHAPTERS, partition_scripts.begin),
+    "configs": (config_scripts.CHAPTERS, config_scripts.begin),
+    "features": (feature_scripts.CHAPTERS, feature_scripts.begin),
+    "quotas": (quota_scripts.CHAPTERS, quota_scripts.begin),
+}
+KINDS: Final[Mapping[str, Callable[[int], Script]]] = {
+    **{
+        kind: partial(script_of, kind, chapters=chapters, begin=begin)
+        for kind, (chapters, begin) in _CHAPTERS.items()
+    },
+    "values": partial(config_scripts.all_values_of_a_key, "values"),
+}
 """From the name of a kind to the script of a seed."""
-
-
 QUICK_SCRIPTS: Final = 72
-
-
 SCRIPTS: Final = int(os.environ.get("KVORUM_DIFFERENTIAL_SCRIPTS", QUICK_SCRIPTS))
-
-
 FIRST_SEED: Final = int(os.environ.get("KVORUM_DIFFERENTIAL_SEED", "0"))

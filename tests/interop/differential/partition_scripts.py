@@ -24,23 +24,25 @@ def alter(story: Story) -> None:
     """Change the ISR of a partition or two as their leader would."""
     name = story.topic()
     index = story.partition(name)
-    topics = [{"topicId": f"$topic:{name}", "partitions": [_isr_change(story, name, index)]}]
+    body = _alteration(story, name, index)
     if story.chance(0.15):
         other = story.topic()
-        change = _isr_change(story, other, story.partition(other))
-        topics.append({"topicId": f"$topic:{other}", "partitions": [change]})
-    where = f"{name}:{index}"
-    body: Fields = {
-        "brokerId": f"$leader:{where}",
-        "brokerEpoch": f"$leader_broker_epoch:{where}",
-        "topics": topics,
-    }
+        body["topics"].append(_isr_change(story, other, story.partition(other)))
     if story.chance(0.08):
         sender = story.broker()
         body |= {"brokerId": sender, "brokerEpoch": f"$epoch:{sender}"}
     if story.chance(0.04):
-        body["brokerEpoch"] = story.one_of((-1, 0, f"$leader_broker_epoch:{where}+1"))
+        body["brokerEpoch"] = story.one_of((-1, 0, f"$leader_broker_epoch:{name}:{index}+1"))
     story.add("AlterPartition", body)
+
+
+def _alteration(story: Story, name: str, index: int) -> Fields:
+    """Draw what the leader of a partition asks for."""
+    return {
+        "brokerId": f"$leader:{name}:{index}",
+        "brokerEpoch": f"$leader_broker_epoch:{name}:{index}",
+        "topics": [_isr_change(story, name, index)],
+    }
 
 
 def _isr_change(story: Story, name: str, index: int) -> Fields:
@@ -56,7 +58,7 @@ def _isr_change(story: Story, name: str, index: int) -> Fields:
     }
     if story.chance(0.25):
         change |= _spoilt(story, where)
-    return change
+    return {"topicId": f"$topic:{name}", "partitions": [change]}
 
 
 def _spoilt(story: Story, where: str) -> Fields:
@@ -110,15 +112,7 @@ def complete(story: Story) -> None:
     topics = [{"name": name, "partitions": [row]}]
     story.add("AlterPartitionReassignments", {"timeoutMs": TIMEOUT_MS, "topics": topics})
     for _ in range(story.random.randint(1, 3)):
-        where = f"{name}:{index}"
-        body = {
-            "brokerId": f"$leader:{where}",
-            "brokerEpoch": f"$leader_broker_epoch:{where}",
-            "topics": [
-                {"topicId": f"$topic:{name}", "partitions": [_isr_change(story, name, index)]}
-            ],
-        }
-        story.add("AlterPartition", body)
+        story.add("AlterPartition", _alteration(story, name, index))
 
 
 def list_reassignments(story: Story) -> None:

@@ -27,7 +27,7 @@ def unregister_brokers(side: Side) -> None:
 TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1
 KEPT_WHILE_ELR_IS_ON = "min.insync.replicas"
-UPGRADE, DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+UPGRADE, DOWNGRADE = 1, 2
 
 
 def widen_controllers(side: Side) -> None:
@@ -36,12 +36,7 @@ def widen_controllers(side: Side) -> None:
     Nobody can take them away again.
     """
     for node_id in sorted(side.view.settings.controllers - {NODE_ID}):
-        body = {
-            "controllerId": node_id,
-            "incarnationId": uuid_of(8, 9),
-            "listeners": [],
-            "features": features(),
-        }
+        body = {"controllerId": node_id, "incarnationId": uuid_of(8, 9), "features": features()}
         side.ask("ControllerRegistration", body)
 
 
@@ -106,11 +101,8 @@ def remove_quotas(side: Side) -> None:
 
 def remove_credentials(side: Side) -> None:
     """Remove all SCRAM credentials."""
-    deletions = [
-        {"name": name, "mechanism": mechanism}
-        for name, mechanism in sorted(side.view.settings.credentials)
-    ]
-    for deletion in deletions:
+    for name, mechanism in sorted(side.view.settings.credentials):
+        deletion = {"name": name, "mechanism": mechanism}
         side.ask("AlterUserScramCredentials", {"deletions": [deletion], "upsertions": []})
 
 

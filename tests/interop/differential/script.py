@@ -1,16 +1,15 @@
-"""Scripts: requests as data, the same for both controllers; kept and shown as JSON lines."""
+"""Scripts: requests as data, the same for both controllers; shown as JSON lines."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from kvorum.wire.apis import API_SPECS
 
 # The edge of JSON: bodies of requests, nested as the schema nests them.
 Body: TypeAlias = Mapping[str, Any]
-API_KEYS: Mapping[str, int] = MappingProxyType({spec.name: spec.key for spec in API_SPECS.values()})
+API_KEYS: Mapping[str, int] = {spec.name: spec.key for spec in API_SPECS.values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +76,3 @@ class Script:
     def as_lines(self) -> str:
         """The script as JSON lines."""
         return "".join(f"{step.as_json()}\n" for step in self.steps)
-
-
-def script_from_lines(lines: Iterable[str], *, kind: str = "stored", seed: int = 0) -> Script:
-    """Return the script that was written as JSON lines."""
-    return Script(kind, seed, tuple(_steps(lines)))
-
-
-def _steps(lines: Iterable[str]) -> Iterator[AnyStep]:
-    for line in lines:
-        row = cast("dict[str, Any]", json.loads(line))
-        if "silent" in row:
-            yield Silence(tuple(row["silent"]), tuple(row["alive"]))
-        else:
-            yield Step(
-                row["api"],
-                row["version"],
-                row["body"],
-                is_placed="placed" in row,
-                awaited=row.get("awaited", 0),
-            )

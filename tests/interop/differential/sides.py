@@ -1,8 +1,6 @@
 """The two controllers: one process each, alike in everything but whose they are."""
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Final, TypeVar, cast
 
 from tests.interop.differential.messages import message_of
@@ -10,8 +8,7 @@ from tests.interop.differential.metadata_log import LogRecord, LogTail
 from tests.interop.differential.script import API_KEYS, Body, Step
 from tests.interop.differential.users import UserStep, in_envelope, opened
 from tests.interop.differential.view import ClusterView
-from tests.support.kafka.java import Java
-from tests.support.node import CLUSTER_ID, STANDALONE, Node
+from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.waiting import Errors, wait_for
 
@@ -122,8 +119,7 @@ class Side:
         assert self._client is not None
         frame = self._client.read_frame()
         if frame is None:
-            self._client.socket.close()
-            self._client = None
+            self.hang_up()
             return NO_ANSWER
         if isinstance(step, UserStep):
             return opened(step, frame)
@@ -141,8 +137,7 @@ class Side:
         """Return what was written since the last call, and take it into the view."""
         records = self.log.read()
         self.view.fold(records)
-        others = without_own_registration(records)
-        if others:
+        if others := without_own_registration(records):
             self.view.end_offset = others[-1].offset + 1
         return records
 
@@ -156,30 +151,3 @@ def without_own_registration(records: Sequence[LogRecord]) -> list[LogRecord]:
             record.type == "RegisterControllerRecord" and record.data["controllerId"] == NODE_ID
         )
     ]
-
-
-def start_sides(
-    folder: Path,
-    java: Java,
-    *,
-    overrides: Mapping[str, str],
-    release: str | None,
-    prepare: Callable[[Path], None] | None = None,
-) -> tuple[Side, Side]:
-    """Format one directory, start both controllers on a copy of it each; the real one first.
-
-    `prepare` is called with the formatted directory before it is copied.
-    """
-    settings = {**SETTINGS, **overrides}
-    real = Node(folder / "real", settings, node_id=NODE_ID, java=java)
-    ours = Node(folder / "ours", settings, node_id=NODE_ID)
-    level = () if release is None else ("--release-version", release)
-    real.format((*STANDALONE, *level))
-    if prepare is not None:
-        prepare(real.data)
-    shutil.copytree(real.data, ours.data)
-    sides = Side("real", real), Side("ours", ours)
-    for side in sides:
-        side.view.cluster_id = CLUSTER_ID
-        side.node.launch()
-    return sides

@@ -1,7 +1,6 @@
 """Scripts about brokers that fall silent, and what their next incarnation may do."""
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Final
 
 from tests.interop.differential import broker_scripts, partition_scripts, topic_scripts
@@ -11,9 +10,7 @@ from tests.interop.differential.story import BROKERS, Chapter, Story, script_of
 
 # Long enough for all the steps between two silences.
 SESSION_TIMEOUT_MS: Final = 3_000
-SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
-    {"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
-)
+SETTINGS: Final = {"broker.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
 
 
 def fall_silent(story: Story) -> None:
@@ -62,9 +59,8 @@ CHAPTERS: Final[Sequence[tuple[int, Chapter]]] = (
     (2, broker_scripts.bring_back),
     (2, topic_scripts.create),
 )
-LENGTH: Final = (3, 7)
 
 
 def silence_script(seed: int) -> Script:
     """Return the script of a seed; it takes a session's length for each silence."""
-    return script_of("silence", seed, CHAPTERS, begin=begin, length=LENGTH)
+    return script_of("silence", seed, CHAPTERS, begin=begin, length=(3, 7))

@@ -5,7 +5,8 @@ The newest version of each request; all versions with KVORUM_BAD_INPUT=all.
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ from tests.interop.differential.bad_input_scripts import CLUSTER, GOOD, bad_inpu
 from tests.interop.differential.comparing import Difference, is_object
 from tests.interop.differential.failures import error_codes
 from tests.interop.differential.harness import OUR_OWN_WORDS, Finding, Pair
-from tests.interop.differential.script import API_KEYS, AnyStep, Script
+from tests.interop.differential.script import API_KEYS, Script
 from tests.interop.differential.sides import NO_ANSWER, Side
 from tests.support.kafka.java import Java
 
@@ -35,7 +36,6 @@ class Survivors:
     folder: Path
     pair: Pair | None = None
     started: int = 0
-    too_much_for_real: list[AnyStep] = field(default_factory=list[AnyStep])
 
     def run(self, script: Script, *, set_up: int) -> list[Finding]:
         """Return what differs; the first `set_up` steps are made again after each failure."""
@@ -48,9 +48,9 @@ class Survivors:
 
     def close(self) -> None:
         """Stop both."""
-        pair, self.pair = self.pair, None
-        if pair is not None:
-            pair.stop()
+        if self.pair is not None:
+            self.pair.stop()
+            self.pair = None
 
     def _run_until_a_failure(
         self, script: Script, set_up: int
@@ -69,7 +69,6 @@ class Survivors:
         left = replace(script, steps=steps) if len(steps) > set_up else None
         if not is_failure_of_real(finding.differences):
             return [finding], left
-        self._note_failure(finding.step)
         if not self._is_revived(pair):
             self.close()
         return [], left
@@ -82,19 +81,13 @@ class Survivors:
                 outcome = pair.run(replace(script, steps=(*script.steps[:set_up], step)))
             except OSError:
                 assert pair.ours.node.process.is_running, pair.ours.node.process.last_words()
-                self._note_failure(step)
                 self.close()
                 continue
             failed = [one for one in outcome.findings if is_failure_of_real(one.differences)]
             findings.extend(one for one in outcome.findings if one not in failed)
-            if failed:
-                self._note_failure(step)
-                if not self._is_revived(pair):
-                    self.close()
+            if failed and not self._is_revived(pair):
+                self.close()
         return findings
-
-    def _note_failure(self, step: AnyStep) -> None:
-        self.too_much_for_real.append(step)
 
     def _running(self) -> Pair:
         if self.pair is None:
@@ -108,14 +101,13 @@ class Survivors:
         def has_come_back() -> bool:
             if not pair.real.node.process.is_running:
                 return True
-            if not all(_decides(side) for side in pair.sides):
-                return False
-            pair.reset()
-            return True
+            decide = all(_decides(side) for side in pair.sides)
+            if decide:
+                pair.reset()
+            return decide
 
-        pair.real.wait_until(
-            has_come_back, "both decide again, or it has ended", not_yet=(OSError,)
-        )
+        state = "both decide again, or it has ended"
+        pair.real.wait_until(has_come_back, state, not_yet=(OSError,))
         return pair.real.node.process.is_running
 
 
@@ -145,11 +137,8 @@ IS_WHOLE = os.environ.get("KVORUM_BAD_INPUT") == "all"
 @pytest.fixture(scope="module")
 def survivors(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Survivors]:
     """Both controllers, for all requests."""
-    survivors = Survivors(java, tmp_path_factory.mktemp("bad-input"))
-    try:
+    with closing(Survivors(java, tmp_path_factory.mktemp("bad-input"))) as survivors:
         yield survivors
-    finally:
-        survivors.close()
 
 
 def _versions(api: str) -> range:

@@ -22,36 +22,24 @@ def pair(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]
 def test_the_order_that_is_not_compared_differs(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    configs = [
-        {"name": name, "value": value}
-        for name, value in (
-            ("retention.ms", "1"),
-            ("segment.ms", "1"),
-            ("cleanup.policy", "compact"),
-            ("compression.type", "gzip"),
-        )
-    ]
+    values = {"retention.ms": "1", "segment.ms": "1"}
+    values |= {"cleanup.policy": "compact", "compression.type": "gzip"}
+    configs = [{"name": name, "value": value} for name, value in values.items()]
     names = [f"t{number}" for number in range(9, 13)]
     rows: list[Fields] = [{"name": name, "count": 2, "assignments": None} for name in names]
-    script = Script(
-        "order",
-        0,
-        (
-            *started(1),
-            created(topic("t", [[1]], configs=configs)),
-            created(*(topic(name, [[1]]) for name in names)),
-            Step("CreatePartitions", 3, {"topics": rows, "timeoutMs": TIMEOUT_MS}),
-        ),
+    steps = (
+        *started(1),
+        created(topic("t", [[1]], configs=configs)),
+        created(*(topic(name, [[1]]) for name in names)),
+        Step("CreatePartitions", 3, {"topics": rows, "timeoutMs": TIMEOUT_MS}),
     )
+    script = Script("order", 0, steps)
     assert pair.run(script).findings == ()
     nothing: dict[tuple[str, str], str] = {}
     monkeypatch.setattr(comparing, "UNORDERED_RECORDS", nothing)
     monkeypatch.setattr(comparing, "UNORDERED_ANSWERS", nothing)
     findings = pair.run(script, is_stopped_by_findings=False).findings
-    assert [script.steps[finding.step_index] for finding in findings] == [
-        script.steps[2],
-        script.steps[4],
-    ]
+    assert [finding.step_index for finding in findings] == [2, 4]
 
 
 @pytest.mark.parametrize("deviation", DEVIATIONS, ids=lambda deviation: deviation.name)

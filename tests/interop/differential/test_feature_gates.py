@@ -11,11 +11,13 @@ from random import Random
 from typing import Final
 
 import pytest
+from tests.interop.differential import partition_scripts
+from tests.interop.differential.bodies import feature_level
 from tests.interop.differential.comparing import as_text, is_array, is_object
-from tests.interop.differential.feature_scripts import LEVEL_CHAPTERS, begin_at_level, upgraded
+from tests.interop.differential.feature_scripts import LEVEL_CHAPTERS
 from tests.interop.differential.harness import Outcome, Pair, names_of
 from tests.interop.differential.metadata_log import LogTail
-from tests.interop.differential.script import AnyStep, Script
+from tests.interop.differential.script import AnyStep, Script, Step
 from tests.interop.differential.sides import Side
 from tests.interop.differential.story import script_of
 from tests.support.golden_data import log_records, snapshot_records, snapshots
@@ -49,15 +51,19 @@ def scripts(level: int) -> list[Script]:
     there are none.
     """
     made = [
-        script_of(f"level {level}", seed, LEVEL_CHAPTERS, begin=begin_at_level)
+        script_of(f"level {level}", seed, LEVEL_CHAPTERS, begin=partition_scripts.begin)
         for seed in range(SCRIPTS_PER_LEVEL)
     ]
     between = [higher for higher in LEVELS if higher > level]
     stops = sorted(Random(level).sample(between, min(2, len(between))))
-    steps = tuple(upgraded(stop) for stop in (*stops, HIGHEST))
+    steps = tuple(_upgraded(stop) for stop in (*stops, HIGHEST))
     leaving = Script(f"leaving {level}", 0, tuple(_woven(made[0].steps, steps)))
-    left = Script(f"left {level}", 0, (upgraded(HIGHEST),))
+    left = Script(f"left {level}", 0, (_upgraded(HIGHEST),))
     return [*made, leaving, left, made[1]]
+
+
+def _upgraded(level: int) -> Step:
+    return feature_level("metadata.version", level, upgrade_type=1)
 
 
 def _woven(steps: Sequence[AnyStep], upgrades: Sequence[AnyStep]) -> list[AnyStep]:

@@ -13,7 +13,6 @@ from tests.support.kafka.java import Java
 from kvorum.wire.json_form import Json
 
 TOLERANCE_MS: Final = 20_000
-THROTTLED: Final = 89
 RATE: Final = 0.001
 WINDOWS: Final = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": "3"}
 
@@ -24,11 +23,7 @@ def quota(rate: float | None, **entity: str | None) -> Step:
     """Set the rate of an entity, `user` and `client`; None removes it."""
     types = {"user": "user", "client": "client-id"}
     who = [{"entityType": types[kind], "entityName": name} for kind, name in entity.items()]
-    operation = {
-        "key": "controller_mutation_rate",
-        "value": 0.0 if rate is None else rate,
-        "remove": rate is None,
-    }
+    operation = {"key": "controller_mutation_rate", "value": rate or 0.0, "remove": rate is None}
     return Step("AlterClientQuotas", 1, {"entries": [{"entity": who, "ops": [operation]}]})
 
 
@@ -39,11 +34,8 @@ def more_partitions(count: int, version: int, *names: str) -> Step:
 
 
 def deletion(version: int, *names: str) -> Step:
-    body: Fields = {
-        "topics": [{"name": name} for name in names],
-        "topicNames": list(names),
-        "timeoutMs": TIMEOUT_MS,
-    }
+    topics = [{"name": name} for name in names]
+    body: Fields = {"topics": topics, "topicNames": list(names), "timeoutMs": TIMEOUT_MS}
     return Step("DeleteTopics", version, body)
 
 

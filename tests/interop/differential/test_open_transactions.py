@@ -7,6 +7,7 @@ Real Kafka 4.3.1 aborts them, believes that it has a level all the same, and its
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -100,10 +101,7 @@ def describing(name: str) -> Step:
 def test_what_is_open_is_aborted_and_bootstrap_records_come_again(
     java: Java, tmp_path: Path, case: str
 ) -> None:
-    def prepare(data: Path) -> None:
-        write_log(data, CASES[case])
-
-    with Pair(java, tmp_path, prepare=prepare) as pair:
+    with Pair(java, tmp_path, prepare=partial(write_log, batches=CASES[case])) as pair:
         real, ours = whole_log(pair)
         assert real == ours
         given = sum(map(len, CASES[case]))

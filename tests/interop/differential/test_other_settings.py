@@ -5,26 +5,23 @@ How many run is decided as in `test_scripts`: by ``KVORUM_DIFFERENTIAL_SCRIPTS``
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 import pytest
 from tests.interop.differential import silence_scripts
 from tests.interop.differential.bodies import TIMEOUT_MS, created, heartbeat, started, topic
+from tests.interop.differential.config_scripts import SET, TOPIC, one_operation
 from tests.interop.differential.harness import Outcome, Pair
 from tests.interop.differential.kinds import FIRST_SEED, KINDS, QUICK_SCRIPTS, SCRIPTS
 from tests.interop.differential.script import Script, Step
 from tests.support.kafka.java import Java
 
-SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "auto.leader.rebalance.enable": "true",
-        "leader.imbalance.check.interval.seconds": "1",
-        "unclean.leader.election.interval.ms": "500",
-    }
-)
+SETTINGS: Final[Mapping[str, str]] = {
+    "auto.leader.rebalance.enable": "true",
+    "leader.imbalance.check.interval.seconds": "1",
+    "unclean.leader.election.interval.ms": "500",
+}
 PARTITIONS: Final = 4
-TOPIC_TYPE: Final = 2
 
 
 def preferred_leaders() -> Script:
@@ -39,11 +36,8 @@ def preferred_leaders() -> Script:
         }
         for index in range(PARTITIONS)
     ]
-    alter = {
-        "brokerId": 2,
-        "brokerEpoch": "$epoch:2",
-        "topics": [{"topicId": "$topic:t", "partitions": full}],
-    }
+    topics = [{"topicId": "$topic:t", "partitions": full}]
+    alter = {"brokerId": 2, "brokerEpoch": "$epoch:2", "topics": topics}
     steps = (
         *(step for broker in (1, 2, 3) for step in started(broker)),
         created(topic("t", [[1, 2, 3]] * PARTITIONS)),
@@ -57,25 +51,17 @@ def preferred_leaders() -> Script:
 
 def unclean_leaders() -> Script:
     """Return a script in which a topic without a leader is allowed an unclean leader."""
-    shrink = {
-        "partitionIndex": 0,
-        "newIsr": [1],
-        "newIsrWithEpochs": [{"brokerId": 1, "brokerEpoch": "$epoch:1"}],
-    }
-    alter = {
-        "brokerId": 1,
-        "brokerEpoch": "$epoch:1",
-        "topics": [{"topicId": "$topic:t", "partitions": [shrink]}],
-    }
-    allow = {"name": "unclean.leader.election.enable", "configOperation": 0, "value": "true"}
-    resource = {"resourceType": TOPIC_TYPE, "resourceName": "t", "configs": [allow]}
+    leader = {"brokerId": 1, "brokerEpoch": "$epoch:1"}
+    shrink = {"partitionIndex": 0, "newIsr": [1], "newIsrWithEpochs": [leader]}
+    alter = {**leader, "topics": [{"topicId": "$topic:t", "partitions": [shrink]}]}
+    allow = one_operation(TOPIC, "t", "unclean.leader.election.enable", SET, "true")
     steps = (
         *(step for broker in (1, 2) for step in started(broker)),
         created(topic("t", [[1, 2]]), topic("other", [[1, 2]])),
         Step("AlterPartition", 3, alter),
         Step("BrokerHeartbeat", 2, heartbeat(1, wantFence=True)),
         # The config, and then the leader that it allows.
-        Step("IncrementalAlterConfigs", 1, {"resources": [resource]}, awaited=2),
+        Step("IncrementalAlterConfigs", 1, allow, awaited=2),
         Step("ElectLeaders", 2, {"electionType": 1, "timeoutMs": TIMEOUT_MS}),
     )
     return Script("unclean-leaders", 0, steps)

@@ -36,13 +36,8 @@ FIRST_SEED: Final = int(os.environ.get("KVORUM_DIFFERENTIAL_SEED", "0"))
 REPORTED_MAX: Final = 5
 AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PUBLISHED_LATE: Final = frozenset(
-    {
-        "CreateAcls",
-        "DeleteAcls",
-        "CreateDelegationToken",
-        "RenewDelegationToken",
-        "ExpireDelegationToken",
-    }
+    {"CreateAcls", "DeleteAcls"}
+    | {"CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"}
 )
 """Answers of real Kafka before its authorizer and its tokens are up to date."""
 
@@ -74,9 +69,7 @@ def wait_until_published(side: Side, marker: str) -> None:
     """Create an entry about no user, and return when the side shows it."""
     side.ask("CreateAcls", {"creations": [entry(AclResourceType.GROUP, "marker", user=marker)]})
     asked = {**ANYTHING, "principalFilter": marker}
-    side.wait_until(
-        lambda: bool(side.ask("DescribeAcls", asked)["resources"]), f"it tells of {marker}"
-    )
+    side.wait_until(lambda: side.ask("DescribeAcls", asked)["resources"], f"it tells of {marker}")
     side.take_records()
 
 
@@ -146,6 +139,11 @@ HOSTS: Final = {
 }
 """From which address a connection has which one permission on the cluster."""
 REFUSED: Final = re.compile(r'"errorCode": (29|30|31)\b')
+RESOURCES: Final = tuple(
+    {"resourceType": kind, "resourceName": name}
+    for kind, name in ((2, "a"), (2, "closed"), (4, ""), (16, "m"), (32, "g"))
+)
+LOGGER: Final = {"resourceType": 8, "resourceName": "3000"}
 BODIES: Final[Mapping[str, Body]] = {
     **GOOD,
     "DescribeAcls": ANYTHING,
@@ -159,23 +157,12 @@ BODIES: Final[Mapping[str, Body]] = {
     # One without any partition ends the process of a real controller that lets it in.
     "FetchSnapshot": {"topics": [{"name": "nowhere", "partitions": [{"partition": 0}]}]},
     "DescribeConfigs": {
-        "resources": [
-            {"resourceType": kind, "resourceName": name, "configurationKeys": []}
-            for kind, name in ((2, "a"), (2, "closed"), (4, ""), (8, "3000"), (16, "m"), (32, "g"))
-        ]
+        "resources": [{**resource, "configurationKeys": []} for resource in (*RESOURCES, LOGGER)]
     },
     "IncrementalAlterConfigs": {
-        "resources": [
-            {"resourceType": kind, "resourceName": name, "configs": []}
-            for kind, name in ((2, "a"), (2, "closed"), (4, ""), (8, "3000"), (16, "m"), (32, "g"))
-        ]
+        "resources": [{**resource, "configs": []} for resource in (*RESOURCES, LOGGER)]
     },
-    "AlterConfigs": {
-        "resources": [
-            {"resourceType": kind, "resourceName": name, "configs": []}
-            for kind, name in ((2, "a"), (2, "closed"), (4, ""), (16, "m"), (32, "g"))
-        ]
-    },
+    "AlterConfigs": {"resources": [{**resource, "configs": []} for resource in RESOURCES]},
     "DeleteTopics": {
         "topics": [{"name": "closed"}, {"name": "nowhere"}],
         "topicNames": ["closed", "nowhere"],
@@ -232,29 +219,19 @@ def test_a_permission_lets_in_the_same_requests(closed: Pair, operation: AclOper
 
 def _close(side: Side) -> None:
     """Leave the cluster, a group and a topic to another user, and wait until that is known."""
-    allowing = [
-        entry(
-            AclResourceType.CLUSTER,
-            CLUSTER_NAME,
-            user="User:ANONYMOUS",
-            operation=operation,
-            host=host,
-        )
+    cluster, anonymous = (AclResourceType.CLUSTER, CLUSTER_NAME), "User:ANONYMOUS"
+    creations = [
+        entry(*cluster, user=anonymous, operation=operation, host=host)
         for operation, host in HOSTS.items()
     ]
-    creations = [
-        *allowing,
-        entry(AclResourceType.TOPIC, "closed", user=SUPER_USER),
-        entry(AclResourceType.GROUP, "g", user=SUPER_USER),
-        entry(AclResourceType.TOPIC, "a", user=SUPER_USER),
-        entry(AclResourceType.TOPIC, "b", user=SUPER_USER),
+    creations += [
+        entry(AclResourceType.TOPIC, name, user=SUPER_USER) for name in ("closed", "a", "b")
     ]
-    assert not any(
-        result["errorCode"]
-        for result in side.ask("CreateAcls", {"creations": creations})["results"]
-    )
+    creations.append(entry(AclResourceType.GROUP, "g", user=SUPER_USER))
+    results = side.ask("CreateAcls", {"creations": creations})["results"]
+    assert not any(result["errorCode"] for result in results)
     side.wait_until(
-        lambda: bool(side.ask("DescribeAcls", ANYTHING)["errorCode"]), "it goes by the entries"
+        lambda: side.ask("DescribeAcls", ANYTHING)["errorCode"], "it goes by the entries"
     )
 
 

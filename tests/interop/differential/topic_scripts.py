@@ -1,7 +1,6 @@
 """Scripts about topics: CreateTopics, CreatePartitions, DeleteTopics, good and bad."""
 
 from collections.abc import Callable, Sequence
-from types import MappingProxyType
 from typing import Final
 
 from tests.interop.differential.bodies import TIMEOUT_MS, Fields, topic
@@ -10,15 +9,8 @@ from tests.interop.differential.view import uuid_of
 
 LONGEST_NAME: Final = 249
 BAD_NAMES: Final = (
-    "",
-    ".",
-    "..",
-    "a b",
-    "a/b",
-    "\u00e4",
-    "x" * (LONGEST_NAME + 1),
-    "__cluster_metadata",
-    "a\x00b",
+    *("", ".", "..", "a b", "a/b", "\u00e4", "x" * (LONGEST_NAME + 1)),
+    *("__cluster_metadata", "a\x00b"),
 )
 GOOD_NAMES: Final = ("__consumer_offsets", "x" * LONGEST_NAME, "a-b", "A.1", "...")
 GOOD_CONFIGS: Final[Sequence[tuple[str, str | None]]] = (
@@ -47,22 +39,21 @@ def create(story: Story) -> None:
         topics.append(topics[0])
     is_trial = story.chance(0.12)
     if not is_trial:
-        story.topics.update(
-            {
-                one["name"]: len(one["assignments"])
-                for one in topics
-                if "assignments" in one and one["name"] not in BAD_NAMES
-            }
-        )
+        for one in topics:
+            if "assignments" in one and one["name"] not in BAD_NAMES:
+                story.topics[one["name"]] = len(one["assignments"])
+    _create(story, topics, is_trial=is_trial)
+
+
+def _create(story: Story, topics: list[Fields], *, is_trial: bool, is_placed: bool = False) -> None:
     body = {"topics": topics, "timeoutMs": TIMEOUT_MS, "validateOnly": is_trial}
-    story.add("CreateTopics", body)
+    story.add("CreateTopics", body, is_placed=is_placed)
 
 
 def create_bad(story: Story) -> None:
     """Create nothing but what must be refused."""
     topics = [_bad(story) for _ in range(story.random.randint(1, 4))]
-    body = {"topics": topics, "timeoutMs": TIMEOUT_MS, "validateOnly": story.chance(0.2)}
-    story.add("CreateTopics", body, is_placed=True)
+    _create(story, topics, is_trial=story.chance(0.2), is_placed=True)
     _delete_named(story, [one["name"] for one in topics])
 
 
@@ -78,12 +69,9 @@ def create_placed(story: Story) -> None:
         }
         for name in names
     ]
-    is_trial = story.chance(0.2)
-    body = {"topics": topics, "timeoutMs": TIMEOUT_MS, "validateOnly": is_trial}
-    story.add("CreateTopics", body, is_placed=True)
+    _create(story, topics, is_trial=story.chance(0.2), is_placed=True)
     if story.chance(0.3):
-        rows = [_more(story, name) for name in names]
-        _add_partitions(story, rows, is_placed=True)
+        _add_partitions(story, [_more(story, name) for name in names], is_placed=True)
     _delete_named(story, names)
 
 
@@ -199,29 +187,19 @@ def _add_partitions(story: Story, rows: list[Fields], *, is_placed: bool = False
 def delete(story: Story) -> None:
     """Delete a topic by its name or its id."""
     names = [story.topic() for _ in range(story.random.randint(1, 2))]
-    rows = [_by_name(name) if story.chance(0.5) else _by_id(name) for name in names]
-    _delete(story, rows, names)
+    _delete(story, [{"name": name} if story.chance(0.5) else _by_id(name) for name in names], names)
 
 
 def delete_badly(story: Story) -> None:
     """Delete with names and ids that do not belong together, and what is not there."""
     name = story.topic()
+    unknown = {"name": None, "topicId": uuid_of(3, 3)}
     rows = [
-        _by_id(NO_TOPIC),
-        {"name": None, "topicId": uuid_of(3, 3)},
-        {"name": name, "topicId": f"$topic:{name}"},
-        _by_name(NO_TOPIC),
-        _by_name("a b"),
-        _by_name(""),
-        _by_id(name),
-        _by_name(name),
-        {"name": None, "topicId": uuid_of(3, 3)},
+        *(_by_id(NO_TOPIC), unknown, {**_by_id(name), "name": name}),
+        *({"name": each} for each in (NO_TOPIC, "a b", "")),
+        *(_by_id(name), {"name": name}, unknown),
     ]
     _delete(story, story.some(rows), [name])
-
-
-def _by_name(name: str) -> Fields:
-    return {"name": name}
 
 
 def _by_id(name: str) -> Fields:
@@ -229,7 +207,7 @@ def _by_id(name: str) -> Fields:
 
 
 def _delete_named(story: Story, names: Sequence[str]) -> None:
-    _delete(story, [_by_name(name) for name in names], names)
+    _delete(story, [{"name": name} for name in names], names)
 
 
 def _delete(story: Story, rows: list[Fields], names: Sequence[str]) -> None:
@@ -245,8 +223,8 @@ def begin(story: Story) -> None:
     for broker in sorted(story.some(BROKERS, at_least=2)):
         story.start_broker(broker)
     if story.chance(0.4):
-        fence = MappingProxyType({"brokerId": 1, "brokerEpoch": "$epoch:1", "wantFence": True})
-        story.add("BrokerHeartbeat", {**fence, "currentMetadataOffset": 0})
+        body = {"brokerId": 1, "brokerEpoch": "$epoch:1", "wantFence": True}
+        story.add("BrokerHeartbeat", {**body, "currentMetadataOffset": 0})
 
 
 DETERMINED_CHAPTERS: Final[Sequence[tuple[int, Chapter]]] = (

@@ -33,11 +33,11 @@ import hmac
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final, cast
 
 from tests.interop.differential.metadata_log import LogRecord
 from tests.interop.differential.settings_view import SettingsView
+from tests.support.node import CLUSTER_ID
 
 from kvorum.wire.json_form import Json
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
@@ -50,7 +50,7 @@ def uuid_of(*numbers: int) -> str:
 
 _SHIFTED = re.compile(r"(\$.*?)([+-]\d+)")
 _WITH_EPOCHS = "_with_epochs"
-_LISTS = MappingProxyType({"isr": "isr", "replicas": "replicas", "elr": "eligibleLeaderReplicas"})
+_LISTS = {"isr": "isr", "replicas": "replicas", "elr": "eligibleLeaderReplicas"}
 
 
 @dataclass
@@ -63,7 +63,6 @@ class PartitionView:
     partition_epoch: int = 0
 
     def change(self, data: Mapping[str, Any]) -> None:
-        """Take a PartitionChangeRecord in."""
         self.partition_epoch += 1
         for name, key in _LISTS.items():
             changed = cast("list[int] | None", data.get(key))
@@ -85,17 +84,19 @@ def _full(partition: PartitionView) -> list[int]:
     return [*isr, *(each for each in partition.lists["replicas"] if each not in isr)]
 
 
-_MADE_LISTS: Mapping[str, Callable[[PartitionView], list[int]]] = MappingProxyType(
-    {
-        "isr": lambda partition: partition.lists["isr"],
-        "replicas": lambda partition: partition.lists["replicas"],
-        "elr": lambda partition: partition.lists["elr"],
-        "alone": lambda partition: [partition.leader],
-        "shrunk": _shrunk,
-        "grown": lambda partition: _full(partition)[: len(partition.lists["isr"]) + 1],
-        "full": _full,
-    }
-)
+_MADE_LISTS: Mapping[str, Callable[[PartitionView], list[int]]] = {
+    "isr": lambda partition: partition.lists["isr"],
+    "replicas": lambda partition: partition.lists["replicas"],
+    "elr": lambda partition: partition.lists["elr"],
+    "alone": lambda partition: [partition.leader],
+    "shrunk": _shrunk,
+    "grown": lambda partition: _full(partition)[: len(partition.lists["isr"]) + 1],
+    "full": _full,
+}
+
+
+def _next_symbol(name: str, given: Iterable[str]) -> str:
+    return f"<{name}#{1 + sum(symbol.startswith(f'<{name}#') for symbol in given)}>"
 
 
 @dataclass
@@ -109,13 +110,11 @@ class ClusterView:
     epochs: dict[int, int] = field(default_factory=dict[int, int])
     fenced: set[int] = field(default_factory=set[int])
     racks: dict[int, str | None] = field(default_factory=dict[int, str | None])
-    features: dict[str, int] = field(default_factory=dict[str, int])
     symbols: dict[str, str] = field(default_factory=dict[str, str])
     epoch_symbols: dict[int, str] = field(default_factory=dict[int, str])
     settings: SettingsView = field(default_factory=SettingsView)
     tokens: dict[str, None] = field(default_factory=dict[str, None])
     end_offset: int = 0
-    cluster_id: str = ""
     run: int = 0
 
     def fold(self, records: Iterable[LogRecord]) -> None:
@@ -166,7 +165,7 @@ class ClusterView:
             case "end":
                 return self.end_offset
             case "cluster":
-                return self.cluster_id
+                return CLUSTER_ID
             case _:
                 return self._of_partition(kind, arguments[0], int(arguments[1]))
 
@@ -194,14 +193,11 @@ class ClusterView:
                 raise ValueError(f"unknown placeholder ${kind}")
 
     def create_topic(self, data: Mapping[str, Any]) -> None:
-        """Take a TopicRecord in."""
         name, topic_id = data["name"], data["topicId"]
         self.topic_ids[name] = topic_id
-        earlier = sum(symbol.startswith(f"<{name}#") for symbol in self.symbols.values())
-        self.symbols[topic_id] = f"<{name}#{earlier + 1}>"
+        self.symbols[topic_id] = _next_symbol(name, self.symbols.values())
 
     def create_partition(self, data: Mapping[str, Any]) -> None:
-        """Take a PartitionRecord in."""
         lists: dict[str, list[int]] = {name: data.get(key) or [] for name, key in _LISTS.items()}
         key = data["topicId"], data["partitionId"]
         self.partitions[key] = PartitionView(
@@ -209,59 +205,45 @@ class ClusterView:
         )
 
     def change_partition(self, data: Mapping[str, Any]) -> None:
-        """Take a PartitionChangeRecord in."""
         self.partitions[data["topicId"], data["partitionId"]].change(data)
 
     def remove_topic(self, data: Mapping[str, Any]) -> None:
-        """Take a RemoveTopicRecord in."""
         gone = data["topicId"]
         self.topic_ids = {name: each for name, each in self.topic_ids.items() if each != gone}
 
     def register_broker(self, data: Mapping[str, Any]) -> None:
-        """Take a RegisterBrokerRecord in."""
         broker, epoch = data["brokerId"], data["brokerEpoch"]
         self.epochs[broker] = epoch
         self.racks[broker] = data["rack"]
         (self.fenced.add if data["fenced"] else self.fenced.discard)(broker)
         if epoch not in self.epoch_symbols:
-            earlier = sum(
-                symbol.startswith(f"<broker {broker}#") for symbol in self.epoch_symbols.values()
+            self.epoch_symbols[epoch] = _next_symbol(
+                f"broker {broker}", self.epoch_symbols.values()
             )
-            self.epoch_symbols[epoch] = f"<broker {broker}#{earlier + 1}>"
 
     def change_broker(self, data: Mapping[str, Any]) -> None:
-        """Take a BrokerRegistrationChangeRecord in."""
         change = data.get("fenced", 0)
         if change:
             (self.fenced.add if change > 0 else self.fenced.discard)(data["brokerId"])
 
     def remove_broker(self, data: Mapping[str, Any]) -> None:
-        """Take an UnregisterBrokerRecord in."""
         self.epochs.pop(data["brokerId"], None)
         self.fenced.discard(data["brokerId"])
 
-    def set_feature(self, data: Mapping[str, Any]) -> None:
-        """Take a FeatureLevelRecord in."""
-        self.features[data["name"]] = data["featureLevel"]
-
     def make_token(self, data: Mapping[str, Any]) -> None:
-        """Take a DelegationTokenRecord in."""
         self.tokens[data["tokenId"]] = None
 
 
-_FOLDS = MappingProxyType(
-    {
-        "TopicRecord": ClusterView.create_topic,
-        "PartitionRecord": ClusterView.create_partition,
-        "PartitionChangeRecord": ClusterView.change_partition,
-        "RemoveTopicRecord": ClusterView.remove_topic,
-        "RegisterBrokerRecord": ClusterView.register_broker,
-        "BrokerRegistrationChangeRecord": ClusterView.change_broker,
-        "UnregisterBrokerRecord": ClusterView.remove_broker,
-        "FeatureLevelRecord": ClusterView.set_feature,
-        "DelegationTokenRecord": ClusterView.make_token,
-    }
-)
+_FOLDS = {
+    "TopicRecord": ClusterView.create_topic,
+    "PartitionRecord": ClusterView.create_partition,
+    "PartitionChangeRecord": ClusterView.change_partition,
+    "RemoveTopicRecord": ClusterView.remove_topic,
+    "RegisterBrokerRecord": ClusterView.register_broker,
+    "BrokerRegistrationChangeRecord": ClusterView.change_broker,
+    "UnregisterBrokerRecord": ClusterView.remove_broker,
+    "DelegationTokenRecord": ClusterView.make_token,
+}
 
 
 TOKEN_KEY: Final = "a secret of both sides"
