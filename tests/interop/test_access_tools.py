@@ -5,14 +5,13 @@ Those who connect are anonymous. They may do everything as long as no entry is a
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
 from tests.interop.clients.confluent import TOPIC, ask_about_access
-from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.interop.tool_steps import Both, results_of, without_own_names
+from tests.support.kafka.tools import ToolRunner
 from tests.support.node import BothNodes, Node
-from tests.support.waiting import are_alike, asked_until
 
 pytestmark = pytest.mark.sample
 
@@ -23,110 +22,60 @@ SETTINGS: Final = {
     "allow.everyone.if.no.acl.found": "true",
     "delegation.token.secret.key": "secret",
 }
-TOKENS: Final = "org.apache.kafka.tools.DelegationTokenCommand"
-ALICE: Final = ("--allow-principal", "User:alice")
-ANONYMOUS: Final = ("--allow-principal", "User:ANONYMOUS")
-BROKER: Final = ("--bootstrap-server", "{broker}")
-CONTROLLER: Final = ("--bootstrap-controller", "{controller}")
-TOKEN_ARGUMENTS: Final = (*BROKER, "--command-config", "{empty}")
-STEPS: Final[dict[str, tuple[str, ...]]] = {
-    "nothing yet": ("kafka-acls", *BROKER, "--list"),
-    "create a topic": ("kafka-topics", *BROKER, "--create", "--topic", "closed"),
-    "allow": ("kafka-acls", *BROKER, "--add", *ALICE, "--operation", "Read", "--topic", "closed"),
-    "allow again": (
-        *("kafka-acls", *BROKER, "--add", *ALICE, "--operation", "Read", "--topic", "closed"),
-    ),
-    "allow a prefix, from one host, on a controller": (
-        *("kafka-acls", *CONTROLLER, "--add", *ALICE, "--allow-host", "10.0.0.1"),
-        *("--operation", "All", "--group", "g-", "--resource-pattern-type", "prefixed"),
-    ),
-    "deny": (
-        *("kafka-acls", *BROKER, "--add", "--deny-principal", "User:bob"),
-        *("--operation", "Write", "--operation", "Describe", "--topic", "*"),
-    ),
-    "allow what a consumer needs": (
-        *("kafka-acls", *BROKER, "--add", *ALICE, "--consumer", "--topic", "read"),
-        *("--group", "g"),
-    ),
-    "allow what a producer needs": (
-        *("kafka-acls", *BROKER, "--add", *ALICE, "--producer", "--topic", "written"),
-        *("--transactional-id", "tx"),
-    ),
-    "allow tokens": (
-        *("kafka-acls", *BROKER, "--add", *ALICE, "--operation", "CreateTokens"),
-        *("--user-principal", "User:carol"),
-    ),
-    "list": ("kafka-acls", *BROKER, "--list"),
-    "list on a controller": ("kafka-acls", *CONTROLLER, "--list"),
-    "list a topic": ("kafka-acls", *BROKER, "--list", "--topic", "closed"),
-    "list what holds for a topic": (
-        *("kafka-acls", *BROKER, "--list", "--topic", "closed"),
-        *("--resource-pattern-type", "match"),
-    ),
-    "list somebody's": ("kafka-acls", *BROKER, "--list", "--principal", "User:bob"),
-    "remove": (
-        *("kafka-acls", *BROKER, "--remove", "--force", *ALICE, "--operation", "Read"),
-        *("--topic", "read"),
-    ),
-    "remove all of a resource": (
-        *("kafka-acls", *CONTROLLER, "--remove", "--force", "--topic", "written"),
-    ),
-    "list the rest": ("kafka-acls", *BROKER, "--list"),
-    "describe a closed topic": ("kafka-topics", *BROKER, "--describe", "--topic", "closed"),
-    "delete a closed topic": ("kafka-topics", *BROKER, "--delete", "--topic", "closed"),
-    "list topics": ("kafka-topics", *BROKER, "--list"),
-    "set a closed topic's key": (
-        *("kafka-configs", *BROKER, "--alter", "--entity-type", "topics", "--entity-name"),
-        *("closed", "--add-config", "retention.ms=1"),
-    ),
-    "make a token": (TOKENS, *TOKEN_ARGUMENTS, "--create", "--max-life-time-period", "-1"),
-    "describe tokens": (TOKENS, *TOKEN_ARGUMENTS, "--describe"),
-    "renew a token": (
-        *(TOKENS, *TOKEN_ARGUMENTS, "--renew", "--hmac", "YWJj", "--renew-time-period", "-1"),
-    ),
-    "end a token": (
-        *(TOKENS, *TOKEN_ARGUMENTS, "--expire", "--hmac", "YWJj", "--expiry-time-period", "-1"),
-    ),
-    "close the cluster": (
-        *("kafka-acls", *BROKER, "--add", *ANONYMOUS, "--operation", "ClusterAction", "--cluster"),
-    ),
-    "list without a permission": ("kafka-acls", *BROKER, "--list"),
-    "list on a controller without a permission": ("kafka-acls", *CONTROLLER, "--list"),
-    "allow without a permission": (
-        *("kafka-acls", *BROKER, "--add", *ALICE, "--operation", "Read", "--topic", "t"),
-    ),
-    "remove without a permission": (
-        *("kafka-acls", *CONTROLLER, "--remove", "--force", "--topic", "closed"),
-    ),
-    "describe features": ("kafka-features", *BROKER, "describe"),
-    "change a feature": (
-        *("kafka-features", *BROKER, "upgrade", "--feature", "transaction.version=2"),
-    ),
-    "elect leaders": (
-        *("kafka-leader-election", *BROKER, "--election-type", "preferred"),
-        "--all-topic-partitions",
-    ),
-    "describe brokers": (
-        *("kafka-configs", *BROKER, "--describe", "--entity-type", "brokers", "--entity-name", "1"),
-        "--all",
-    ),
-    "describe quotas": ("kafka-configs", *BROKER, "--describe", "--entity-type", "users"),
-    "set a quota": (
-        *("kafka-configs", *BROKER, "--alter", "--entity-type", "users", "--entity-name", "u"),
-        *("--add-config", "consumer_byte_rate=5"),
-    ),
-    "describe the quorum": ("kafka-metadata-quorum", *BROKER, "describe", "--status"),
-    "describe directories": ("kafka-log-dirs", *BROKER, "--describe"),
-    "unregister": ("kafka-cluster", "unregister", *BROKER, "--id", "1"),
-    "create a topic without a permission": (
-        *("kafka-topics", *BROKER, "--create", "--topic", "closed-too"),
-    ),
+PLACES: Final = {
+    "alice": "--allow-principal User:alice",
+    "anonymous": "--allow-principal User:ANONYMOUS",
+    "bob": "--deny-principal User:bob",
+    "level": "transaction.version=2",
+    "prefixed": "--group g- --resource-pattern-type prefixed",
+    "topic": "--entity-type topics --entity-name closed",
+    "user": "--entity-type users --entity-name u",
 }
-STACK_FRAME: Final = re.compile(r"^\s+at .*\n|^\t\.\.\. \d+ more\n", re.MULTILINE)
-TIME_IN_LOG: Final = re.compile(r"^\[\d{4}-[^\]]*\]", re.MULTILINE)
+STEPS: Final = (
+    "kafka-acls {broker} --list",
+    "kafka-topics {broker} --create --topic closed",
+    "kafka-acls {broker} --add {alice} --operation Read --topic closed",
+    "kafka-acls {broker} --add {alice} --operation Read --topic closed",
+    "kafka-acls {controller} --add {alice} --allow-host 10.0.0.1 --operation All {prefixed}",
+    "kafka-acls {broker} --add {bob} --operation Write --operation Describe --topic *",
+    "kafka-acls {broker} --add {alice} --consumer --topic read --group g",
+    "kafka-acls {broker} --add {alice} --producer --topic written --transactional-id tx",
+    "kafka-acls {broker} --add {alice} --operation CreateTokens --user-principal User:carol",
+    "kafka-acls {broker} --list",
+    "kafka-acls {controller} --list",
+    "kafka-acls {broker} --list --topic closed",
+    "kafka-acls {broker} --list --topic closed --resource-pattern-type match",
+    "kafka-acls {broker} --list --principal User:bob",
+    "kafka-acls {broker} --remove --force {alice} --operation Read --topic read",
+    "kafka-acls {controller} --remove --force --topic written",
+    "kafka-acls {broker} --list",
+    "kafka-topics {broker} --describe --topic closed",
+    "kafka-topics {broker} --delete --topic closed",
+    "kafka-topics {broker} --list",
+    "kafka-configs {broker} --alter {topic} --add-config retention.ms=1",
+    "{tokens} {broker} --create --max-life-time-period -1",
+    "{tokens} {broker} --describe",
+    "{tokens} {broker} --renew --hmac YWJj --renew-time-period -1",
+    "{tokens} {broker} --expire --hmac YWJj --expiry-time-period -1",
+    # From here on there is an entry about the cluster.
+    "kafka-acls {broker} --add {anonymous} --operation ClusterAction --cluster",
+    "kafka-acls {broker} --list",
+    "kafka-acls {controller} --list",
+    "kafka-acls {broker} --add {alice} --operation Read --topic t",
+    "kafka-acls {controller} --remove --force --topic closed",
+    "kafka-features {broker} describe",
+    "kafka-features {broker} upgrade --feature {level}",
+    "kafka-leader-election {broker} --election-type preferred --all-topic-partitions",
+    "kafka-configs {broker} --describe --entity-type brokers --entity-name 1 --all",
+    "kafka-configs {broker} --describe --entity-type users",
+    "kafka-configs {broker} --alter {user} --add-config consumer_byte_rate=5",
+    "kafka-metadata-quorum {broker} describe --status",
+    "kafka-log-dirs {broker} --describe",
+    "kafka-cluster unregister {broker} --id 1",
+    "kafka-topics {broker} --create --topic closed-too",
+)
 REQUEST: Final = re.compile(r"Request .*? needs (\w+) permission")
 EPOCH: Final = re.compile(r"(Epoch:\s+)\d+")
-CLIENT_NUMBER: Final = re.compile(r"(clientId=adminclient-)\d+")
 
 
 @pytest.fixture(scope="module")
@@ -136,23 +85,13 @@ def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
         yield ours, theirs
 
 
-def _run(tools: ToolRunner, node: Node, step: tuple[str, ...], empty: Path) -> ToolResult:
-    addresses = {"broker": node.address, "controller": node.controller}
-    tool, *arguments = (word.format(empty=empty, **addresses) for word in step)
-    result = tools.run(tool, *arguments)
-    return ToolResult(
-        result.exit_code, _neutral(result.stdout, addresses), _neutral(result.stderr, addresses)
-    )
+def looks(words: list[str]) -> bool:
+    return "--list" in words or "--describe" in words
 
 
-def _neutral(text: str, addresses: dict[str, str]) -> str:
+def neutral(text: str, node: Node) -> str:
     """Return a text without what differs between equal clusters; entries come in any order."""
-    for name, address in addresses.items():
-        text = text.replace(address, f"<{name}>")
-    text = STACK_FRAME.sub("", text)
-    text = TIME_IN_LOG.sub("[time]", text)
-    text = EPOCH.sub(r"\1<number>", text)
-    text = CLIENT_NUMBER.sub(r"\1<number>", text)
+    text = EPOCH.sub(r"\1<number>", without_own_names(text, node))
     text = REQUEST.sub(r"Request needs \1 permission", text)
     return "\n".join(sorted(line.rstrip() for line in text.splitlines()))
 
@@ -163,44 +102,34 @@ def results(
     nodes: tuple[Node, Node],
     client_answers: tuple[list[str], list[str]],
     tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, tuple[ToolResult, ToolResult]]:
-    """The output of the tools for ours and for the real node, by step.
-
-    What only looks is asked again until both have published the last change.
-    """
+) -> list[Both]:
+    """The output of the tools for ours and for the real node, by step."""
     assert client_answers[0], "they come first: the last of the steps closes the cluster"
     empty = tmp_path_factory.mktemp("tools") / "empty.properties"
     empty.write_text("")
-    found: dict[str, tuple[ToolResult, ToolResult]] = {}
-    for name, step in STEPS.items():
-
-        def ask(step: tuple[str, ...] = step) -> tuple[ToolResult, ToolResult]:
-            ours, theirs = (_run(kafka_tools, node, step, empty) for node in nodes)
-            return ours, theirs
-
-        only_looks = bool({"--list", "--describe"} & set(step))
-        found[name] = asked_until(ask, are_alike, f"{name}: alike") if only_looks else ask()
-    return found
+    tokens = f"org.apache.kafka.tools.DelegationTokenCommand --command-config {empty}"
+    return results_of(
+        kafka_tools, nodes, STEPS, neutral=neutral, looks=looks, tokens=tokens, **PLACES
+    )
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_tool_prints_what_it_prints_about_a_real_node(
-    results: dict[str, tuple[ToolResult, ToolResult]], step: str
-) -> None:
-    ours, theirs = results[step]
+@pytest.mark.parametrize("place", range(len(STEPS)), ids=STEPS)
+def test_a_tool_prints_what_it_prints_about_a_real_node(results: list[Both], place: int) -> None:
+    ours, theirs = results[place]
     assert ours == theirs
 
 
-def test_some_of_it_is_refused(results: dict[str, tuple[ToolResult, ToolResult]]) -> None:
-    ours = {name: result[0] for name, result in results.items()}
-    assert "User:alice, host=*, operation=READ" in ours["list"].stdout
-    for name, words in (
-        ("list without a permission", "needs DESCRIBE permission"),
-        ("change a feature", "needs ALTER permission"),
-        ("make a token", "Delegation Token requests are not allowed"),
-        ("delete a closed topic", "closed"),
+def test_some_of_it_is_refused(results: list[Both]) -> None:
+    # Of equal steps it is the last.
+    ours = {step: result for step, (result, _) in zip(STEPS, results, strict=True)}
+    for step, words in (
+        ("kafka-acls {broker} --list --topic closed", "User:alice, host=*, operation=READ"),
+        ("kafka-acls {broker} --list", "needs DESCRIBE permission"),
+        ("kafka-features {broker} upgrade --feature {level}", "needs ALTER permission"),
+        ("{tokens} {broker} --create --max-life-time-period -1", "Token requests are not allowed"),
+        ("kafka-topics {broker} --delete --topic closed", "closed"),
     ):
-        assert words in ours[name].stdout + ours[name].stderr, name
+        assert words in ours[step].stdout + ours[step].stderr, step
 
 
 @pytest.fixture(scope="module")

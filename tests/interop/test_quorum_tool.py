@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from dataclasses import dataclass
+import shlex
 from pathlib import Path
 
 import pytest
@@ -20,131 +20,76 @@ from kvorum.storage.small_files.java_properties import load_java_properties
 from kvorum.wire.error_codes import ErrorCode
 
 NOBODY = "127.0.0.1:1"
-SERVER = ("--bootstrap-server", NOBODY)
-CONTROLLER = ("--bootstrap-controller", NOBODY)
+SERVER = f"--bootstrap-server {NOBODY}"
+CONTROLLER = f"--bootstrap-controller {NOBODY}"
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
-REMOVE = (*SERVER, "remove-controller")
-STATUS = ("describe", "--status")
-REPLICATION = ("describe", "--replication")
 IMPATIENT = "request.timeout.ms=700\ndefault.api.timeout.ms=900\n"
-
-WRONG_USAGE: tuple[tuple[str, ...], ...] = (
-    (),
-    STATUS,
-    SERVER,
-    (*SERVER, *CONTROLLER, *STATUS),
-    (*SERVER, "bogus"),
-    (*SERVER, "describe", "--bogus"),
-    (*SERVER, "describe", "bogus"),
-    (*SERVER, "describe", "--statsu"),
-    (*SERVER, "add-controler"),
-    (*SERVER, "describe", *SERVER),
-    (*STATUS, *SERVER),
-    ("describe", "--bogus"),
-    ("remove-controller", "-i", "x"),
-    ("bogus", *SERVER),
-    (*SERVER, "add-controller", "--config", "x"),
-    ("--bootstrap-server",),
-    ("--bootstrap-server", "-x", "describe"),
-    ("--bootstrap", NOBODY, "describe"),
-    ("--command", "x", *SERVER, "bogus"),
-    REMOVE,
-    (*REMOVE, "-i", "1"),
-    (*REMOVE, "-d", "x"),
-    (*REMOVE, "-i"),
-    (*REMOVE, "-i", "x", "-d", "x"),
-    (*REMOVE, "-i", "99999999999", "-d", "x"),
-    (*REMOVE, "-i", "", "-d", "x"),
+WRONG_USAGE = (
+    *("", "describe --status", SERVER, f"{SERVER} {CONTROLLER} describe --status"),
+    *(f"{SERVER} bogus", f"{SERVER} describe --bogus", f"{SERVER} describe bogus"),
+    *(f"{SERVER} describe --statsu", f"{SERVER} add-controler", f"{SERVER} describe {SERVER}"),
+    *(f"describe --status {SERVER}", "describe --bogus", "remove-controller -i x"),
+    *(f"bogus {SERVER}", f"{SERVER} add-controller --config x", "--bootstrap-server"),
+    *("--bootstrap-server -x describe", f"--bootstrap {NOBODY} describe"),
+    *(f"--command x {SERVER} bogus", f"{SERVER} remove-controller"),
+    *(f"{SERVER} remove-controller -i 1", f"{SERVER} remove-controller -d x"),
+    *(f"{SERVER} remove-controller -i", f"{SERVER} remove-controller -i x -d x"),
+    *(f"{SERVER} remove-controller -i 99999999999 -d x", f"{SERVER} remove-controller -i '' -d x"),
 )
-WRONG_VALUES: tuple[tuple[str, ...], ...] = (
-    (*SERVER, "describe"),
-    (*SERVER, "desc"),
-    ("--bootstrap-s", NOBODY, "desc", "--repl", "--stat"),
-    (*SERVER, "--bootstrap-server", "127.0.0.1:2", "describe"),
-    (*SERVER, "describe", "--human-readable"),
-    (*SERVER, *STATUS, "--human-readable"),
-    (*SERVER, *STATUS, "--replication"),
-    (*SERVER, *STATUS, "--replication", "--human-readable"),
-    (*SERVER, "add-controller"),
-    (*SERVER, "add-controller", "--dry-run"),
-    ("--command-config", "DIR/none", *SERVER, "add-controller"),
-    ("--command-config", "DIR", *SERVER, *STATUS),
-    (*REMOVE, "-i", "-1", "-d", "x"),
-    (*REMOVE, "--controller-id=-1", "-d", DIRECTORY, "--dry-run"),
-    *(
-        (*REMOVE, "-i", "1", "-d", text)
-        for text in (
-            "",
-            "a",
-            "ab",
-            "abc",
-            "abcde",
-            "ab=c",
-            "ab==c",
-            "ab=",
-            "abc=",
-            "abcd=",
-            "=",
-            "==",
-            "!!!",
-            "ab\u00e9",
-            "ab\u20ac",
-            "AAAAAAAAAAAAAAAAAAAAAA=",
-            "a" * 24,
-            "a" * 25,
-        )
-    ),
-    *(
-        (option, text, *STATUS)
-        for option in ("--bootstrap-server", "--bootstrap-controller")
-        for text in (
-            "",
-            ",",
-            "127.0.0.1",
-            "127.0.0.1:x",
-            "127.0.0.1:99999",
-            "a b:1",
-            "@x",
-            f"{NOBODY},",
-            "no-such-host.invalid:1",
-        )
-    ),
+WRONG_DIRECTORIES = (
+    *("''", "a", "ab", "abc", "abcde", "ab=c", "ab==c", "ab=", "abc=", "abcd=", "=", "==", "!!!"),
+    *("ab\u00e9", "ab\u20ac", "AAAAAAAAAAAAAAAAAAAAAA=", "a" * 24, "a" * 25),
 )
-DRY_RUNS: tuple[tuple[str, ...], ...] = (
-    (*REMOVE, "-i", "1", "-d", DIRECTORY, "--dry-run"),
-    (*REMOVE, "-i1", f"-d{DIRECTORY}", "--dry"),
-    (*REMOVE, "-i", "+7", "--controller-directory-id", "AAAAAAAAAAAAAAAAAAAAAA==", "--dry-run"),
+WRONG_ADDRESSES = (
+    *("''", ",", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999", "'a b:1'", "@x", f"{NOBODY},"),
+    "no-such-host.invalid:1",
+)
+WRONG_VALUES = (
+    *(f"{SERVER} describe", f"{SERVER} desc", f"--bootstrap-s {NOBODY} desc --repl --stat"),
+    *(f"{SERVER} --bootstrap-server 127.0.0.1:2 describe", f"{SERVER} describe --human-readable"),
+    *(f"{SERVER} describe --status --human-readable", f"{SERVER} describe --status --replication"),
+    *(f"{SERVER} describe --status --replication --human-readable", f"{SERVER} add-controller"),
+    *(f"{SERVER} add-controller --dry-run", f"--command-config DIR/none {SERVER} add-controller"),
+    *(f"--command-config DIR {SERVER} describe --status", f"{SERVER} remove-controller -i -1 -d x"),
+    f"{SERVER} remove-controller --controller-id=-1 -d {DIRECTORY} --dry-run",
+    *(f"{SERVER} remove-controller -i 1 -d {text}" for text in WRONG_DIRECTORIES),
+    *(f"--bootstrap-server {text} describe --status" for text in WRONG_ADDRESSES),
+    *(f"--bootstrap-controller {text} describe --status" for text in WRONG_ADDRESSES),
+)
+DRY_RUNS = (
+    f"-i 1 -d {DIRECTORY} --dry-run",
+    f"-i1 -d{DIRECTORY} --dry",
+    "-i +7 --controller-directory-id AAAAAAAAAAAAAAAAAAAAAA== --dry-run",
 )
 WRONG_SETTINGS = (
-    "request.timeout.ms=x",
-    "request.timeout.ms=-1",
-    "request.timeout.ms=5000\ndefault.api.timeout.ms=1000",
-    "default.api.timeout.ms=-1",
-    "retries=-1",
-    "retry.backoff.ms=soon",
-    "retry.backoff.max.ms=-1",
-    "socket.connection.setup.timeout.ms=-1",
-    "client.dns.lookup=x",
-    "security.protocol=FOO",
-    "request.timeout.ms=\\u00zz",
+    *("request.timeout.ms=x", "request.timeout.ms=-1", "default.api.timeout.ms=-1", "retries=-1"),
+    *("request.timeout.ms=5000\ndefault.api.timeout.ms=1000", "retry.backoff.ms=soon"),
+    *("retry.backoff.max.ms=-1", "socket.connection.setup.timeout.ms=-1", "client.dns.lookup=x"),
+    *("security.protocol=FOO", "request.timeout.ms=\\u00zz"),
 )
 
 
-@pytest.mark.parametrize("arguments", [*WRONG_USAGE, *WRONG_VALUES], ids=" ".join)
-def test_mistakes_are_reported_alike(
-    arguments: tuple[str, ...], tmp_path: Path, kafka_tools: ToolRunner
-) -> None:
-    filled = [word.replace("DIR", str(tmp_path)) if "DIR" in word else word for word in arguments]
-    mine = run_ours(filled)
-    assert comparable(mine) == comparable(run_real(filled, kafka_tools))
-    assert mine.exit_code == 1
-
-
-@pytest.mark.parametrize("arguments", DRY_RUNS, ids=" ".join)
-def test_a_dry_run_asks_no_node(arguments: tuple[str, ...], kafka_tools: ToolRunner) -> None:
+def compared(
+    line: str, tools: ToolRunner, file: Path | None = None, settings: str = ""
+) -> ToolResult:
+    """Give both tools a command line, and a file of settings; return what both say."""
+    arguments = shlex.split(line)
+    if file is not None:
+        file.write_text(settings)
+        arguments = ["--command-config", str(file), *arguments]
     mine = run_ours(arguments)
-    assert comparable(mine) == comparable(run_real(arguments, kafka_tools))
-    assert mine.exit_code == 0
+    assert comparable(mine) == comparable(run_real(arguments, tools))
+    return mine
+
+
+@pytest.mark.parametrize("line", [*WRONG_USAGE, *WRONG_VALUES])
+def test_mistakes_are_reported_alike(line: str, tmp_path: Path, kafka_tools: ToolRunner) -> None:
+    assert compared(line.replace("DIR", str(tmp_path)), kafka_tools).exit_code == 1
+
+
+@pytest.mark.parametrize("options", DRY_RUNS)
+def test_a_dry_run_asks_no_node(options: str, kafka_tools: ToolRunner) -> None:
+    assert compared(f"{SERVER} remove-controller {options}", kafka_tools).exit_code == 0
 
 
 @pytest.mark.parametrize("settings", WRONG_SETTINGS)
@@ -152,11 +97,7 @@ def test_wrong_settings_are_reported_alike(
     settings: str, tmp_path: Path, kafka_tools: ToolRunner
 ) -> None:
     file = tmp_path / "client.properties"
-    file.write_text(settings)
-    arguments = ["--command-config", str(file), *SERVER, "describe"]
-    mine = run_ours(arguments)
-    assert comparable(mine) == comparable(run_real(arguments, kafka_tools))
-    assert mine.exit_code == 1
+    assert compared(f"{SERVER} describe", kafka_tools, file, settings).exit_code == 1
 
 
 CONTROLLER_FILE = """
@@ -169,126 +110,119 @@ log.dirs=DIR/data
 META = f"version=1\ncluster.id=c\nnode.id=4\ndirectory.id={DIRECTORY}\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
-    """A controller's configuration file and meta.properties, and what becomes of adding it."""
-
-    name: str
-    config: str = CONTROLLER_FILE
-    meta: str | None = META
-    is_refused: bool = True
-
-
-ADDITIONS = (
-    Addition("plain", is_refused=False),
-    Addition(
-        "advertised",
-        f"{CONTROLLER_FILE}advertised.listeners=CONTROLLER://example.org:1\n",
-        is_refused=False,
-    ),
-    Addition("any host", CONTROLLER_FILE.replace("127.0.0.1", ""), is_refused=False),
-    Addition("newer address", CONTROLLER_FILE.replace("127.0.0.1", "[::1]"), is_refused=False),
-    Addition(
-        "lower case", CONTROLLER_FILE.replace("names=CONTROLLER", "names=controller"), META, False
-    ),
-    Addition(
-        "two listeners",
-        CONTROLLER_FILE.replace("listeners=C", "listeners=OTHER://h:5, C")
-        + "controller.listener.names=CONTROLLER,OTHER,CONTROLLER\n",
-        is_refused=False,
-    ),
-    Addition(
-        "metadata apart",
-        CONTROLLER_FILE.replace("log.dirs=", "log.dirs=/nowhere\nmetadata.log.dir="),
-        is_refused=False,
-    ),
-    Addition("two directories", CONTROLLER_FILE.replace("/data", "/data,/x"), is_refused=False),
-    Addition("no id", CONTROLLER_FILE.replace("node.id=4", "")),
-    Addition("negative id", CONTROLLER_FILE.replace("node.id=4", "node.id=-4")),
-    Addition("no number", CONTROLLER_FILE.replace("node.id=4", "node.id=x")),
-    Addition("no roles", CONTROLLER_FILE.replace("process.roles=controller", "")),
-    Addition("broker", CONTROLLER_FILE.replace("process.roles=controller", "process.roles=broker")),
-    Addition("no directory", CONTROLLER_FILE.replace("log.dirs=DIR/data", "")),
-    Addition("empty directory", CONTROLLER_FILE.replace("log.dirs=DIR/data", "log.dirs=")),
-    Addition("commas", CONTROLLER_FILE.replace("log.dirs=DIR/data", "log.dirs=,,")),
-    Addition("no meta.properties", meta=None),
-    Addition("spoilt meta.properties", meta="version=7\n"),
-    Addition("no directory id", meta="version=1\ncluster.id=c\nnode.id=4\n"),
-    Addition("no names", CONTROLLER_FILE.replace("controller.listener.names=CONTROLLER", "")),
-    Addition("other name", CONTROLLER_FILE.replace("names=CONTROLLER", "names=OTHER")),
-    Addition("empty name", CONTROLLER_FILE.replace("names=CONTROLLER", "names=")),
-    Addition("name with blank", CONTROLLER_FILE.replace("names=CON", "names=CONTROLLER, CON")),
-    Addition("no listener", CONTROLLER_FILE.replace("listeners=CONTROLLER://127.0.0.1:9093", "")),
-    Addition("bad listener", CONTROLLER_FILE.replace("CONTROLLER://127.0.0.1:9093", "CONTROLLER")),
-    Addition("bad port", CONTROLLER_FILE.replace("127.0.0.1:9093", "127.0.0.1:99999999999")),
-)
-
-
-@pytest.mark.parametrize("addition", ADDITIONS, ids=lambda addition: addition.name)
-def test_a_controllers_file_is_read_alike(
-    addition: Addition, tmp_path: Path, kafka_tools: ToolRunner
-) -> None:
-    file = tmp_path / "controller.properties"
-    file.write_text(addition.config.replace("DIR", str(tmp_path)))
-    (tmp_path / "data").mkdir()
-    if addition.meta is not None:
-        (tmp_path / "data" / "meta.properties").write_text(addition.meta)
-    arguments = ["--command-config", str(file), *SERVER, "add-controller", "--dry-run"]
-    mine = run_ours(arguments)
-    assert comparable(mine) == comparable(run_real(arguments, kafka_tools))
-    assert mine.exit_code == addition.is_refused
+def exit_code_of_adding(
+    folder: Path, tools: ToolRunner, config: str = CONTROLLER_FILE, meta: str | None = META
+) -> int:
+    """Have both add a controller by its configuration and meta.properties."""
+    (folder / "data").mkdir()
+    if meta is not None:
+        (folder / "data" / "meta.properties").write_text(meta)
+    line = f"{SERVER} add-controller --dry-run"
+    file = folder / "controller.properties"
+    return compared(line, tools, file, config.replace("DIR", str(folder))).exit_code
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("old", "new"),
     [
-        ("--bootstrap-server", NOBODY, *STATUS),
-        ("--bootstrap-controller", f"{NOBODY},localhost:2", *STATUS),
-        ("--bootstrap-server", "localhost:1,[::1]:1", *REPLICATION),
-        (*REMOVE, "-i", "1", "-d", DIRECTORY),
-        ("--bootstrap-server", "SILENT", *STATUS),
-        ("--bootstrap-controller", "SILENT", *REPLICATION),
+        ("", ""),
+        ("log.dirs", "advertised.listeners=CONTROLLER://example.org:1\nlog.dirs"),
+        ("127.0.0.1", ""),
+        ("127.0.0.1", "[::1]"),
+        ("names=CONTROLLER", "names=controller"),
+        (
+            "CONTROLLER://127.0.0.1:9093\ncontroller.listener.names=",
+            "OTHER://h:5, CONTROLLER://127.0.0.1:9093\ncontroller.listener.names=CONTROLLER,OTHER,",
+        ),
+        ("log.dirs=", "log.dirs=/nowhere\nmetadata.log.dir="),
+        ("/data", "/data,/x"),
     ],
-    ids=" ".join,
 )
-def test_no_node_answers(
-    command: tuple[str, ...], silent: str, tmp_path: Path, kafka_tools: ToolRunner
+def test_a_controllers_file_is_read_alike(
+    old: str, new: str, tmp_path: Path, kafka_tools: ToolRunner
 ) -> None:
+    assert exit_code_of_adding(tmp_path, kafka_tools, CONTROLLER_FILE.replace(old, new)) == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("node.id=4", ""),
+        ("node.id=4", "node.id=-4"),
+        ("node.id=4", "node.id=x"),
+        ("process.roles=controller", ""),
+        ("process.roles=controller", "process.roles=broker"),
+        ("log.dirs=DIR/data", ""),
+        ("log.dirs=DIR/data", "log.dirs="),
+        ("log.dirs=DIR/data", "log.dirs=,,"),
+        ("controller.listener.names=CONTROLLER", ""),
+        ("names=CONTROLLER", "names=OTHER"),
+        ("names=CONTROLLER", "names="),
+        ("names=CON", "names=CONTROLLER, CON"),
+        ("listeners=CONTROLLER://127.0.0.1:9093", ""),
+        ("CONTROLLER://127.0.0.1:9093", "CONTROLLER"),
+        ("127.0.0.1:9093", "127.0.0.1:99999999999"),
+    ],
+)
+def test_a_wrong_file_of_a_controller_is_refused_alike(
+    old: str, new: str, tmp_path: Path, kafka_tools: ToolRunner
+) -> None:
+    assert exit_code_of_adding(tmp_path, kafka_tools, CONTROLLER_FILE.replace(old, new)) == 1
+
+
+@pytest.mark.parametrize("meta", [None, "version=7\n", "version=1\ncluster.id=c\nnode.id=4\n"])
+def test_a_directory_without_an_id_is_refused_alike(
+    meta: str | None, tmp_path: Path, kafka_tools: ToolRunner
+) -> None:
+    assert exit_code_of_adding(tmp_path, kafka_tools, meta=meta) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"--bootstrap-server {NOBODY} describe --status",
+        f"--bootstrap-controller {NOBODY},localhost:2 describe --status",
+        "--bootstrap-server localhost:1,[::1]:1 describe --replication",
+        f"{SERVER} remove-controller -i 1 -d {DIRECTORY}",
+        "--bootstrap-server SILENT describe --status",
+        "--bootstrap-controller SILENT describe --replication",
+    ],
+)
+def test_no_node_answers(line: str, silent: str, tmp_path: Path, kafka_tools: ToolRunner) -> None:
     file = tmp_path / "client.properties"
     file.write_text(IMPATIENT)
-    filled = [word.replace("SILENT", silent) for word in command]
-    arguments = ["--command-config", str(file), *filled]
+    arguments = ["--command-config", str(file), *line.replace("SILENT", silent).split()]
     mine, real = run_ours(arguments), run_real(arguments, kafka_tools)
     assert comparable(mine) == comparable(real)
     assert "TimeoutException: Timed out waiting for a node assignment" in mine.stderr
-    if silent not in filled:
+    if "SILENT" not in line:
         assert logged(mine) == logged(real)
 
 
 DESCRIPTIONS = (
-    ("--bootstrap-server", "{broker}", *STATUS),
-    ("--bootstrap-controller", "{controller}", *STATUS),
-    ("--bootstrap-server", "{broker}", *REPLICATION),
-    ("--bootstrap-controller", "{controller}", *REPLICATION),
-    ("--bootstrap-server", "{broker}", *REPLICATION, "--human-readable"),
-    ("--bootstrap-controller", "{controller}", *REPLICATION, "--human-readable"),
-    ("--bootstrap-server", f"{NOBODY},{{broker}}", *STATUS),
-    ("--bootstrap-controller", f"{{controller}},{NOBODY}", *STATUS),
+    "--bootstrap-server {broker} describe --status",
+    "--bootstrap-controller {controller} describe --status",
+    "--bootstrap-server {broker} describe --replication",
+    "--bootstrap-controller {controller} describe --replication",
+    "--bootstrap-server {broker} describe --replication --human-readable",
+    "--bootstrap-controller {controller} describe --replication --human-readable",
+    f"--bootstrap-server {NOBODY},{{broker}} describe --status",
+    f"--bootstrap-controller {{controller}},{NOBODY} describe --status",
 )
 REFUSALS = (
-    ("--bootstrap-server", "{controller}", *STATUS),
-    ("--bootstrap-controller", "{broker}", *STATUS),
-    ("--bootstrap-controller", "{broker}", *REPLICATION),
-    ("--bootstrap-server", "{broker}", "remove-controller", "-i", "1", "-d", DIRECTORY),
-    ("--bootstrap-controller", "{controller}", "remove-controller", "-i", "9", "-d", DIRECTORY),
-    ("--command-config", "{itself}", "--bootstrap-server", "{broker}", "add-controller"),
-    ("--command-config", "{itself}", "--bootstrap-controller", "{controller}", "add-controller"),
+    "--bootstrap-server {controller} describe --status",
+    "--bootstrap-controller {broker} describe --status",
+    "--bootstrap-controller {broker} describe --replication",
+    f"--bootstrap-server {{broker}} remove-controller -i 1 -d {DIRECTORY}",
+    f"--bootstrap-controller {{controller}} remove-controller -i 9 -d {DIRECTORY}",
+    "--command-config {itself} --bootstrap-server {broker} add-controller",
+    "--command-config {itself} --bootstrap-controller {controller} add-controller",
 )
 
 
-def filled_for(node: Node, arguments: tuple[str, ...]) -> list[str]:
+def filled_for(node: Node, line: str) -> list[str]:
     places = {"broker": node.address, "controller": node.controller, "itself": str(node.properties)}
-    return [word.format_map(places) for word in arguments]
+    return line.format_map(places).split()
 
 
 @pytest.fixture(params=["kvorum_node", "real_kafka"])
@@ -298,11 +232,9 @@ def node(request: pytest.FixtureRequest) -> Node:
     return found
 
 
-@pytest.mark.parametrize("arguments", DESCRIPTIONS, ids=" ".join)
-def test_a_quorum_is_described_alike(
-    arguments: tuple[str, ...], node: Node, kafka_tools: ToolRunner
-) -> None:
-    filled = filled_for(node, arguments)
+@pytest.mark.parametrize("line", DESCRIPTIONS)
+def test_a_quorum_is_described_alike(line: str, node: Node, kafka_tools: ToolRunner) -> None:
+    filled = filled_for(node, line)
     mine, real = run_ours(filled), run_real(filled, kafka_tools)
     assert comparable(without_progress(mine)) == comparable(without_progress(real))
     assert mine.exit_code == 0, mine.stderr
@@ -319,30 +251,25 @@ def test_a_controller_describes_its_own_fetch_timeout_and_no_other(node: Node) -
     assert asyncio.run(found()) == [2000, None]
 
 
-@pytest.mark.parametrize("arguments", REFUSALS, ids=" ".join)
-def test_refusals_are_reported_alike(
-    arguments: tuple[str, ...], node: Node, kafka_tools: ToolRunner
-) -> None:
-    filled = filled_for(node, arguments)
+@pytest.mark.parametrize("line", REFUSALS)
+def test_refusals_are_reported_alike(line: str, node: Node, kafka_tools: ToolRunner) -> None:
+    filled = filled_for(node, line)
     mine = run_ours(filled)
     assert comparable(mine) == comparable(run_real(filled, kafka_tools))
     assert mine.exit_code == 1
     assert mine.stdout == ""
 
 
-@pytest.mark.parametrize("arguments", [*DESCRIPTIONS, *REFUSALS], ids=" ".join)
+@pytest.mark.parametrize("line", [*DESCRIPTIONS, *REFUSALS])
 def test_our_node_is_described_as_a_real_one(
-    arguments: tuple[str, ...], kvorum_node: Node, real_kafka: Node, kafka_tools: ToolRunner
+    line: str, kvorum_node: Node, real_kafka: Node, kafka_tools: ToolRunner
 ) -> None:
     """But for the ids and addresses of the two nodes, and how far their logs have come."""
     told: list[ToolResult] = []
     for node in (kvorum_node, real_kafka):
-        result = without_progress(comparable(run_real(filled_for(node, arguments), kafka_tools)))
-        told.append(
-            ToolResult(
-                result.exit_code, without_ids(result.stdout, node), without_ids(result.stderr, node)
-            )
-        )
+        result = without_progress(comparable(run_real(filled_for(node, line), kafka_tools)))
+        texts = (without_ids(text, node) for text in (result.stdout, result.stderr))
+        told.append(ToolResult(result.exit_code, *texts))
     assert told[0] == told[1]
 
 

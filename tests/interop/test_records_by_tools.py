@@ -1,5 +1,6 @@
 """Records of a node of ours that Kafka's tools asked for, read by Kafka's other tools."""
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,66 +27,45 @@ NODE_SETTINGS = {
     "super.users": "User:ANONYMOUS",
     "metadata.log.max.record.bytes.between.snapshots": str(SNAPSHOT_AFTER_BYTES),
 }
-TOPIC = ("--entity-type", "topics", "--entity-name", "written")
-USER = ("--entity-type", "users", "--entity-name", "alice")
-CLIENT = ("--entity-type", "clients", "--entity-name", "loader (1)")
-ACCESS = ("--allow-principal", "User:alice", "--topic", "written", "--operation")
-STEPS: tuple[tuple[str, ...], ...] = (
-    ("kafka-topics", "--create", "--topic", "written", "--partitions", "3"),
-    ("kafka-topics", "--create", "--topic", "removed", "--config", "retention.ms=9"),
-    ("kafka-topics", "--delete", "--topic", "removed"),
-    ("kafka-configs", *TOPIC, "--alter", "--add-config", "cleanup.policy=[compact,delete]"),
-    ("kafka-configs", *TOPIC, "--alter", "--add-config", "min.insync.replicas=2"),
-    ("kafka-configs", *TOPIC, "--alter", "--delete-config", "min.insync.replicas"),
-    (
-        "kafka-configs",
-        *("--entity-type", "brokers", "--entity-default", "--alter"),
-        *("--add-config", "log.retention.ms=100000"),
-    ),
-    (
-        "kafka-configs",
-        *("--entity-type", "brokers", "--entity-name", "1", "--alter"),
-        *("--add-config", "message.max.bytes=2097152"),
-    ),
-    (
-        "kafka-configs",
-        *("--entity-type", "client-metrics", "--entity-name", "often", "--alter"),
-        *("--add-config", "interval.ms=1000"),
-    ),
-    (
-        "kafka-configs",
-        *("--entity-type", "groups", "--entity-name", "readers", "--alter"),
-        *("--add-config", "consumer.session.timeout.ms=50000"),
-    ),
-    ("kafka-configs", *USER, "--alter", "--add-config", "SCRAM-SHA-256=[password=secret]"),
-    ("kafka-configs", *USER, "--alter", "--add-config", "SCRAM-SHA-512=[password=secret]"),
-    ("kafka-configs", *USER, "--alter", "--delete-config", "SCRAM-SHA-512"),
-    ("kafka-configs", *USER, "--alter", "--add-config", "producer_byte_rate=1024"),
-    ("kafka-configs", *USER, *CLIENT, "--alter", "--add-config", "request_percentage=0.5"),
-    ("kafka-configs", *USER, "--alter", "--delete-config", "producer_byte_rate"),
-    ("kafka-acls", "--add", *ACCESS, "Read"),
-    ("kafka-acls", "--add", *ACCESS, "Write"),
-    ("kafka-acls", "--remove", "--force", *ACCESS, "Write"),
-    ("kafka-features", "downgrade", "--feature", "share.version=0"),
+PLACES = {
+    "topic": "--entity-type topics --entity-name written",
+    "user": "--entity-type users --entity-name alice",
+    "client": "--entity-type clients --entity-name 'loader (1)'",
+    "access": "--allow-principal User:alice --topic written --operation",
+    "brokers": "--entity-type brokers",
+    "metrics": "--entity-type client-metrics",
+    "group": "--entity-type groups --entity-name readers",
+}
+STEPS = (
+    "kafka-topics --create --topic written --partitions 3",
+    "kafka-topics --create --topic removed --config retention.ms=9",
+    "kafka-topics --delete --topic removed",
+    "kafka-configs {topic} --alter --add-config cleanup.policy=[compact,delete]",
+    "kafka-configs {topic} --alter --add-config min.insync.replicas=2",
+    "kafka-configs {topic} --alter --delete-config min.insync.replicas",
+    "kafka-configs {brokers} --entity-default --alter --add-config log.retention.ms=100000",
+    "kafka-configs {brokers} --entity-name 1 --alter --add-config message.max.bytes=2097152",
+    "kafka-configs {metrics} --entity-name often --alter --add-config interval.ms=1000",
+    "kafka-configs {group} --alter --add-config consumer.session.timeout.ms=50000",
+    "kafka-configs {user} --alter --add-config SCRAM-SHA-256=[password=secret]",
+    "kafka-configs {user} --alter --add-config SCRAM-SHA-512=[password=secret]",
+    "kafka-configs {user} --alter --delete-config SCRAM-SHA-512",
+    "kafka-configs {user} --alter --add-config producer_byte_rate=1024",
+    "kafka-configs {user} {client} --alter --add-config request_percentage=0.5",
+    "kafka-configs {user} --alter --delete-config producer_byte_rate",
+    "kafka-acls --add {access} Read",
+    "kafka-acls --add {access} Write",
+    "kafka-acls --remove --force {access} Write",
+    "kafka-features downgrade --feature share.version=0",
 )
 WRITTEN = {
-    "AccessControlEntryRecord",
-    "BeginTransactionRecord",
-    "BrokerRegistrationChangeRecord",
-    "ClearElrRecord",
-    "ClientQuotaRecord",
-    "ConfigRecord",
-    "EndTransactionRecord",
-    "FeatureLevelRecord",
-    "NoOpRecord",
-    "PartitionRecord",
-    "RegisterBrokerRecord",
-    "RegisterControllerRecord",
-    "RemoveAccessControlEntryRecord",
-    "RemoveTopicRecord",
-    "RemoveUserScramCredentialRecord",
-    "TopicRecord",
-    "UserScramCredentialRecord",
+    f"{name}Record"
+    for name in (
+        *("AccessControlEntry", "BeginTransaction", "BrokerRegistrationChange", "ClearElr"),
+        *("ClientQuota", "Config", "EndTransaction", "FeatureLevel", "NoOp", "Partition"),
+        *("RegisterBroker", "RegisterController", "RemoveAccessControlEntry", "RemoveTopic"),
+        *("RemoveUserScramCredential", "Topic", "UserScramCredential"),
+    )
 }
 
 
@@ -97,10 +77,10 @@ def metadata_directory(
     node = Node(tmp_path_factory.mktemp("written"), NODE_SETTINGS)
     node.format((*STANDALONE, *SHELL_LEVEL))
     with node:
-        for tool, *arguments in STEPS:
-            where = ("--bootstrap-server", node.address)
-            done = kafka_tools.run(tool, *where, *arguments)
-            assert done.exit_code == 0, (tool, arguments, done.stdout, done.stderr)
+        for step in STEPS:
+            tool, *arguments = shlex.split(step.format_map(PLACES))
+            done = kafka_tools.run(tool, "--bootstrap-server", node.address, *arguments)
+            assert done.exit_code == 0, (step, done.stdout, done.stderr)
         directory = node.metadata_log
         # It comes by the clock, which the tools leave no time for.
         node.process.wait_until(

@@ -1,9 +1,11 @@
 """``kvorum storage`` and kafka-storage, given the same command lines and the same directories."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from tests.support.kafka.java import Java
@@ -20,8 +22,8 @@ OTHER_DIRECTORY = "MvDxzVmcRsaTz33bUuRU6A"
 VOTERS = f"1@localhost:9093:{DIRECTORY},2@[::1]:9094:{OTHER_DIRECTORY}"
 OTHER_VOTERS = f"2@h:1:{DIRECTORY}"
 SALT = "bG9uZyBzYWx0"
-SCRAM = f'SCRAM-SHA-256=[name=alice,salt="{SALT}",password=alice-secret]'
-SCRAM_512 = f'SCRAM-SHA-512=[name=bob,iterations=8192,salt="{SALT}",saltedpassword="YCE="]'
+SCRAM = f"'SCRAM-SHA-256=[name=alice,salt=\"{SALT}\",password=alice-secret]'"
+SCRAM_512 = f'\'SCRAM-SHA-512=[name=bob,iterations=8192,salt="{SALT}",saltedpassword="YCE="]\''
 
 BOTH = """
 process.roles=broker,controller
@@ -31,192 +33,94 @@ controller.listener.names=CONTROLLER
 controller.quorum.bootstrap.servers=localhost:9093
 log.dirs=DIR/a
 """
-TWO_DIRECTORIES = BOTH.replace("DIR/a", "DIR/a,DIR/b")
-METADATA_APART = BOTH + "metadata.log.dir=DIR/m\n"
-STATIC = BOTH.replace("bootstrap.servers=localhost", "voters=1@localhost")
-BROKER = BOTH.replace("broker,controller", "broker").replace(",CONTROLLER://localhost:9093", "")
-UNSTABLE = BOTH + "unstable.feature.versions.enable=true\n"
-WITH_SSL = BOTH + "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:SSL\n"
-ANY_HOST = BOTH.replace("CONTROLLER://localhost", "CONTROLLER://")
-
-FORMAT = ("format", "-c", "CONFIG", "-t", CLUSTER)
-INFO = ("info", "-c", "CONFIG")
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """Command lines that are run one after the other on one configuration."""
-
-    name: str
-    commands: tuple[tuple[str, ...], ...]
-    config: str = BOTH
-    spoil: Callable[[Path], object] = field(default=lambda _: None)
-
-
-def refused(name: str, *options: str, config: str = BOTH) -> Case:
-    return Case(name, ((*FORMAT, *options),), config)
-
-
-def spoil_directory(directory: Path) -> None:
-    (directory / "a").mkdir(parents=True)
-    (directory / "a" / "meta.properties").write_text("version=7\n")
-
-
-def legacy_directory(directory: Path) -> None:
-    (directory / "a").mkdir(parents=True)
-    (directory / "a" / "meta.properties").write_text("broker.id=1\ncluster.id=x\n")
-
-
-def file_instead(directory: Path) -> None:
-    (directory / "a").write_text("")
-
-
-def two_clusters(directory: Path) -> None:
-    for name, cluster, node in (("a", "x", 1), ("b", "y", 1), ("m", "x", 2)):
-        (directory / name).mkdir(parents=True)
-        text = f"version=1\ncluster.id={cluster}\nnode.id={node}\n"
-        (directory / name / "meta.properties").write_text(text)
-
-
-CASES = (
-    Case("standalone", ((*FORMAT, "--standalone"), INFO, FORMAT, (*FORMAT, "-s"))),
-    Case("twice", ((*FORMAT, "-s"), (*FORMAT, "-s", "--ignore-formatted"), INFO)),
-    Case("another cluster", ((*FORMAT, "-s"), ("format", "-c", "CONFIG", "-t", "zzz", "-s", "-g"))),
-    Case("two directories", ((*FORMAT, "-N"), INFO), TWO_DIRECTORIES),
-    Case("metadata apart", ((*FORMAT, "-I", VOTERS), INFO), METADATA_APART),
-    Case("voters without this node", ((*FORMAT, "-I", OTHER_VOTERS),)),
-    Case("static quorum", ((*FORMAT,), INFO), STATIC),
-    Case("broker", ((*FORMAT,), INFO), BROKER),
-    Case("broker as standalone", ((*FORMAT, "-s"),), BROKER),
-    Case("any host", ((*FORMAT, "-s"),), ANY_HOST),
-    Case("listeners with TLS", ((*FORMAT, "-s"), INFO), WITH_SSL),
-    Case("scram", ((*FORMAT, "-s", "-S", SCRAM, "--add-scram", SCRAM_512),)),
-    Case("older release", ((*FORMAT, "-s", "-r", "3.9"),)),
-    Case("oldest release", ((*FORMAT, "-N", "--release-version", "3.3-IV3"),)),
-    Case("levels", ((*FORMAT, "-s", "-f", "metadata.version=24", "-f", "group.version=0"),)),
-    Case("unstable", ((*FORMAT, "-s"),), UNSTABLE),
-    Case("unstable release", ((*FORMAT, "-s", "-r", "4.4-IV0"),), UNSTABLE),
-    refused("nothing said about the quorum"),
-    refused("static and standalone", "-s", config=STATIC),
-    refused("static and voters", "-I", VOTERS, config=STATIC),
-    refused("static and kraft.version 1", "-f", "kraft.version=1", config=STATIC),
-    refused("dynamic and kraft.version 0", "-s", "-f", "kraft.version=0"),
-    refused("unstable refused", "-s", "-r", "4.4-IV0"),
-    refused("unstable level refused", "-s", "-f", "metadata.version=31"),
-    refused("unknown release", "-s", "-r", "2.8"),
-    refused("unknown level", "-s", "-f", "metadata.version=99"),
-    refused("two ways", "-s", "-r", "4.0", "-f", "metadata.version=25"),
-    refused("unknown feature", "-s", "-f", "foo.version=1"),
-    refused("unknown feature level", "-s", "-f", "group.version=9"),
-    refused("missing dependency", "-s", "-r", "3.9", "-f", "eligible.leader.replicas.version=1"),
-    refused("no equals sign", "-s", "-f", "foo"),
-    refused("no number", "-s", "-f", "foo=x"),
-    refused("scram too early", "-s", "-r", "3.5-IV1", "-S", SCRAM),
-    *(
-        refused(f"scram {text}", "-s", "-S", text)
-        for text in (
-            "foo",
-            "SCRAM-MD5=[name=a]",
-            "SCRAM-SHA-256=name=a",
-            "SCRAM-SHA-256=[name=a",
-            "SCRAM-SHA-256=[]",
-            "SCRAM-SHA-256=[password=a]",
-            "SCRAM-SHA-256=[name=a]",
-            "SCRAM-SHA-256=[name=a,saltedpassword=YCE=]",
-            "SCRAM-SHA-256=[name=a,password=p,salt=%]",
-            "SCRAM-SHA-256=[name=a,salt=YCE=,saltedpassword=%]",
-            "SCRAM-SHA-256=[name=a,password=p,iterations=x]",
-            "SCRAM-SHA-256=[name=a,password=p,iterations=4095]",
-            "SCRAM-SHA-512=[name=a,password=p,iterations=16385]",
-            "SCRAM-SHA-256=[name=a,password=p,foo=b,bar=c]",
-        )
-    ),
-    *(
-        refused(f"voters {text}", "-I", text)
-        for text in (
-            "",
-            "1",
-            "@h:1:x",
-            "x@h:1:x",
-            "-1@h:1:x",
-            "1@",
-            "1@[h:1:x",
-            "1@h",
-            "1@[::1]x",
-            "1@h:1",
-            "1@h:x:x",
-            "1@h:65536:x",
-            "1@h:1:x",
-            f"1@h:1:{DIRECTORY},1@h:2:{DIRECTORY}",
-        )
-    ),
-    Case("info before format", (INFO,)),
-    Case("info of a spoilt file", (INFO,), spoil=spoil_directory),
-    Case("format over a spoilt file", ((*FORMAT, "-s"),), spoil=spoil_directory),
-    Case("info of a legacy node", (INFO,), spoil=legacy_directory),
-    Case("info of a file", (INFO,), spoil=file_instead),
-    Case("info of two clusters", (INFO,), TWO_DIRECTORIES + "metadata.log.dir=DIR/m", two_clusters),
-    Case("format of two clusters", ((*FORMAT, "-s", "-g"),), TWO_DIRECTORIES, two_clusters),
-    Case("bad config", (INFO,), BOTH + "num.partitions=0\n"),
-    Case("bad listeners", (FORMAT,), BOTH + "advertised.listeners=PLAINTEXT://0.0.0.0:1\n"),
-    Case(
-        "tables",
-        (
-            ("version-mapping",),
-            ("version-mapping", "--release-version", "3.9.1"),
-            ("version-mapping", "-r", "4.4-IV0"),
-            ("version-mapping", "-r", "2.8"),
-            ("feature-dependencies", "-f", "metadata.version=30", "--feature", "group.version=1"),
-            ("feature-dependencies", "-f", "eligible.leader.replicas.version=1", "-f", "bogus=1"),
-            ("feature-dependencies", "-f", "metadata.version=99"),
-            ("feature-dependencies", "-f", "group.version=9"),
-            ("feature-dependencies", "-f", "group.version=x"),
-            ("feature-dependencies", "-f", "foo"),
-        ),
-    ),
-    Case(
-        "wrong usage",
-        (
-            (),
-            ("bogus",),
-            ("info",),
-            ("info", "-c"),
-            ("format", "-c", "x"),
-            ("format", "-t", "x"),
-            ("format", "-t", "x", "-c", "x", "-s", "-N"),
-            ("format", "-t", "x", "-c", "x", "--feature"),
-            ("info", "-c", "x", "--bogus"),
-            ("random-uuid", "extra"),
-            ("feature-dependencies",),
-            ("version-m",),
-            ("info", "--conf", "CONFIG"),
-        ),
-    ),
+CONFIGS = {
+    "two directories": BOTH.replace("DIR/a", "DIR/a,DIR/b"),
+    "metadata apart": BOTH + "metadata.log.dir=DIR/m\n",
+    "three directories": BOTH.replace("DIR/a", "DIR/a,DIR/b") + "metadata.log.dir=DIR/m",
+    "static": BOTH.replace("bootstrap.servers=localhost", "voters=1@localhost"),
+    "broker": BOTH.replace(",controller\n", "\n").replace(",CONTROLLER://localhost:9093", ""),
+    "unstable": BOTH + "unstable.feature.versions.enable=true\n",
+    "tls": BOTH + "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:SSL\n",
+    "any host": BOTH.replace("CONTROLLER://localhost", "CONTROLLER://"),
+    "bad": BOTH + "num.partitions=0\n",
+    "bad listeners": BOTH + "advertised.listeners=PLAINTEXT://0.0.0.0:1\n",
+}
+FORMAT = f"format -c CONFIG -t {CLUSTER}"
+INFO = "info -c CONFIG"
+WRONG_SCRAM = (
+    *("foo", "SCRAM-MD5=[name=a]", "SCRAM-SHA-256=name=a", "SCRAM-SHA-256=[name=a"),
+    *("SCRAM-SHA-256=[]", "SCRAM-SHA-256=[password=a]", "SCRAM-SHA-256=[name=a]"),
+    "SCRAM-SHA-256=[name=a,saltedpassword=YCE=]",
+    "SCRAM-SHA-256=[name=a,password=p,salt=%]",
+    "SCRAM-SHA-256=[name=a,salt=YCE=,saltedpassword=%]",
+    "SCRAM-SHA-256=[name=a,password=p,iterations=x]",
+    "SCRAM-SHA-256=[name=a,password=p,iterations=4095]",
+    "SCRAM-SHA-512=[name=a,password=p,iterations=16385]",
+    "SCRAM-SHA-256=[name=a,password=p,foo=b,bar=c]",
 )
+WRONG_VOTERS = (
+    *("''", "1", "@h:1:x", "x@h:1:x", "-1@h:1:x", "1@", "1@[h:1:x", "1@h", "1@[::1]x", "1@h:1"),
+    *("1@h:x:x", "1@h:65536:x", "1@h:1:x", f"1@h:1:{DIRECTORY},1@h:2:{DIRECTORY}"),
+)
+LINES = (
+    f"{FORMAT} --standalone; {INFO}; {FORMAT}; {FORMAT} -s",
+    f"{FORMAT} -s; {FORMAT} -s --ignore-formatted; {INFO}",
+    f"{FORMAT} -s; format -c CONFIG -t zzz -s -g",
+    f"{FORMAT} -I {OTHER_VOTERS}",
+    f"{FORMAT} -s -S {SCRAM} --add-scram {SCRAM_512}",
+    f"{FORMAT} -s -r 3.9",
+    f"{FORMAT} -N --release-version 3.3-IV3",
+    f"{FORMAT} -s -f metadata.version=24 -f group.version=0",
+    FORMAT,
+    f"{FORMAT} -s -f kraft.version=0",
+    f"{FORMAT} -s -r 4.4-IV0",
+    f"{FORMAT} -s -f metadata.version=31",
+    f"{FORMAT} -s -r 2.8",
+    f"{FORMAT} -s -f metadata.version=99",
+    f"{FORMAT} -s -r 4.0 -f metadata.version=25",
+    f"{FORMAT} -s -f foo.version=1",
+    f"{FORMAT} -s -f group.version=9",
+    f"{FORMAT} -s -r 3.9 -f eligible.leader.replicas.version=1",
+    f"{FORMAT} -s -f foo",
+    f"{FORMAT} -s -f foo=x",
+    f"{FORMAT} -s -r 3.5-IV1 -S {SCRAM}",
+    *(f"{FORMAT} -s -S {text}" for text in WRONG_SCRAM),
+    *(f"{FORMAT} -I {text}" for text in WRONG_VOTERS),
+    INFO,
+    *("version-mapping", "version-mapping --release-version 3.9.1", "version-mapping -r 4.4-IV0"),
+    "version-mapping -r 2.8",
+    "feature-dependencies -f metadata.version=30 --feature group.version=1",
+    "feature-dependencies -f eligible.leader.replicas.version=1 -f bogus=1",
+    *("feature-dependencies -f metadata.version=99", "feature-dependencies -f group.version=9"),
+    *("feature-dependencies -f group.version=x", "feature-dependencies -f foo"),
+    *("", "bogus", "info", "info -c", "format -c x", "format -t x", "format -t x -c x -s -N"),
+    *("format -t x -c x --feature", "info -c x --bogus", "random-uuid extra"),
+    *("feature-dependencies", "version-m", "info --conf CONFIG"),
+)
+SPOILT = {"a/meta.properties": "version=7\n"}
+LEGACY = {"a/meta.properties": "broker.id=1\ncluster.id=x\n"}
+TWO_CLUSTERS = {
+    "a/meta.properties": "version=1\ncluster.id=x\nnode.id=1\n",
+    "b/meta.properties": "version=1\ncluster.id=y\nnode.id=1\n",
+    "m/meta.properties": "version=1\ncluster.id=x\nnode.id=2\n",
+}
 
 
-def prepared(folder: Path, case: Case) -> Path:
-    folder.mkdir()
-    (folder / "server.properties").write_text(case.config.replace("DIR", str(folder)))
-    case.spoil(folder)
+def prepared(folder: Path, config: str, files: Mapping[str, str]) -> Path:
+    """Return a folder with the configuration, and with files that are there already."""
+    for name, text in {"server.properties": config.replace("DIR", str(folder)), **files}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
     return folder
 
 
-def filled(command: tuple[str, ...], folder: Path) -> list[str]:
-    config = str(folder / "server.properties")
-    return [
-        word.replace("CONFIG", config).replace("DIR/", f"{folder}/")
-        if word not in {CLUSTER, DIRECTORY}
-        else word
-        for word in command
-    ]
+def filled(line: str, folder: Path) -> list[str]:
+    return shlex.split(line.replace("CONFIG", str(folder / "server.properties")))
 
 
-def run_ours(
-    command: tuple[str, ...], folder: Path, capture: pytest.CaptureFixture[str]
-) -> ToolResult:
+def run_ours(line: str, folder: Path, capture: pytest.CaptureFixture[str]) -> ToolResult:
     capture.readouterr()
-    code = main(filled(command, folder))
+    code = main(filled(line, folder))
     printed = capture.readouterr()
     return ToolResult(code, printed.out, printed.err)
 
@@ -280,18 +184,78 @@ def plain_files(folder: Path) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_both_tools_say_and_do_the_same(
-    case: Case, tmp_path: Path, kafka_tools: ToolRunner, capsys: pytest.CaptureFixture[str]
+@dataclass(frozen=True)
+class BothTools:
+    """Runs both tools, each in a folder of its own."""
+
+    folder: Path
+    tools: ToolRunner
+    capture: pytest.CaptureFixture[str]
+
+    def run(
+        self, lines: str, config: str = BOTH, files: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[Path, Path]:
+        """Give both the command lines, compare what they say and do; return the two folders."""
+        ours, theirs = (prepared(self.folder / name, config, files) for name in ("ours", "theirs"))
+        for line in lines.split("; "):
+            mine = run_ours(line, ours, self.capture)
+            real = self.tools.run("kafka-storage", *filled(line, theirs))
+            assert plain_stdout(mine.stdout, ours) == plain_stdout(real.stdout, theirs), line
+            assert complaint(mine.stderr, ours) == complaint(real.stderr, theirs), line
+            assert mine.exit_code == real.exit_code, line
+        assert plain_files(ours) == plain_files(theirs)
+        return ours, theirs
+
+
+@pytest.fixture
+def both(tmp_path: Path, kafka_tools: ToolRunner, capsys: pytest.CaptureFixture[str]) -> BothTools:
+    return BothTools(tmp_path, kafka_tools, capsys)
+
+
+@pytest.mark.parametrize("lines", LINES)
+def test_both_tools_say_and_do_the_same(both: BothTools, lines: str) -> None:
+    both.run(lines)
+
+
+@pytest.mark.parametrize(
+    ("config", "lines"),
+    [
+        ("two directories", f"{FORMAT} -N; {INFO}"),
+        ("metadata apart", f"{FORMAT} -I {VOTERS}; {INFO}"),
+        ("static", f"{FORMAT}; {INFO}"),
+        ("static", f"{FORMAT} -s"),
+        ("static", f"{FORMAT} -I {VOTERS}"),
+        ("static", f"{FORMAT} -f kraft.version=1"),
+        ("broker", f"{FORMAT}; {INFO}"),
+        ("broker", f"{FORMAT} -s"),
+        ("any host", f"{FORMAT} -s"),
+        ("tls", f"{FORMAT} -s; {INFO}"),
+        ("unstable", f"{FORMAT} -s"),
+        ("unstable", f"{FORMAT} -s -r 4.4-IV0"),
+        ("bad", INFO),
+        ("bad listeners", FORMAT),
+    ],
+)
+def test_both_tools_go_by_the_configuration(both: BothTools, config: str, lines: str) -> None:
+    both.run(lines, CONFIGS[config])
+
+
+@pytest.mark.parametrize(
+    ("files", "config", "line"),
+    [
+        (SPOILT, BOTH, INFO),
+        (SPOILT, BOTH, f"{FORMAT} -s"),
+        (LEGACY, BOTH, INFO),
+        ({"a": ""}, BOTH, INFO),
+        (TWO_CLUSTERS, CONFIGS["three directories"], INFO),
+        (TWO_CLUSTERS, CONFIGS["two directories"], f"{FORMAT} -s -g"),
+    ],
+    ids=["spoilt", "format spoilt", "legacy", "file", "two clusters", "format two clusters"],
+)
+def test_both_tools_meet_what_is_there_alike(
+    both: BothTools, files: Mapping[str, str], config: str, line: str
 ) -> None:
-    ours, theirs = prepared(tmp_path / "ours", case), prepared(tmp_path / "theirs", case)
-    for command in case.commands:
-        mine = run_ours(command, ours, capsys)
-        real = kafka_tools.run("kafka-storage", *filled(command, theirs))
-        assert plain_stdout(mine.stdout, ours) == plain_stdout(real.stdout, theirs), command
-        assert complaint(mine.stderr, ours) == complaint(real.stderr, theirs), command
-        assert mine.exit_code == real.exit_code, command
-    assert plain_files(ours) == plain_files(theirs)
+    both.run(line, config, files)
 
 
 def test_help_is_printed_and_all_is_well(capsys: pytest.CaptureFixture[str]) -> None:
@@ -307,37 +271,26 @@ def test_a_uuid_has_kafkas_form(capsys: pytest.CaptureFixture[str]) -> None:
 BOOTSTRAP_SNAPSHOT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 
 
-def dumped(tools: ToolRunner, file: Path, *options: str) -> list[str]:
-    done = tools.run("kafka-dump-log", "--files", str(file), *options)
-    assert done.exit_code == 0
-    assert done.stderr == ""
+def dumped(tools: ToolRunner, folder: Path) -> list[str]:
+    """Return what Kafka's tool shows of the bootstrap snapshot."""
+    file = str(folder / "a" / BOOTSTRAP_SNAPSHOT)
+    done = tools.run("kafka-dump-log", "--files", file, "--cluster-metadata-decoder")
+    assert (done.exit_code, done.stderr) == (0, "")
     clock = r"(CreateTime|crc|baseTimestamp|lastContainedLogTimestamp\"?):? ?\d+"
     return re.sub(clock, r"\1", done.stdout).splitlines()[1:]
 
 
-def test_real_dump_log_reads_what_we_write(
-    tmp_path: Path, kafka_tools: ToolRunner, capsys: pytest.CaptureFixture[str]
-) -> None:
-    case = Case("", ((*FORMAT, "-I", VOTERS, "-S", SCRAM),))
-    ours, theirs = prepared(tmp_path / "ours", case), prepared(tmp_path / "theirs", case)
-    run_ours(case.commands[0], ours, capsys)
-    kafka_tools.run("kafka-storage", *filled(case.commands[0], theirs))
-    decoder = "--cluster-metadata-decoder"
-    mine = dumped(kafka_tools, ours / "a" / BOOTSTRAP_SNAPSHOT, decoder)
-    assert mine == dumped(kafka_tools, theirs / "a" / BOOTSTRAP_SNAPSHOT, decoder)
+def test_real_dump_log_reads_what_we_write(both: BothTools) -> None:
+    ours, theirs = both.run(f"{FORMAT} -I {VOTERS} -S {SCRAM}")
+    mine = dumped(both.tools, ours)
+    assert mine == dumped(both.tools, theirs)
     assert len(mine) > 7
 
 
-def test_each_tool_reads_the_others_directories(
-    tmp_path: Path, kafka_tools: ToolRunner, capsys: pytest.CaptureFixture[str]
-) -> None:
-    case = Case("", ((*FORMAT, "-s"),), TWO_DIRECTORIES)
-    ours, theirs = prepared(tmp_path / "ours", case), prepared(tmp_path / "theirs", case)
-    run_ours(case.commands[0], ours, capsys)
-    kafka_tools.run("kafka-storage", *filled(case.commands[0], theirs))
-    for folder in (ours, theirs):
-        mine = run_ours(INFO, folder, capsys)
-        assert mine == kafka_tools.run("kafka-storage", *filled(INFO, folder))
+def test_each_tool_reads_the_others_directories(both: BothTools) -> None:
+    for folder in both.run(f"{FORMAT} -s", CONFIGS["two directories"]):
+        mine = run_ours(INFO, folder, both.capture)
+        assert mine == both.tools.run("kafka-storage", *filled(INFO, folder))
         assert mine.exit_code == 0
         assert f"cluster.id={CLUSTER}" in mine.stdout
 
@@ -347,8 +300,7 @@ def test_a_real_node_starts_on_what_we_formatted(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node = Node(tmp_path, java=java)
-    arguments = ["format", "-c", str(node.properties), "-t", CLUSTER, "-s", "-S", SCRAM]
-    assert main(arguments) == 0
+    assert main(shlex.split(f"format -c {node.properties} -t {CLUSTER} -s -S {SCRAM}")) == 0
     capsys.readouterr()
     with node:
         server = ("--bootstrap-server", node.address)
