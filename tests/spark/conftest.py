@@ -1,11 +1,12 @@
 """A Spark session and an object store for the tests of this folder."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.object_store import Options, object_store
+from tests.spark.object_store import Options, fsspec, object_store
 from tests.support.kafka.fetch_jars import NotToBeHadError, find_java
 
 from kvorum.spark.session import build_session
@@ -35,3 +36,14 @@ def options_of_object_store() -> Iterator[Options]:
     """Options of fsspec for an S3 server on loopback."""
     with object_store() as options:
         yield options
+
+
+@pytest.fixture(params=["memory", "s3"])
+def remote(request: pytest.FixtureRequest) -> tuple[str, Options]:
+    """A folder without files on another file system, and the options of that."""
+    bucket = f"{os.getpid()}-{request.node.originalname.replace('_', '-')}"[:63]
+    if request.param == "memory":
+        return f"memory:///{bucket}/folder", {}
+    options: Options = request.getfixturevalue("object_store")
+    fsspec.filesystem("s3", **options).mkdir(bucket)
+    return f"s3://{bucket}/folder", options

@@ -1,6 +1,7 @@
 """The rows of a log: read with and without damage, and without their nulls."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -58,6 +59,16 @@ def after_one_flipped_bit(
     return expected.keys() - {row["offset"] for row in whole}, [
         row for row in rows if row["damage"]
     ]
+
+
+def size(value: bytes | None) -> int:
+    """Return the size as a dump writes it."""
+    return -1 if value is None else len(value)
+
+
+def milliseconds(time: datetime | None) -> int:
+    """Return a timestamp as it is stored."""
+    return -1 if time is None else round(time.timestamp() * 1000)
 
 
 def with_checksum(batch: bytearray) -> bytes:

@@ -3,11 +3,16 @@
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 from moto.server import ThreadedMotoServer
+
+# Has no type hints.
+fsspec: Any = import_module("fsspec")
 
 Options = dict[str, Any]
 SOCKETS_LEFT_OPEN = [
@@ -16,6 +21,14 @@ SOCKETS_LEFT_OPEN = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 """The marks of tests with a client of an object store: it leaves sockets to the collector."""
+
+
+def upload(source: Path, folder: str, options: Options) -> None:
+    """Copy the files below a folder of this machine to another file system."""
+    system = fsspec.filesystem(folder.partition(":")[0], **options)
+    for path in source.rglob("*"):
+        if path.is_file():
+            system.pipe_file(f"{folder}/{path.relative_to(source)}", path.read_bytes())
 
 
 @contextmanager

@@ -8,7 +8,14 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.spark.log_rows import EVERY_COLUMN, after_one_flipped_bit, rows_of, with_checksum
+from tests.spark.log_rows import (
+    EVERY_COLUMN,
+    after_one_flipped_bit,
+    milliseconds,
+    rows_of,
+    size,
+    with_checksum,
+)
 
 from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.files.damage import Mode
@@ -61,16 +68,12 @@ def test_every_record_of_real_kafka_is_the_one_that_the_codec_reads(golden_sets:
         for batch in stored_batches(partition):
             for record in batch.records():
                 row = next(rows)
-                assert (row["offset"], row["key"], row["value"]) == (
-                    record.offset,
-                    record.key,
-                    record.value,
-                )
+                given = row["offset"], row["key"], row["value"]
+                assert given == (record.offset, record.key, record.value)
                 headers = tuple((one["key"], one["value"]) for one in row["headers"])
                 assert headers == record.headers
                 assert row["leader_epoch"] == batch.partition_leader_epoch
-                time = row["timestamp"]
-                assert (-1 if time is None else round(time.timestamp() * 1000)) == record.timestamp
+                assert milliseconds(row["timestamp"]) == record.timestamp
                 assert row["compression"] == batch.compression.name.lower()
                 codecs.add(row["compression"])
         assert next(rows, None) is None
@@ -96,10 +99,8 @@ def test_every_record_of_real_kafka_is_the_one_that_its_dump_shows(golden_sets: 
             kinds[(end and end["type"]) or batch["codec"]] += 1
             assert row["offset"] == int(found["offset"])
             assert row["timestamp_type"] == found["kind"]
-            assert (size(row["key"]), size(row["value"])) == (
-                int(found["key"]),
-                int(found["value"]),
-            )
+            assert size(row["key"]) == int(found["key"])
+            assert size(row["value"]) == int(found["value"])
             assert known(row["sequence"]) == int(found["sequence"])
             assert ",".join(one["key"] for one in row["headers"]) == found["headers"]
             assert row["control_type"] == (end and end["type"])
@@ -114,10 +115,6 @@ def test_every_record_of_real_kafka_is_the_one_that_its_dump_shows(golden_sets: 
 
 def known(number: int | None) -> int:
     return -1 if number is None else number
-
-
-def size(value: bytes | None) -> int:
-    return -1 if value is None else len(value)
 
 
 def test_transactions_end_as_their_markers_say(golden_sets: Path) -> None:
@@ -244,8 +241,7 @@ def test_after_a_damaged_place_the_end_of_a_transaction_is_not_known(tmp_path: P
     log.end(1, ControlRecordType.COMMIT)
     (segment,) = log.directory.glob("*.log")
     data = bytearray(segment.read_bytes())
-    batches = list(read_batches(bytes(data)))
-    damaged = batches[3]
+    damaged = list(read_batches(bytes(data)))[3]
     data[damaged.position + 16] = 9
     segment.write_bytes(data)
     rows = rows_of([log.directory], mode=Mode.PERMISSIVE, columns=("value", "transaction"))
@@ -253,11 +249,21 @@ def test_after_a_damaged_place_the_end_of_a_transaction_is_not_known(tmp_path: P
     assert (found[b"first"], found[b"second"], found[b"third"]) == ("committed", None, "committed")
 
 
+def one_record(offset: int) -> bytes:
+    return build_batch([RecordData(b"at %d" % offset)], BatchOptions(base_offset=offset))
+
+
+def written(folder: Path, *batches: bytes) -> Path:
+    path = folder / "orders-0" / offset_name(0, ".log")
+    path.parent.mkdir()
+    path.write_bytes(b"".join(batches))
+    return path
+
+
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP, Compression.ZSTD])
 def test_a_batch_with_a_right_checksum_and_wrong_records_is_damage(
     tmp_path: Path, compression: Compression
 ) -> None:
-    good = build_batch([RecordData(b"good")], BatchOptions(base_offset=0))
     wrong = bytearray(
         build_batch(
             [RecordData(b"one"), RecordData(b"two")],
@@ -266,15 +272,12 @@ def test_a_batch_with_a_right_checksum_and_wrong_records_is_damage(
     )
     # One record more than there is.
     wrong[57:61] = (3).to_bytes(4, "big")
-    later = build_batch([RecordData(b"later")], BatchOptions(base_offset=3))
-    path = tmp_path / "orders-0" / offset_name(0, ".log")
-    path.parent.mkdir()
-    path.write_bytes(good + with_checksum(wrong) + later)
+    path = written(tmp_path, one_record(0), with_checksum(wrong), one_record(3))
     rows = rows_of([path], mode=Mode.PERMISSIVE)
     assert [(row["offset"], row["value"], row["damage"] is None) for row in rows] == [
-        (0, b"good", True),
+        (0, b"at 0", True),
         (1, None, False),
-        (3, b"later", True),
+        (3, b"at 3", True),
     ]
     assert "offsets 1 to 2 are missing" in rows[1]["damage"]
     with pytest.raises(DamagedFileError, match="damaged at offset 1"):
@@ -299,10 +302,7 @@ def header_beyond_its_record() -> bytes:
 def test_a_codec_or_a_header_that_cannot_be_read_ends_no_query(
     tmp_path: Path, wrong: bytes
 ) -> None:
-    path = tmp_path / "orders-0" / offset_name(0, ".log")
-    path.parent.mkdir()
-    good = [build_batch([RecordData(b"good")], BatchOptions(base_offset=base)) for base in (0, 2)]
-    path.write_bytes(good[0] + wrong + good[1])
+    path = written(tmp_path, one_record(0), wrong, one_record(2))
     rows = rows_of([path], mode=Mode.PERMISSIVE)
     assert [(row["offset"], row["damage"] is None) for row in rows] == [
         (0, True),

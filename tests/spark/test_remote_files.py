@@ -1,14 +1,12 @@
 """Files of other file systems: in memory, and in an object store that is asked over HTTP."""
 
-import os
-from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.spark.object_store import SOCKETS_LEFT_OPEN
+from tests.spark.object_store import SOCKETS_LEFT_OPEN, Options, fsspec, upload
 from tests.support.spark.small_logs import write_log
 
 from kvorum.spark.errors import DamagedFileError, LogFilesError
@@ -21,10 +19,6 @@ from kvorum.spark.metadata_source.options import parse_options
 from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
 
 pytestmark = SOCKETS_LEFT_OPEN
-
-Options = dict[str, Any]
-# Has no type hints.
-fsspec: Any = import_module("fsspec")
 
 
 def rows(path: str, options: Options, range_bytes: int = 300) -> list[dict[str, Any]]:
@@ -41,16 +35,6 @@ def without_path(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name != "path"} for row in found]
 
 
-@pytest.fixture(params=["memory", "s3"])
-def remote(request: pytest.FixtureRequest) -> tuple[str, Options]:
-    """A folder that is not there yet, and the options of its file system."""
-    if request.param == "memory":
-        return "memory:///fleet", {}
-    options: Options = request.getfixturevalue("object_store")
-    fsspec.filesystem("s3", **options).mkdir(f"fleet-{os.getpid()}")
-    return f"s3://fleet-{os.getpid()}", options
-
-
 @pytest.mark.slow
 def test_remote_files_give_the_rows_of_local_ones(
     tmp_path: Path, remote: tuple[str, Options]
@@ -58,32 +42,22 @@ def test_remote_files_give_the_rows_of_local_ones(
     for node in (1, 2):
         write_log(tmp_path / f"node-{node}", Random(node), node=node)
     folder, options = remote
-    system: Any = fsspec.filesystem(folder.partition(":")[0], **options)
-    for path in tmp_path.rglob("*.*"):
-        if path.is_file():
-            system.pipe_file(f"{folder}/{path.relative_to(tmp_path)}", path.read_bytes())
+    upload(tmp_path, folder, options)
     local = rows(str(tmp_path), {})
     found = rows(folder, options)
     assert without_path(found) == without_path(local)
     assert {row["node_id"] for row in found} == {1, 2}
     paths = {row["path"] for row in found}
-    assert paths == {f"{folder}{path.removeprefix(str(tmp_path))}" for path in _paths(local)}
+    local_paths = {row["path"] for row in local}
+    assert paths == {f"{folder}{path.removeprefix(str(tmp_path))}" for path in local_paths}
     assert rows(f"{folder}/*/*/*.log", options) == [r for r in found if r["path"].endswith(".log")]
     one = min(paths)
     assert rows(one, options) == [row for row in found if row["path"] == one]
     with pytest.raises(LogFilesError, match="none"):
         rows(f"{folder}/none", options)
-    _deleted_meanwhile(system, folder, options)
-
-
-def _paths(found: list[dict[str, Any]]) -> set[str]:
-    return {row["path"] for row in found}
-
-
-def _deleted_meanwhile(system: Any, folder: str, options: Options) -> None:
     search = METADATA_SEARCH._replace(file_system_options=options)
     (unit, *_) = plan_ranges(find_files([folder], search), file_system_options=options)
-    system.rm_file(unit.file.path)
+    fsspec.filesystem(folder.partition(":")[0], **options).rm_file(unit.file.path)
     query = Query(DEFAULT_COLUMNS, NO_FILTER, Mode.FAILFAST, options)
     with pytest.raises(DamagedFileError, match="deleted"):
         list(arrow_batches(unit, query))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from tests.spark.pipeline.runs import Notes
 from tests.support.dump_log import DumpRecord, read_dump
 from tests.support.golden_data import METADATA_NODES, dump_text, metadata_directories
@@ -33,9 +33,13 @@ class Tables:
     report: PipelineReport
 
 
-def load(spark: SparkSession, path: Path) -> DataFrame:
+def reader(spark: SparkSession, **options: str) -> DataFrameReader:
     spark.dataSource.register(KvorumMetadataSource)
-    return spark.read.format("kvorum-metadata").option("path", str(path)).load()
+    return spark.read.format("kvorum-metadata").options(**options)
+
+
+def load(spark: SparkSession, path: Path, **options: str) -> DataFrame:
+    return reader(spark, path=str(path), **options).load()
 
 
 def run_with(spark: SparkSession, source: Path, target: Path) -> PipelineReport:
@@ -180,8 +184,7 @@ OPTIONS = {"pushFilters": "true", "structs": "true", "json": "true"}
 def test_a_query_with_pushed_filters_finds_the_same(spark: SparkSession, golden_sets: Path) -> None:
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     path = golden_sets / METADATA_NODES[1]
-    source = spark.read.format("kvorum-metadata").option("path", str(path))
-    plain, pushing = load(spark, path), source.options(**OPTIONS).load()
+    plain, pushing = load(spark, path), load(spark, path, **OPTIONS)
     for where in (
         "type = 'PARTITION_RECORD' AND partition_id = 1",
         "topic_name IN ('stock-levels', 'none')",
@@ -197,13 +200,11 @@ def test_a_query_with_pushed_filters_finds_the_same(spark: SparkSession, golden_
 
 
 def test_a_schema_of_the_user_prunes_the_columns(spark: SparkSession, golden_sets: Path) -> None:
-    spark.dataSource.register(KvorumMetadataSource)
-    read = spark.read.format("kvorum-metadata").option("path", str(golden_sets / METADATA_NODES[1]))
-    whole = load(spark, golden_sets / METADATA_NODES[1]).select("type", "offset")
-    found = read.schema("type string, offset bigint").load()
-    assert sorted(found.collect()) == sorted(whole.collect())
-    named = read.option("columns", "type,offset").load()
-    assert sorted(named.collect()) == sorted(whole.collect())
+    path = golden_sets / METADATA_NODES[1]
+    whole = sorted(load(spark, path).select("type", "offset").collect())
+    read = reader(spark, path=str(path)).schema("type string, offset bigint")
+    assert sorted(read.load().collect()) == whole
+    assert sorted(read.option("columns", "type,offset").load().collect()) == whole
 
 
 @pytest.mark.parametrize(
@@ -219,26 +220,21 @@ def test_a_schema_of_the_user_prunes_the_columns(spark: SparkSession, golden_set
 def test_wrong_options_are_one_clear_line(
     spark: SparkSession, options: dict[str, str], error: str
 ) -> None:
-    spark.dataSource.register(KvorumMetadataSource)
     with pytest.raises(PySparkException, match=error):
-        spark.read.format("kvorum-metadata").options(**options).load().count()
+        reader(spark, **options).load().count()
 
 
 def test_damage_is_a_row_in_the_mode_permissive(
     spark: SparkSession, golden_sets: Path, tmp_path: Path
 ) -> None:
     segment = tmp_path / "00000000000000000000.log"
-    data = bytearray(
-        (golden_sets / METADATA_NODES[4] / "__cluster_metadata-0" / segment.name).read_bytes()
-    )
+    sound = golden_sets / METADATA_NODES[4] / "__cluster_metadata-0" / segment.name
+    data = bytearray(sound.read_bytes())
     batch = list(read_batches(bytes(data)))[3]
     data[batch.position + 70] ^= 1
     segment.write_bytes(data)
-    spark.dataSource.register(KvorumMetadataSource)
-    read = spark.read.format("kvorum-metadata").option("path", str(tmp_path))
-    (row,) = read.option("mode", "permissive").load().where("damage IS NOT NULL").collect()
+    (row,) = load(spark, tmp_path, mode="permissive").where("damage IS NOT NULL").collect()
     assert (row["path"], row["offset"], row["type"]) == (str(segment), batch.base_offset, None)
     assert f"at byte {batch.position}: the checksum" in row["damage"]
-    whole = load(spark, golden_sets / METADATA_NODES[4] / "__cluster_metadata-0" / segment.name)
-    kept = read.option("mode", "dropmalformed").load()
-    assert kept.count() == whole.count() - batch.record_count
+    kept = load(spark, tmp_path, mode="dropmalformed")
+    assert kept.count() == load(spark, sound).count() - batch.record_count

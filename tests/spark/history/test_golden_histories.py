@@ -9,9 +9,13 @@ from typing import TypeVar
 
 import pytest
 from tests.support.golden_data import METADATA_NODES
-from tests.support.spark.log_records import directory_records, file_records, snapshot_files
+from tests.support.spark.log_records import (
+    begun_history,
+    directory_records,
+    file_records,
+    snapshot_files,
+)
 
-from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory, StateRow
@@ -47,7 +51,7 @@ class Folded:
     images: dict[int, MetadataImage]
 
     def of(self, row_type: type[Row]) -> list[Row]:
-        return [row for row in self.rows if isinstance(row, row_type)]
+        return of(row_type, self.rows)
 
     @property
     def first(self) -> int:
@@ -59,8 +63,8 @@ def begin(directory: Path, first_offset: int) -> tuple[MetadataHistory, Metadata
     """Return a history and an image to begin with, and the next offset."""
     if first_offset == 0:
         return MetadataHistory(), MetadataImage(), 0
-    end, epoch, file = next(each for each in snapshot_files(directory) if each[0] >= first_offset)
-    history = MetadataHistory.from_snapshot(file_records(file), end_offset=end, epoch=epoch)
+    history = begun_history(directory, first_offset)
+    end, _, file = next(each for each in snapshot_files(directory) if each[0] >= first_offset)
     image = MetadataImage().apply_all(
         (record.message, record.version, end - 1)
         for record in file_records(file)
@@ -98,8 +102,7 @@ def intervals(
             continue
         before = image
         state = dict(states(image))
-        for key in [*current]:
-            value, start = current[key]
+        for key, (value, start) in [*current.items()]:
             if key not in state or state[key] != value:
                 found.add((key, value, start, offset))
                 del current[key]
@@ -205,8 +208,7 @@ def test_availability_is_that_of_the_images(folded: Folded) -> None:
 
 
 def leaders_in(image: MetadataImage) -> Iterable[tuple[PartitionKey, int]]:
-    for key, partition in partitions_in(image):
-        yield key, partition.leader
+    return ((key, partition.leader) for key, partition in partitions_in(image))
 
 
 def test_leader_changes_are_those_of_the_images(folded: Folded) -> None:
@@ -309,14 +311,8 @@ def test_the_state_at_the_end_is_that_of_the_image(folded: Folded) -> None:
     assert [tuple(row) for row in of(FeatureRow, state)] == list(
         image.features.all_levels().items()
     )
-    assert [row.broker_id for row in of(BrokerRow, state)] == [
-        broker.id for broker in sorted(image.cluster.brokers.values(), key=by_id)
-    ]
+    assert [row.broker_id for row in of(BrokerRow, state)] == sorted(image.cluster.brokers)
 
 
-def of(row_type: type[Row], rows: Iterable[StateRow]) -> list[Row]:
+def of(row_type: type[Row], rows: Iterable[HistoryRow | StateRow]) -> list[Row]:
     return [row for row in rows if isinstance(row, row_type)]
-
-
-def by_id(broker: BrokerRegistration) -> int:
-    return broker.id

@@ -9,12 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.spark.history.random_logs import random_log
 from tests.support.golden_data import METADATA_NODES
-from tests.support.spark.log_records import (
-    directory_records,
-    file_records,
-    snapshot_files,
-    written_records,
-)
+from tests.support.spark.log_records import begun_history, directory_records, written_records
 
 from kvorum.spark.errors import SavedHistoryError
 from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory, StateRow
@@ -44,22 +39,15 @@ def resumed_at_every(history: MetadataHistory, records: list[LogRecord], step: i
     return rows, list(history.open_rows()), list(history.end_state())
 
 
-def begin(directory: Path, first_offset: int) -> MetadataHistory:
-    if first_offset == 0:
-        return MetadataHistory()
-    end, epoch, file = next(each for each in snapshot_files(directory) if each[0] >= first_offset)
-    return MetadataHistory.from_snapshot(file_records(file), end_offset=end, epoch=epoch)
-
-
 @pytest.mark.parametrize("node", METADATA_NODES)
 def test_real_logs_give_the_same_rows_when_they_are_split(golden_sets: Path, node: str) -> None:
     directory = golden_sets / node / "__cluster_metadata-0"
     records = directory_records(directory)
     first = records[0].offset
-    whole = everything(begin(directory, first), records)
+    whole = everything(begun_history(directory, first), records)
     # The small logs are split at every offset, as are the random ones below.
     step = 1 if len(records) < 100 else 29
-    assert resumed_at_every(begin(directory, first), records, step) == whole
+    assert resumed_at_every(begun_history(directory, first), records, step) == whole
 
 
 # A seed does not become simpler when it becomes smaller, so nothing is shrunk.

@@ -11,7 +11,7 @@ from kvorum.spark.errors import PipelineError
 from kvorum.spark.pipeline.cluster_plan import FailedTask, Item, Result
 from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
 from kvorum.spark.pipeline.run import run_pipeline
-from kvorum.spark.pipeline.tables import ALL_TABLES
+from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS
 
 DATASET: Any = pyarrow.dataset
 
@@ -82,12 +82,8 @@ def rows_of(output: Path, table: str) -> list[dict[str, Any]]:
 
 def content(output: Path) -> dict[str, list[str]]:
     """Return the rows of all tables as sorted text, without what differs from run to run."""
-    found: dict[str, list[str]] = {}
-    for table in ALL_TABLES:
-        if table == "runs":
-            continue
-        found[table] = comparable(table, rows_of(output, table))
-    return found
+    tables = (table for table in ALL_TABLES if table != RUNS)
+    return {table: comparable(table, rows_of(output, table)) for table in tables}
 
 
 def comparable(table: str, rows: Iterable[dict[str, Any]]) -> list[str]:

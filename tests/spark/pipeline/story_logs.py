@@ -58,12 +58,30 @@ class Story:
         return folder
 
 
+def segment_of(disk: Path) -> Path:
+    """Return the one segment on a disk."""
+    (segment,) = (disk / LOG).glob("*.log")
+    return segment
+
+
+def append_record(disk: Path, last: RecordBatch, message: Message, *, timestamp_ms: int) -> None:
+    """Append a batch with a record to the one segment of a disk, whose last batch is given."""
+    batch = build_data_batch(
+        [encode_record(message, 0)],
+        base_offset=last.next_offset,
+        epoch=last.partition_leader_epoch,
+        timestamp_ms=timestamp_ms,
+    )
+    with segment_of(disk).open("ab") as file:
+        file.write(batch)
+
+
 def damage(disk: Path, story: Story, number: int, *, begin: int = 0) -> int:
     """Flip a bit of a batch on a disk whose one segment has the batches from `begin` on.
 
     Returns the first offset of the batch.
     """
-    (segment,) = (disk / LOG).glob("*.log")
+    segment = segment_of(disk)
     data = bytearray(segment.read_bytes())
     batch = story.batches[number]
     data[batch.position - story.batches[begin].position + 70] ^= 1
@@ -101,8 +119,7 @@ def write_snapshot(story: Story, folder: Path, number: int) -> int:
 def make_story(folder: Path, seed: int, *, records: int = 900, partitions: int = 120) -> Story:
     """Return the log of a made-up cluster."""
     write_cluster(folder, seed, records=records, partitions=partitions)
-    (segment,) = (folder / LOG).glob("*.log")
     properties = (folder / "meta.properties").read_text()
     (line,) = [line for line in properties.splitlines() if line.startswith("cluster.id=")]
-    data = segment.read_bytes()
-    return Story(line.partition("=")[2], tuple(read_batches(data)))
+    batches = tuple(read_batches(segment_of(folder).read_bytes()))
+    return Story(line.removeprefix("cluster.id="), batches)

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.spark.object_store import SOCKETS_LEFT_OPEN, object_store
+from tests.spark.object_store import SOCKETS_LEFT_OPEN, fsspec, object_store
 from tests.spark.pipeline.runs import KilledError, Notes, comparable, content, rows_of, run_here
 from tests.spark.pipeline.story_logs import Story
 
@@ -19,27 +19,25 @@ from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS
 pytestmark = SOCKETS_LEFT_OPEN
 
 deltalake: Any = pytest.importorskip("deltalake")
-fsspec: Any = import_module("fsspec")
+pyarrow: Any = import_module("pyarrow")
 DELTA = TableFormat.DELTA
 
 
 def delta_content(output: Path) -> dict[str, list[str]]:
     """Return what delta-rs finds in all tables, in the form of `content`."""
-    found: dict[str, list[str]] = {}
-    for table in ALL_TABLES:
-        if table == RUNS:
-            continue
-        rows: list[dict[str, Any]] = []
-        if (output / table).exists():
-            rows = import_module("pyarrow").table(_table(output, table)).to_pylist()
-        found[table] = comparable(table, rows)
-    return found
+    return {
+        table: comparable(table, rows_of_delta(output, table))
+        for table in ALL_TABLES
+        if table != RUNS
+    }
 
 
-def _table(output: Path, table: str) -> Any:
-    return deltalake.QueryBuilder().register("t", deltalake.DeltaTable(output / table)).execute(
-        "SELECT * FROM t"
-    )  # fmt: skip
+def rows_of_delta(output: Path, table: str) -> list[dict[str, Any]]:
+    if not (output / table).exists():
+        return []
+    query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(output / table))
+    rows: list[dict[str, Any]] = pyarrow.table(query.execute("SELECT * FROM t")).to_pylist()
+    return rows
 
 
 def test_delta_rs_reads_the_rows_of_runs_that_replace_files(story: Story, tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.spark.pipeline.runs import rows_of, run_here
 from tests.support.golden_data import METADATA_NODES
-from tests.support.spark.log_records import directory_records, file_records, snapshot_files
+from tests.support.spark.log_records import begun_history, directory_records
 
-from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES, MetadataHistory
+from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES
 from kvorum.spark.history.arrow_schemas import record_batch
 
 CLUSTERS = ("dynamic-4.3.1", "ladder-4.3.1", "static-3.9.1")
@@ -25,12 +25,7 @@ def comparable(rows: list[dict[str, Any]]) -> list[str]:
 def expected_rows(directory: Path) -> dict[str, list[str]]:
     """Fold a log with the code that the tables' definitions are tested with."""
     records = directory_records(directory)
-    history = MetadataHistory()
-    if records[0].offset:
-        end, epoch, file = next(
-            each for each in snapshot_files(directory) if each[0] >= records[0].offset
-        )
-        history = MetadataHistory.from_snapshot(file_records(file), end_offset=end, epoch=epoch)
+    history = begun_history(directory, records[0].offset)
     rows = [*history.add_all(records), *history.open_rows(), *history.end_state()]
     tables: dict[str, Any] = {**HISTORY_TABLES, **STATE_TABLES}
     return {

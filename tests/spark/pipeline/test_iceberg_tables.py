@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.spark.object_store import SOCKETS_LEFT_OPEN, object_store
+from tests.spark.object_store import SOCKETS_LEFT_OPEN, fsspec, object_store
 from tests.spark.pipeline.runs import KilledError, Notes, comparable, content, rows_of, run_here
 from tests.spark.pipeline.story_logs import Story
 
@@ -26,7 +26,6 @@ pytestmark = SOCKETS_LEFT_OPEN
 pytest.importorskip("pyiceberg")
 StaticTable: Any = import_module("pyiceberg.table").StaticTable
 iceberg_manifests: Any = import_module("kvorum.spark.pipeline.iceberg_manifests")
-fsspec: Any = import_module("fsspec")
 ICEBERG = TableFormat.ICEBERG
 EPOCH = date(1970, 1, 1)
 # One whose rows are replaced, one that grows, and one with rows that are open.
@@ -35,16 +34,16 @@ SAMPLE = ("partitions", "records", "partition_timeline")
 
 def iceberg_content(output: Path, tables: Sequence[str] = ALL_TABLES) -> dict[str, list[str]]:
     """Return what pyiceberg finds in tables, in the form of `content`."""
-    found: dict[str, list[str]] = {}
-    for table in tables:
-        if table == RUNS:
-            continue
-        rows = rows_of_iceberg(output, table) if (output / table).exists() else []
-        found[table] = comparable(table, rows)
-    return found
+    return {
+        table: comparable(table, rows_of_iceberg(output, table))
+        for table in tables
+        if table != RUNS
+    }
 
 
 def rows_of_iceberg(output: Path, table: str) -> list[dict[str, Any]]:
+    if not (output / table).exists():
+        return []
     rows: list[dict[str, Any]] = opened(output, table).scan().to_arrow().to_pylist()
     return rows
 

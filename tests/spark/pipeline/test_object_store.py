@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.spark.object_store import SOCKETS_LEFT_OPEN, Options, object_store
+from tests.spark.object_store import SOCKETS_LEFT_OPEN, Options, fsspec, object_store
 from tests.spark.pipeline.runs import Notes, content, run_here
 from tests.spark.pipeline.story_logs import Story
 from tests.support.source_tree import ROOT
@@ -21,8 +21,7 @@ from kvorum.spark.pipeline.output_files import RemoteOutput
 
 pytestmark = SOCKETS_LEFT_OPEN
 
-# Have no type hints.
-fsspec: Any = import_module("fsspec")
+# Has no type hints.
 s3fs: Any = import_module("s3fs")
 
 CHANGES: Final = {"put_object", "copy_object", "delete_object", "delete_objects"}
@@ -186,10 +185,8 @@ def test_of_two_runs_that_begin_at_once_one_has_the_lock(
 
 def test_a_store_that_cannot_be_reached_is_one_line(story: Story, tmp_path: Path) -> None:
     options: Options = {
-        "key": "k",
-        "secret": "s",
-        "client_kwargs": {"endpoint_url": "http://127.0.0.1:9"},
-    }
-    options["config_kwargs"] = {"retries": {"max_attempts": 0}}
+        "key": "k", "secret": "s", "client_kwargs": {"endpoint_url": "http://127.0.0.1:9"},
+        "config_kwargs": {"retries": {"max_attempts": 0}},
+    }  # fmt: skip
     with pytest.raises(OSError, match="Could not connect to the endpoint"):
         run_here(story.write(tmp_path / "in"), "s3://b/out", file_system_options=options)

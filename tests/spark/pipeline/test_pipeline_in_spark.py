@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.pipeline.runs import Notes, content, files_of, rows_of, run_here
-from tests.spark.pipeline.story_logs import LOG, damage, make_story
+from tests.spark.pipeline.story_logs import damage, make_story, segment_of
 
 from kvorum.spark.errors import PipelineError
 from kvorum.spark.pipeline.job import SparkTasks
@@ -48,11 +48,10 @@ def test_damage_of_one_cluster_ends_the_run_with_its_line(
 ) -> None:
     for seed in (1, 2):
         story = make_story(tmp_path / "fleet" / str(seed), seed, records=600)
-    (segment,) = (tmp_path / "fleet" / "2" / LOG).glob("*.log")
+    segment = segment_of(tmp_path / "fleet" / "2")
     offset = damage(tmp_path / "fleet" / "2", story, 30)
     request = PipelineRequest((str(tmp_path / "fleet"),), str(tmp_path / "out"))
-    expected = rf"^{segment}: damaged at offset {offset}: "
-    with pytest.raises(PipelineError, match=expected):
+    with pytest.raises(PipelineError, match=rf"^{segment}: damaged at offset {offset}: "):
         run_pipeline(request, lambda: SparkTasks(spark), Notes())
     assert not [name for name in files_of(tmp_path / "out") if not name.startswith("_staging")]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -76,14 +77,14 @@ def test_a_run_that_ends_at_any_step_is_made_up_for(
     run_here(source, tmp_path / "before")
     steps = Steps(monkeypatch)
     story.write(source)
-    copy(tmp_path / "before", tmp_path / "counted")
+    copytree(tmp_path / "before", tmp_path / "counted")
     run_here(source, tmp_path / "counted")
     (commit,), total = steps.commit_at, steps.count
     random = Random(3)
     around = {commit, commit + 1, commit + 5, total - 1, total}
     for number in sorted(around | set(random.sample(range(1, total), 3))):
         output = tmp_path / f"killed-{number}"
-        copy(tmp_path / "before", output)
+        copytree(tmp_path / "before", output)
         steps.begin(number)
         with pytest.raises(KilledError):
             run_here(source, output)
@@ -99,22 +100,13 @@ def test_a_run_that_ends_at_any_step_is_made_up_for(
         assert ((output / COMMITS / "2.done").exists(), number) == (True, number)
 
 
-def copy(source: Path, target: Path) -> None:
-    for path in sorted(source.rglob("*")):
-        if path.is_file():
-            place = target / path.relative_to(source)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(path.read_bytes())
-
-
 @pytest.mark.slow
 def test_a_process_that_is_killed_after_the_commit_is_completed_by_the_next(
     story: Story, tmp_path: Path
 ) -> None:
     source = story.write(tmp_path / "in")
     command = [sys.executable, "-c", KILLED_RUN, str(source), str(tmp_path / "out")]
-    root = ROOT
-    done = subprocess.run(command, cwd=root, capture_output=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=300, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert not (tmp_path / "out" / "records").exists()
     progress = Notes()

@@ -4,13 +4,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from benchmarks.fleet.cluster_log import write_cluster
-from tests.spark.object_store import SOCKETS_LEFT_OPEN, object_store
+from tests.spark.object_store import SOCKETS_LEFT_OPEN, fsspec, object_store
 from tests.spark.pipeline.runs import content, run_here
 from tests.support.spark.spark_cluster import (
     SPARK_HOME,
@@ -23,9 +22,6 @@ from tests.support.waiting import PATIENCE_S
 from kvorum.spark.pipeline.delta_log import LOG
 
 pytestmark = SOCKETS_LEFT_OPEN
-
-# Has no type hints.
-fsspec: Any = import_module("fsspec")
 
 WORKERS: Final = 2
 CLUSTERS: Final = 3

@@ -2,17 +2,24 @@
 
 import json
 import shutil
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from tests.spark.log_rows import with_checksum
 from tests.spark.pipeline.runs import content, rows_of, run_here
-from tests.spark.pipeline.story_logs import LOG, Story, damage, make_story, write_snapshot
+from tests.spark.pipeline.story_logs import (
+    LOG,
+    Story,
+    append_record,
+    damage,
+    make_story,
+    segment_of,
+    write_snapshot,
+)
 
-from kvorum.metadata.record_frame import encode_record
 from kvorum.spark.errors import LogFilesError, OutputInUseError, PipelineError
 from kvorum.spark.files.damage import Damage
 from kvorum.spark.history import LogRecord
@@ -22,8 +29,6 @@ from kvorum.spark.pipeline.lock import locked
 from kvorum.spark.pipeline.output_files import output_files
 from kvorum.spark.pipeline.request import PipelineRequest
 from kvorum.spark.pipeline.run import find_clusters
-from kvorum.storage.log.batch_header import CRC_START
-from kvorum.wire.checksums import crc32c
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.records import RecordBatch, build_data_batch
 
@@ -51,8 +56,7 @@ def test_a_log_that_cannot_be_used_any_more_leaves_the_tables_and_where_they_end
     report = run_here(story.write(tmp_path / "a"), tmp_path / "out", keeps_errors=True)
     assert report.record_count == story.record_count - offset_of(story, 10)
     run_here(story.write(tmp_path / "b"), tmp_path / "scratch", keeps_errors=True)
-    found, expected = content(tmp_path / "out"), content(tmp_path / "scratch")
-    assert {**found, "errors": []} == expected
+    assert content(tmp_path / "out") | {"errors": []} == content(tmp_path / "scratch")
 
 
 def test_a_run_is_noted_with_what_it_did(story: Story, tmp_path: Path) -> None:
@@ -91,15 +95,8 @@ def test_what_is_saved_is_there_once(story: Story, tmp_path: Path) -> None:
 
 def test_a_record_without_a_time_has_no_day(story: Story, tmp_path: Path) -> None:
     source = story.write(tmp_path / "a", end=10)
-    (segment,) = (source / LOG).glob("*.log")
     last = story.batches[9]
-    batch = build_data_batch(
-        [encode_record(NoOpRecord(), 0)],
-        base_offset=last.next_offset,
-        epoch=last.partition_leader_epoch,
-        timestamp_ms=-1,
-    )
-    segment.write_bytes(segment.read_bytes() + batch)
+    append_record(source, last, NoOpRecord(), timestamp_ms=-1)
     run_here(source, tmp_path / "out")
     rows = [row for row in rows_of(tmp_path / "out", "records") if row["timestamp"] is None]
     assert [(row["offset"], row["day"]) for row in rows] == [(last.next_offset, None)]
@@ -127,8 +124,7 @@ def test_of_snapshots_alone_the_latest_one_is_read(story: Story, tmp_path: Path)
     ends: list[int] = []
     for node, numbers in ((1, (10, 20)), (2, (10, 40, 30))):
         source = story.write(tmp_path / "in" / str(node), node=node, end=1)
-        for segment in (source / LOG).glob("*.log"):
-            segment.unlink()
+        segment_of(source).unlink()
         ends += [write_snapshot(story, source, number) for number in numbers]
     run_here(tmp_path / "in", tmp_path / "out")
     (run,) = rows_of(tmp_path / "out", "runs")
@@ -256,7 +252,7 @@ def test_records_after_one_that_cannot_be_decoded_are_counted_as_withheld(
     story: Story, tmp_path: Path
 ) -> None:
     source = story.write(tmp_path / "a")
-    (segment,) = (source / LOG).glob("*.log")
+    segment = segment_of(source)
     data = bytearray(segment.read_bytes())
     batch = next(
         each for each in story.batches[20:] if not each.is_control and each.record_count >= 3
@@ -265,13 +261,8 @@ def test_records_after_one_that_cannot_be_decoded_are_counted_as_withheld(
     assert undecodable.value is not None
     # The frame's version is its first byte; the checksum of the batch is right.
     data[data.index(undecodable.value, batch.position)] = 0x7F
-    end = batch.position + batch.size
-    struct.pack_into(
-        ">I",
-        data,
-        batch.position + CRC_START - 4,
-        crc32c(bytes(data[batch.position + CRC_START : end])),
-    )
+    place = slice(batch.position, batch.position + batch.size)
+    data[place] = with_checksum(data[place])
     segment.write_bytes(data)
     report = run_here(source, tmp_path / "out", keeps_errors=True)
     assert (report.error_count, report.record_count) == (1, undecodable.offset)

@@ -1,5 +1,6 @@
 """A page as a browser would read it: its elements, links, ids and visible text."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -57,3 +58,8 @@ def read_page(html: str) -> Page:
     reader.feed(html)
     reader.close()
     return reader.page
+
+
+def clusters_in(index: str) -> list[str]:
+    """Return the clusters that an index links to, in its order."""
+    return re.findall(r'href="cluster-(\w+)\.html"', index)

@@ -32,29 +32,24 @@ def test_means_weigh_by_time() -> None:
     assert mean_counts(intervals((2, 4), (3, 4)), EDGES).tolist() == pytest.approx([0.3, 0, 0])
 
 
-def test_a_short_interval_counts_in_its_step() -> None:
-    assert highest_counts(intervals((12, 13)), EDGES).tolist() == [0, 1, 0]
+@pytest.mark.parametrize(
+    ("spans", "counts"),
+    [
+        ([(12, 13)], [0, 1, 0]),  # a short interval counts in its step
+        ([(0, 12), (12, 30)], [1, 1, 1]),  # one that follows another does not count twice
+        ([(0, 11), (5, 21), (6, 7)], [3, 2, 1]),  # nor is one new where it has begun before
+        ([(0, 10)], [1, 0, 0]),  # an end at an edge belongs to the step before
+        ([(10, 12)], [0, 1, 0]),  # a begin at an edge belongs to the step after
+        ([], [0, 0, 0]),
+    ],
+)
+def test_the_highest_count_is_that_of_any_moment_of_a_step(
+    spans: list[tuple[int, int]], counts: list[int]
+) -> None:
+    assert highest_counts(intervals(*spans), EDGES).tolist() == counts
 
 
-def test_an_interval_that_follows_another_does_not_count_twice() -> None:
-    assert highest_counts(intervals((0, 12), (12, 30)), EDGES).tolist() == [1, 1, 1]
-
-
-def test_what_is_under_way_when_a_step_begins_counts_in_it() -> None:
-    found = highest_counts(intervals((0, 11), (5, 21), (6, 7)), EDGES)
-    assert found.tolist() == [3, 2, 1]
-
-
-def test_an_end_at_an_edge_belongs_to_the_step_before() -> None:
-    assert highest_counts(intervals((0, 10)), EDGES).tolist() == [1, 0, 0]
-
-
-def test_a_begin_at_an_edge_belongs_to_the_step_after() -> None:
-    assert highest_counts(intervals((10, 12)), EDGES).tolist() == [0, 1, 0]
-
-
-def test_without_intervals_all_counts_are_0() -> None:
-    assert highest_counts(intervals(), EDGES).tolist() == [0, 0, 0]
+def test_without_intervals_the_means_are_0() -> None:
     assert mean_counts(intervals(), EDGES).tolist() == [0, 0, 0]
 
 

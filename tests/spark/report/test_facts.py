@@ -11,7 +11,7 @@ from tests.spark.report.made_up_cluster import (
     MadeUpCluster,
     small_cluster,
 )
-from tests.spark.report.written_tables import cluster_tables
+from tests.spark.report.written_tables import cluster_tables, facts_of
 
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
@@ -23,32 +23,23 @@ from kvorum.spark.report.table_files import TablesError
 from kvorum.spark.report.time_window import DAY_MS
 
 
-def facts_of(
-    cluster: MadeUpCluster,
-    directory: Path,
-    *,
-    since_ms: int | None = None,
-    until_ms: int | None = None,
-) -> ClusterFacts:
-    tables = cluster_tables(directory, cluster.records)
-    facts = cluster_report(tables, since_ms=since_ms, until_ms=until_ms).facts
-    assert facts is not None
-    return facts
+def facts(cluster: MadeUpCluster, directory: Path) -> ClusterFacts:
+    return facts_of(cluster_tables(directory, cluster.records))
 
 
 def test_a_healthy_cluster(tmp_path: Path) -> None:
     cluster = small_cluster()
     cluster.later(HOUR_MS)
     cluster.configure("a", "retention.ms", "1000")
-    facts = facts_of(cluster, tmp_path)
-    assert facts.trouble is Trouble.NONE
-    assert (facts.window.begin_ms, facts.window.end_ms) == (BEGIN_MS, BEGIN_MS + HOUR_MS)
-    assert facts.leadership.partition_count == 3
-    assert [(one.broker_id, one.leader_count) for one in facts.leadership.loads] == [(1, 2), (2, 1)]
-    assert facts.leadership.led[1].tolist() == pytest.approx([2.0] * len(facts.leadership.led[1]))
-    assert facts.leadership.skew == pytest.approx(2 * 2 / 3)
-    assert [one.text for one in facts.features] == [LATEST_PRODUCTION_METADATA_VERSION.text]
-    assert (facts.quorum.voters, facts.quorum.election_count) == ((101, 102, 103), 1)
+    found = facts(cluster, tmp_path)
+    assert found.trouble is Trouble.NONE
+    assert (found.window.begin_ms, found.window.end_ms) == (BEGIN_MS, BEGIN_MS + HOUR_MS)
+    assert found.leadership.partition_count == 3
+    assert [(one.broker_id, one.leader_count) for one in found.leadership.loads] == [(1, 2), (2, 1)]
+    assert found.leadership.led[1].tolist() == pytest.approx([2.0] * len(found.leadership.led[1]))
+    assert found.leadership.skew == pytest.approx(2 * 2 / 3)
+    assert [one.text for one in found.features] == [LATEST_PRODUCTION_METADATA_VERSION.text]
+    assert (found.quorum.voters, found.quorum.election_count) == ((101, 102, 103), 1)
 
 
 def test_partitions_offline_with_the_cause_and_how_it_ended(tmp_path: Path) -> None:
@@ -59,8 +50,8 @@ def test_partitions_offline_with_the_cause_and_how_it_ended(tmp_path: Path) -> N
     cluster.start(1)
     cluster.later(2 * MINUTE_MS)
     cluster.sync(1)
-    facts = facts_of(cluster, tmp_path)
-    (day,) = facts.availability.offline_days
+    found = facts(cluster, tmp_path)
+    (day,) = found.availability.offline_days
     (outage,) = day.outages
     assert (day.day_ms, day.partition_count, day.total_ms) == (BEGIN_MS, 1, 7 * MINUTE_MS)
     assert (outage.partition, outage.begin_ms) == ("b-0", BEGIN_MS + HOUR_MS)
@@ -69,7 +60,7 @@ def test_partitions_offline_with_the_cause_and_how_it_ended(tmp_path: Path) -> N
     assert (outage.began_with.cause, outage.began_with.old_leader) == ("broker_fenced", 1)
     assert outage.ended_with is not None
     assert (outage.ended_with.cause, outage.ended_with.new_leader) == ("broker_unfenced", 1)
-    (incident,) = facts.availability.slowest[Condition.UNDER_REPLICATED]
+    (incident,) = found.availability.slowest[Condition.UNDER_REPLICATED]
     assert (incident.partition_count, incident.longest.duration_ms) == (2, 9 * MINUTE_MS)
     (missing,) = incident.longest.missing
     assert (missing.broker_id, missing.out_of_service_ms) == (1, 7 * MINUTE_MS)
@@ -80,10 +71,10 @@ def test_a_replica_that_lags_is_missing_while_its_broker_is_in_service(tmp_path:
     cluster.later(HOUR_MS)
     cluster.lag(2, 1)
     cluster.later(MINUTE_MS)
-    facts = facts_of(cluster, tmp_path)
-    assert facts.open_count(Condition.UNDER_REPLICATED) == 1
-    assert facts.trouble is Trouble.DEGRADED
-    (incident,) = facts.availability.conditions[Condition.UNDER_REPLICATED].open
+    found = facts(cluster, tmp_path)
+    assert found.open_count(Condition.UNDER_REPLICATED) == 1
+    assert found.trouble is Trouble.DEGRADED
+    (incident,) = found.availability.conditions[Condition.UNDER_REPLICATED].open
     assert [(one.broker_id, one.out_of_service_ms) for one in incident.longest.missing] == [(2, 0)]
 
 
@@ -93,8 +84,8 @@ def test_an_outage_over_midnight_is_part_of_both_days(tmp_path: Path) -> None:
     cluster.fence(1)
     cluster.later(3 * HOUR_MS)
     cluster.start(1)
-    facts = facts_of(cluster, tmp_path)
-    days = [(day.day_ms - BEGIN_MS, day.total_ms) for day in facts.availability.offline_days]
+    found = facts(cluster, tmp_path)
+    days = [(day.day_ms - BEGIN_MS, day.total_ms) for day in found.availability.offline_days]
     assert days == [(DAY_MS, 2 * HOUR_MS), (0, HOUR_MS)]
 
 
@@ -107,12 +98,12 @@ def test_an_outage_that_ends_at_midnight_is_not_part_of_the_next_day(tmp_path: P
     cluster.sync(1)
     cluster.later(HOUR_MS)
     cluster.configure("a", "retention.ms", "1000")
-    days = facts_of(cluster, tmp_path / "one").availability.offline_days
+    days = facts(cluster, tmp_path / "one").availability.offline_days
     assert [day.day_ms for day in days] == [BEGIN_MS]
     cluster.fence(1)
     cluster.later(MINUTE_MS)
     cluster.start(1)
-    days = facts_of(cluster, tmp_path / "two").availability.offline_days
+    days = facts(cluster, tmp_path / "two").availability.offline_days
     assert [(day.day_ms - BEGIN_MS, len(day.outages)) for day in days] == [(DAY_MS, 1), (0, 1)]
 
 
@@ -125,15 +116,13 @@ def test_health_is_that_of_the_end_that_is_asked_for(tmp_path: Path) -> None:
     cluster.start(1)
     cluster.sync(1)
     tables = cluster_tables(tmp_path, cluster.records)
-    during = cluster_report(tables, until_ms=BEGIN_MS + HOUR_MS + MINUTE_MS).facts
-    assert during is not None
+    during = facts_of(tables, until_ms=BEGIN_MS + HOUR_MS + MINUTE_MS)
     assert during.trouble is Trouble.CRITICAL
     assert during.open_count(Condition.OFFLINE) == 1
     assert during.open_count(Condition.UNDER_MIN_ISR) == 2
     assert [one.broker_id for one in during.out_of_service] == [1]
     assert [load.leader_count for load in during.leadership.loads] == [0, 2]
-    after = cluster_report(tables, since_ms=BEGIN_MS + 2 * HOUR_MS - MINUTE_MS).facts
-    assert after is not None
+    after = facts_of(tables, since_ms=BEGIN_MS + 2 * HOUR_MS - MINUTE_MS)
     assert after.trouble is Trouble.NONE
     assert after.availability.conditions[Condition.OFFLINE].total_ms == MINUTE_MS
     # States that began before the window have their true begin.
@@ -150,9 +139,8 @@ def test_what_ended_before_the_window_is_not_part_of_it(tmp_path: Path) -> None:
     cluster.configure("a", "retention.ms", "1000")
     tables = cluster_tables(tmp_path, cluster.records)
     for since_ms in (BEGIN_MS + HOUR_MS, BEGIN_MS + HOUR_MS + 1):
-        facts = cluster_report(tables, since_ms=since_ms).facts
-        assert facts is not None
-        assert facts.availability.conditions[Condition.OFFLINE].interval_count == 0
+        found = facts_of(tables, since_ms=since_ms)
+        assert found.availability.conditions[Condition.OFFLINE].interval_count == 0
 
 
 def test_a_feature_level_is_that_of_the_end_that_is_asked_for(tmp_path: Path) -> None:
@@ -160,10 +148,7 @@ def test_a_feature_level_is_that_of_the_end_that_is_asked_for(tmp_path: Path) ->
     cluster.later(HOUR_MS)
     cluster.set_feature("group.version", 1)
     tables = cluster_tables(tmp_path, cluster.records)
-    before = cluster_report(tables, until_ms=BEGIN_MS + MINUTE_MS).facts
-    after = cluster_report(tables).facts
-    assert before is not None
-    assert after is not None
+    before, after = facts_of(tables, until_ms=BEGIN_MS + MINUTE_MS), facts_of(tables)
     assert [one.feature for one in before.features] == ["metadata.version"]
     assert [one.feature for one in after.features] == ["group.version", "metadata.version"]
 
@@ -180,12 +165,9 @@ def test_brokers_out_of_service(tmp_path: Path) -> None:
     cluster.fence(2)
     cluster.later(MINUTE_MS)
     cluster.configure("a", "retention.ms", "1000")
-    first, second = facts_of(cluster, tmp_path).brokers
-    assert (first.state, first.incarnation_count, first.fenced_count) == (
-        BrokerState.UNFENCED,
-        2,
-        1,
-    )
+    first, second = facts(cluster, tmp_path).brokers
+    assert first.state is BrokerState.UNFENCED
+    assert (first.incarnation_count, first.fenced_count) == (2, 1)
     assert (first.out_of_service_ms, first.longest_ms) == (3 * MINUTE_MS, 3 * MINUTE_MS)
     assert (second.state, second.out_of_service_ms) == (BrokerState.FENCED, MINUTE_MS)
     assert second.state_since_ms == BEGIN_MS + 2 * HOUR_MS + 3 * MINUTE_MS
@@ -198,7 +180,7 @@ def test_a_broker_that_flaps_is_drawn_with_few_spans(tmp_path: Path) -> None:
         cluster.fence(1)
         cluster.later(1000)
         cluster.unfence(1)
-    first, _ = facts_of(cluster, tmp_path).brokers
+    first, _ = facts(cluster, tmp_path).brokers
     assert first.fenced_count == 300
     assert len(first.spans) < 20
     assert sum(each.end_ms - each.begin_ms for each in first.spans) == 300 * (MINUTE_MS + 1000)
@@ -210,7 +192,7 @@ def test_elections_with_epochs_that_left_no_record(tmp_path: Path) -> None:
     cluster.elect(102, lost=2)
     cluster.later(3 * HOUR_MS)
     cluster.elect(101)
-    quorum = facts_of(cluster, tmp_path).quorum
+    quorum = facts(cluster, tmp_path).quorum
     assert [(one.epoch, one.leader, one.lost_count) for one in quorum.epochs] == [
         (1, 101, 0),
         (4, 102, 2),
@@ -227,7 +209,7 @@ def test_leader_changes_of_one_cause_are_one_event(tmp_path: Path) -> None:
     cluster = small_cluster()
     cluster.later(HOUR_MS)
     cluster.fence(1)
-    events = facts_of(cluster, tmp_path).events
+    events = facts(cluster, tmp_path).events
     (event,) = [one for one in events if one.kind == "leaders" and one.time_ms > BEGIN_MS]
     assert event.text == (
         "Broker 1 was fenced: 1 partition changed leader, 1 partition lost the leader"

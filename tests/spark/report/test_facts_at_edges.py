@@ -1,7 +1,5 @@
 """Facts where two things are close to each other: in time, in kind, or in order."""
 
-import re
-from itertools import chain
 from pathlib import Path
 
 from tests.spark.report.made_up_cluster import (
@@ -12,32 +10,26 @@ from tests.spark.report.made_up_cluster import (
     healthy_cluster,
     small_cluster,
 )
-from tests.spark.report.written_tables import CLUSTER, cluster_tables, write_log, write_rows
+from tests.spark.report.read_page import clusters_in
+from tests.spark.report.written_tables import (
+    CLUSTER,
+    cluster_tables,
+    facts_of,
+    rows_of,
+    write_log,
+    write_rows,
+    written_index,
+)
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.configs_image import ResourceType
-from kvorum.spark.history import MetadataHistory
 from kvorum.spark.history.tables import BrokerStateRow, Condition, QuorumEpochRow
-from kvorum.spark.report.cluster_report import ClusterFacts, cluster_report
 from kvorum.spark.report.log_files import Trouble
-from kvorum.spark.report.tables_directory import ClusterTables, TablesDirectory
-from kvorum.spark.report.written_report import write_report
+from kvorum.spark.report.tables_directory import TablesDirectory
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.voters_record import VotersRecord, VotersRecordVoter
-
-
-def facts_of(tables: ClusterTables, *, until_ms: int | None = None) -> ClusterFacts:
-    facts = cluster_report(tables, until_ms=until_ms).facts
-    assert facts is not None
-    return facts
-
-
-def rows_of(cluster: MadeUpCluster) -> list[object]:
-    history = MetadataHistory()
-    happened = list(history.add_all(cluster.records))
-    return list(chain(happened, history.open_rows(), history.end_state()))
 
 
 def test_partitions_that_recover_at_other_times_are_other_incidents(tmp_path: Path) -> None:
@@ -116,7 +108,7 @@ def test_voters_are_those_of_the_end_in_whatever_order_the_rows_are(tmp_path: Pa
     cluster.write(VotersRecord(voters=three[:2]))
     cluster.later(HOUR_MS)
     cluster.elect(101)
-    write_rows(tmp_path, reversed(rows_of(cluster)))
+    write_rows(tmp_path, reversed(rows_of(cluster.records)))
     tables = TablesDirectory(tmp_path).cluster(CLUSTER)
     assert facts_of(tables).quorum.voters == (101, 102)
     assert facts_of(tables, until_ms=BEGIN_MS + HOUR_MS).quorum.voters == (101, 102, 103)
@@ -125,7 +117,7 @@ def test_voters_are_those_of_the_end_in_whatever_order_the_rows_are(tmp_path: Pa
 def test_what_a_snapshot_begins_with_is_not_an_event(tmp_path: Path) -> None:
     rows = [
         row._replace(begins_earlier=True) if isinstance(row, BrokerStateRow) else row
-        for row in rows_of(small_cluster())
+        for row in rows_of(small_cluster().records)
     ]
     write_rows(tmp_path, rows)
     events = facts_of(TablesDirectory(tmp_path).cluster(CLUSTER)).events
@@ -140,7 +132,7 @@ def test_the_epoch_that_the_window_begins_in_is_not_an_event(tmp_path: Path) -> 
 def test_an_epoch_whose_begin_is_not_in_the_log_is_not_an_election(tmp_path: Path) -> None:
     rows = [
         row._replace(leader=None) if isinstance(row, QuorumEpochRow) else row
-        for row in rows_of(small_cluster())
+        for row in rows_of(small_cluster().records)
     ]
     write_rows(tmp_path, rows)
     quorum = facts_of(TablesDirectory(tmp_path).cluster(CLUSTER)).quorum
@@ -189,6 +181,4 @@ def test_of_equal_clusters_the_one_with_more_brokers_out_of_service_comes_first(
         for broker in range(1, count + 1):
             cluster.fence(broker)
         write_log(tmp_path / "tables", cluster.records, name)
-    *_, index = write_report(TablesDirectory(tmp_path / "tables"), tmp_path / "pages")
-    found = re.findall(r'href="cluster-(\w+)\.html"', index.read_text("utf-8"))
-    assert found == ["two", "one"]
+    assert clusters_in(written_index(tmp_path)) == ["two", "one"]

@@ -11,8 +11,8 @@ from tests.spark.report.made_up_cluster import (
     MadeUpCluster,
     healthy_cluster,
 )
-from tests.spark.report.read_page import read_page
-from tests.spark.report.written_tables import write_log, write_rows
+from tests.spark.report.read_page import clusters_in, read_page
+from tests.spark.report.written_tables import facts_of, write_log, write_rows, written_index
 
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.spark.pipeline.tables import ErrorRow, ReplicaDivergenceRow, RunRow
@@ -21,7 +21,6 @@ from kvorum.spark.report.cluster_report import ClusterReport, cluster_report
 from kvorum.spark.report.log_files import Trouble
 from kvorum.spark.report.tables_directory import TablesDirectory
 from kvorum.spark.report.time_window import DAY_MS
-from kvorum.spark.report.written_report import write_report
 
 SEGMENT = "/backup/node-1/__cluster_metadata-0/00000000000000000000.log"
 
@@ -159,9 +158,8 @@ def test_a_cluster_without_a_history_shows_why(tmp_path: Path) -> None:
     rows = [run_row(1, 0), damage(1, 0, "unusable", "/backup/node-1")]
     write_rows(tmp_path / "tables", rows, "broken")
     write_log(tmp_path / "tables", healthy_cluster().records, "calm")
-    *_, index = write_report(TablesDirectory(tmp_path / "tables"), tmp_path / "pages")
-    html = index.read_text("utf-8")
-    assert re.findall(r'href="cluster-(\w+)\.html"', html) == ["broken", "calm"]
+    html = written_index(tmp_path)
+    assert clusters_in(html) == ["broken", "calm"]
     text = read_page(html).text
     assert "1 critical, 1 healthy." in text
     assert "Critical1 damaged" in text
@@ -178,9 +176,7 @@ def test_clusters_with_diverged_replicas_come_first_of_equal_trouble(tmp_path: P
     write_log(tmp_path / "tables", offline.records, "offline")
     write_log(tmp_path / "tables", healthy_cluster().records, "split")
     write_rows(tmp_path / "tables", [run_row(1, 9), difference("other_epoch")], "split")
-    *_, index = write_report(TablesDirectory(tmp_path / "tables"), tmp_path / "pages")
-    html = index.read_text("utf-8")
-    assert re.findall(r'href="cluster-(\w+)\.html"', html) == ["split", "offline"]
+    assert clusters_in(written_index(tmp_path)) == ["split", "offline"]
 
 
 def test_controllers(tmp_path: Path) -> None:
@@ -220,6 +216,5 @@ def test_controllers(tmp_path: Path) -> None:
         "Controller 102 registered",
         "Controller 102 registered",
     ]
-    before = cluster_report(tables, until_ms=BEGIN_MS + MINUTE_MS).facts
-    assert before is not None
+    before = facts_of(tables, until_ms=BEGIN_MS + MINUTE_MS)
     assert [one.incarnation_count for one in before.controllers] == [1, 1, 1]

@@ -1,13 +1,11 @@
 """Tables on other file systems: in memory, and in an object store that is asked over HTTP."""
 
 import json
-import os
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark.object_store import SOCKETS_LEFT_OPEN
+from tests.spark.object_store import SOCKETS_LEFT_OPEN, Options, fsspec, upload
 from tests.spark.report.made_up_cluster import MadeUpCluster, healthy_cluster
 from tests.spark.report.written_tables import write_log
 
@@ -16,28 +14,6 @@ from kvorum.spark.report.table_files import TablesError
 from kvorum.spark.report.tables_directory import TablesDirectory
 
 pytestmark = SOCKETS_LEFT_OPEN
-
-Options = dict[str, Any]
-# Has no type hints.
-fsspec: Any = import_module("fsspec")
-
-
-@pytest.fixture(params=["memory", "s3"])
-def remote(request: pytest.FixtureRequest) -> tuple[str, Options]:
-    """A folder without files, and the options of its file system."""
-    bucket = f"report-{os.getpid()}-{request.node.originalname.replace('_', '-')}"[:63]
-    if request.param == "memory":
-        return f"memory://{bucket}/tables", {}
-    options: Options = request.getfixturevalue("object_store")
-    fsspec.filesystem("s3", **options).mkdir(bucket)
-    return f"s3://{bucket}/tables", options
-
-
-def upload(source: Path, folder: str, options: Options) -> None:
-    system: Any = fsspec.filesystem(folder.partition(":")[0], **options)
-    for path in source.rglob("*"):
-        if path.is_file():
-            system.pipe_file(f"{folder}/{path.relative_to(source)}", path.read_bytes())
 
 
 def fs_arguments(options: Options) -> list[str]:

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +13,9 @@ import pyarrow.parquet
 from kvorum.spark.history import HISTORY_TABLES, LogRecord, MetadataHistory
 from kvorum.spark.history.arrow_schemas import record_batch
 from kvorum.spark.pipeline.tables import ROW_TYPES
+from kvorum.spark.report.cluster_report import ClusterFacts, cluster_report
 from kvorum.spark.report.tables_directory import ClusterTables, TablesDirectory
+from kvorum.spark.report.written_report import write_report
 
 # The stubs of pyarrow do not know the types of columns.
 parquet: Any = pyarrow.parquet
@@ -26,9 +27,13 @@ CLUSTER = "c1"
 
 def write_log(directory: Path, records: Iterable[LogRecord], cluster_id: str = CLUSTER) -> None:
     """Write all tables of a cluster's log."""
+    write_rows(directory, rows_of(records), cluster_id)
+
+
+def rows_of(records: Iterable[LogRecord]) -> list[Any]:
+    """Return the rows that a log makes, of all types."""
     history = MetadataHistory()
-    happened = list(history.add_all(records))
-    write_rows(directory, chain(happened, history.open_rows(), history.end_state()), cluster_id)
+    return [*history.add_all(records), *history.open_rows(), *history.end_state()]
 
 
 def write_rows(directory: Path, rows: Iterable[Any], cluster_id: str = CLUSTER) -> None:
@@ -62,3 +67,18 @@ def cluster_tables(
     """Write the tables of a cluster's log, and return them for reading."""
     write_log(directory, records, cluster_id)
     return TablesDirectory(directory).cluster(cluster_id)
+
+
+def facts_of(
+    tables: ClusterTables, *, since_ms: int | None = None, until_ms: int | None = None
+) -> ClusterFacts:
+    """Return the facts of a cluster that has a history."""
+    facts = cluster_report(tables, since_ms=since_ms, until_ms=until_ms).facts
+    assert facts is not None
+    return facts
+
+
+def written_index(folder: Path) -> str:
+    """Write the pages of the tables below a folder, and return the index."""
+    *_, index = write_report(TablesDirectory(folder / "tables"), folder / "pages")
+    return index.read_text("utf-8")

@@ -3,7 +3,6 @@
 import socketserver
 import struct
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Self
 
 from tests.support.threads import Threads
@@ -59,12 +58,7 @@ class FakeController:
         self._threads.start(self._server.serve_forever, 0.01)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
 
     @property

@@ -1,7 +1,7 @@
 """The client of a quorum's leader: answers of every kind, from scripted controllers."""
 
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from random import Random
 
 import pytest
@@ -51,11 +51,8 @@ class Clock:
 def client_of(*addresses: Address, epoch: int = 0) -> Generator[QuorumClient]:
     clock = Clock()
     plan = QuorumPlan(addresses, None, epoch, LIMIT_S, CLUSTER)
-    client = QuorumClient(plan, clock=clock, pause=clock.pause)
-    try:
+    with closing(QuorumClient(plan, clock=clock, pause=clock.pause)) as client:
         yield client
-    finally:
-        client.close()
 
 
 def log_of(count: int = 5) -> ScriptedLog:
@@ -285,8 +282,7 @@ def test_the_cluster_id_that_may_not_be_asked_for_is_an_error_at_once() -> None:
 
 
 def test_no_controller_at_all_is_an_error_that_names_those_asked() -> None:
-    with ExitStack() as stack:
-        gone = stack.enter_context(FakeController(log_of()))
+    with FakeController(log_of()) as gone:
         address = gone.address
     said = f"asked were {address}; .*refused"
     with client_of(address) as client, pytest.raises(QuorumError, match=said):

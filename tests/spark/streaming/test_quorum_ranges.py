@@ -1,6 +1,7 @@
 """Places in a leader's log, ranges of it, and snapshots: from scripted controllers."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -190,20 +191,16 @@ def test_a_snapshot_of_a_new_leader_is_copied_from_its_begin(
     snapshot = log.delete_before(5)
     log.is_writing_refusals = is_writing_refusals
     log.snapshot_bytes, log.chunk_bytes = bytes(100), 30
-    log_before = log.__call__
 
     def answer(request: Message) -> Message | None:
         is_second = isinstance(request, FetchSnapshotRequest) and len(leader.requests) == 2
         if is_second and log.epoch == 3:
             log.epoch, log.snapshot_bytes = 4, b"x" * size
-        return log_before(request)
+        return log(request)
 
     leader.answers = answer
-    client = QuorumClient(client.plan._replace(retry_timeout_s=30.0))
-    try:
-        assert copy_snapshot(client, snapshot, tmp_path / "copy")
-    finally:
-        client.close()
+    with closing(QuorumClient(client.plan._replace(retry_timeout_s=30.0))) as patient:
+        assert copy_snapshot(patient, snapshot, tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == b"x" * size
 
 

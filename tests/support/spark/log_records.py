@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.spark.history import LogRecord
+from kvorum.spark.history import LogRecord, MetadataHistory
 from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
 from kvorum.wire.records import decode_control_record, read_batches
 
@@ -35,6 +35,14 @@ def snapshot_files(directory: Path) -> list[tuple[int, int, Path]]:
     """Return end offset, epoch and file of each snapshot in a metadata log, by offset."""
     names = [(file.stem.split("-"), file) for file in directory.glob("*-*.checkpoint")]
     return sorted((int(offset), int(epoch), file) for (offset, epoch), file in names)
+
+
+def begun_history(directory: Path, first_offset: int) -> MetadataHistory:
+    """Return the history that a log with this first offset goes on with: of a snapshot, or new."""
+    if first_offset == 0:
+        return MetadataHistory()
+    end, epoch, file = next(each for each in snapshot_files(directory) if each[0] >= first_offset)
+    return MetadataHistory.from_snapshot(file_records(file), end_offset=end, epoch=epoch)
 
 
 def written_records(
