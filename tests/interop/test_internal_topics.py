@@ -28,11 +28,11 @@ from kvorum.internal_topics.states import (
     TRANSACTION_STATES,
 )
 from kvorum.metadata.record_frame import encode_record
-from kvorum.spark.functions.consumer_offsets import consumer_offsets_row
+from kvorum.spark.functions.consumer_offsets import CONSUMER_OFFSETS_RECORD
 from kvorum.spark.functions.record_function import Row
 from kvorum.spark.functions.remote_log_metadata import remote_log_metadata_row
-from kvorum.spark.functions.share_group_state import share_group_state_row
-from kvorum.spark.functions.transaction_state import transaction_state_row
+from kvorum.spark.functions.share_group_state import SHARE_GROUP_STATE_RECORD
+from kvorum.spark.functions.transaction_state import TRANSACTION_STATE_RECORD
 from kvorum.wire.apis import message_class
 from kvorum.wire.uuid_text import uuid_to_text
 
@@ -119,11 +119,11 @@ def row_of(record: TopicRecord) -> Row:
     """Return our result for a record."""
     match record.topic:
         case "__consumer_offsets":
-            row = consumer_offsets_row(record.key, record.value)
+            row = CONSUMER_OFFSETS_RECORD.row(record.key, record.value)
         case "__transaction_state":
-            row = transaction_state_row(record.key, record.value)
+            row = TRANSACTION_STATE_RECORD.row(record.key, record.value)
         case "__share_group_state":
-            row = share_group_state_row(record.key, record.value)
+            row = SHARE_GROUP_STATE_RECORD.row(record.key, record.value)
         case _:
             row = remote_log_metadata_row(record.value)
     assert row is not None

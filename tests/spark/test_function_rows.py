@@ -53,6 +53,8 @@ from kvorum.spark.functions.record_function import (
     UndecodableRecordError,
 )
 from kvorum.spark.functions.remote_log_metadata import REMOTE_LOG_METADATA_RECORD
+from kvorum.spark.functions.share_group_state import SHARE_GROUP_STATE_RECORD
+from kvorum.spark.functions.transaction_state import TRANSACTION_STATE_RECORD
 from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS, JSON_COLUMN, types_of
 from kvorum.wire.apis import message_class
 from kvorum.wire.json_form import FieldFacts, element_class, fields_of
@@ -61,9 +63,9 @@ from kvorum.wire.primitives import Struct
 from kvorum.wire.records import read_batches
 
 ROWS: dict[str, Callable[[bytes | None, bytes | None], Row | None]] = {
-    "__consumer_offsets": consumer_offsets.consumer_offsets_row,
-    "__share_group_state": share_group_state.share_group_state_row,
-    "__transaction_state": transaction_state.transaction_state_row,
+    "__consumer_offsets": CONSUMER_OFFSETS_RECORD.row,
+    "__share_group_state": SHARE_GROUP_STATE_RECORD.row,
+    "__transaction_state": TRANSACTION_STATE_RECORD.row,
 }
 METADATA_LOG = "dynamic-4.3.1/metadata/controller-1/__cluster_metadata-0"
 TOPIC_ID = bytes(range(16))
@@ -105,7 +107,7 @@ def test_every_golden_record_is_what_kafka_dump_log_printed(golden_sets: Path, t
 
 def commits(golden_sets: Path) -> Iterator[tuple[GoldenRecord, Row]]:
     for record in golden_records(golden_sets, "__consumer_offsets"):
-        row = consumer_offsets.consumer_offsets_row(record.key, record.value)
+        row = CONSUMER_OFFSETS_RECORD.row(record.key, record.value)
         assert row is not None
         if row["type"] == "OFFSET_COMMIT":
             yield record, row
@@ -165,7 +167,7 @@ def test_times_that_spark_does_not_have_are_null(
 ) -> None:
     times = timestamp_ms.to_bytes(8, "big", signed=True) * 2
     value = bytes.fromhex("0001 0000000000000005 0000") + times
-    row = consumer_offsets.consumer_offsets_row(COMMIT_KEY, value)
+    row = CONSUMER_OFFSETS_RECORD.row(COMMIT_KEY, value)
     assert row is not None
     assert (row["commit_timestamp"], row["expire_timestamp"]) == (timestamp_us, timestamp_us)
     assert json.loads(row["value_json"])["commitTimestamp"] == timestamp_ms

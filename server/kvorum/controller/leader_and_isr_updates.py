@@ -8,7 +8,7 @@ from kvorum.controller.api import Steps
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.partition import NO_LEADER
+from kvorum.metadata.partition import NO_LEADER, PartitionRegistration
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 
@@ -41,9 +41,7 @@ def partitions_with_isr_member(image: MetadataImage, broker_id: int) -> Search:
     """Yield the partitions whose ISR contains the broker, by topic name and index."""
     return _found(
         image,
-        lambda topic: [
-            index for index, partition in topic.partitions.in_order() if broker_id in partition.isr
-        ],
+        lambda partition: broker_id in partition.isr,
         count=image.topics.counts.of_broker(broker_id).in_sync,
     )
 
@@ -52,9 +50,7 @@ def partitions_with_elr_member(image: MetadataImage, broker_id: int) -> Search:
     """Yield the partitions whose ELR contains the broker."""
     return _found(
         image,
-        lambda topic: [
-            index for index, partition in topic.partitions.in_order() if broker_id in partition.elr
-        ],
+        lambda partition: broker_id in partition.elr,
         count=image.topics.counts.of_broker(broker_id).eligible,
     )
 
@@ -63,11 +59,7 @@ def partitions_in_directory(image: MetadataImage, directory_id: bytes) -> Search
     """Yield the partitions that have a replica in the log directory."""
     return _found(
         image,
-        lambda topic: [
-            index
-            for index, partition in topic.partitions.in_order()
-            if directory_id in partition.directories
-        ],
+        lambda partition: directory_id in partition.directories,
         count=image.topics.counts.all,
     )
 
@@ -75,13 +67,7 @@ def partitions_in_directory(image: MetadataImage, directory_id: bytes) -> Search
 def partitions_without_leader(image: MetadataImage) -> Search:
     """Yield the partitions without a leader."""
     return _found(
-        image,
-        lambda topic: [
-            index
-            for index, partition in topic.partitions.in_order()
-            if partition.leader == NO_LEADER
-        ],
-        count=image.topics.counts.leaderless,
+        image, lambda partition: partition.leader == NO_LEADER, count=image.topics.counts.leaderless
     )
 
 
@@ -89,19 +75,15 @@ def partitions_without_preferred_leader(image: MetadataImage) -> Search:
     """Yield the partitions whose leader is not their preferred replica."""
     return _found(
         image,
-        lambda topic: [
-            index
-            for index, partition in topic.partitions.in_order()
-            if not partition.has_preferred_leader
-        ],
+        lambda partition: not partition.has_preferred_leader,
         count=image.topics.counts.not_preferred,
     )
 
 
 def _found(
-    image: MetadataImage, indexes_in: Callable[[TopicImage], list[int]], *, count: int
+    image: MetadataImage, is_wanted: Callable[[PartitionRegistration], bool], *, count: int
 ) -> Search:
-    """Yield the partitions that `indexes_in` returns for each topic, by topic name and index.
+    """Yield the partitions for which `is_wanted` holds, by topic name and index.
 
     There are at most `count` such partitions: the search ends with the last one, and does not
     begin otherwise. Only the topics with such partitions are sorted.
@@ -110,7 +92,8 @@ def _found(
     finds: list[tuple[str, TopicImage, list[int]]] = []
     topics = iter(image.topics.by_id.values())
     while left and (topic := next(topics, None)) is not None:
-        indexes = indexes_in(topic)
+        partitions = topic.partitions.in_order()
+        indexes = [index for index, partition in partitions if is_wanted(partition)]
         if indexes:
             left -= len(indexes)
             finds.append((topic.name, topic, indexes))

@@ -13,7 +13,7 @@ request, and after a version that is not served.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
@@ -61,9 +61,12 @@ class _WithMessage(Protocol):
 
 Coded = TypeVar("Coded", bound=_WithCode)
 Explained = TypeVar("Explained", bound=_WithMessage)
+Refused = TypeVar("Refused")
+Refuse: TypeAlias = Callable[[Message, RequestError, int], Refused]
+"""Returns the response that refuses a request, in a version."""
 
 
-def refused_by_code(make: Callable[[], Coded]) -> Callable[[Message, RequestError, int], Coded]:
+def refused_by_code(make: Callable[[], Coded]) -> Refuse[Coded]:
     """Return a refusal that sets the error code of a response which is empty otherwise."""
 
     def refuse(_: Message, error: RequestError, _version: int) -> Coded:
@@ -74,29 +77,28 @@ def refused_by_code(make: Callable[[], Coded]) -> Callable[[Message, RequestErro
     return refuse
 
 
-def refused_by_message(
-    make: Callable[[], Explained],
-) -> Callable[[Message, RequestError, int], Explained]:
+def refused_by_message(make: Callable[[], Explained]) -> Refuse[Explained]:
     """Return a refusal with the code and the error's own text."""
-
-    def refuse(_: Message, error: RequestError, _version: int) -> Explained:
-        response = make()
-        response.error_code = error.code
-        response.error_message = error.message
-        return response
-
-    return refuse
+    return _explaining(make, lambda error: error.message)
 
 
-def refused_by_default_message(
-    make: Callable[[], Explained],
-) -> Callable[[Message, RequestError, int], Explained]:
+def refused_by_default_message(make: Callable[[], Explained]) -> Refuse[Explained]:
     """Return a refusal with the code and the text that Kafka gives to the code by default."""
+    return _explaining(make, lambda error: error.code.default_message)
 
+
+def refused_by_message_or_default(make: Callable[[], Explained]) -> Refuse[Explained]:
+    """Return a refusal with the code and the error's own text, or without one the code's."""
+    return _explaining(make, lambda error: error.message_or_default)
+
+
+def _explaining(
+    make: Callable[[], Explained], text: Callable[[RequestError], str | None]
+) -> Refuse[Explained]:
     def refuse(_: Message, error: RequestError, _version: int) -> Explained:
         response = make()
         response.error_code = error.code
-        response.error_message = error.code.default_message
+        response.error_message = text(error)
         return response
 
     return refuse

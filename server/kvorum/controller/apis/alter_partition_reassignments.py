@@ -176,18 +176,10 @@ def _refuse(
     )
     for topic in request.topics:
         partitions = [
-            AlterPartitionReassignmentsResponse.ReassignablePartitionResponse(
-                partition_index=partition.partition_index,
-                error_code=error.code,
-                error_message=error.message,
-            )
+            PartitionAnswer(partition.partition_index, error.code, error.message)
             for partition in topic.partitions
         ]
-        response.responses.append(
-            AlterPartitionReassignmentsResponse.ReassignableTopicResponse(
-                name=topic.name, partitions=partitions
-            )
-        )
+        response.responses.append(TopicAnswer(topic.name, partitions))
     return response
 
 

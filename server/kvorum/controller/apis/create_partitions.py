@@ -189,10 +189,7 @@ def _filter(
         # These come after the duplicate names, which were refused first, and before all others.
         place = len(counts) - len(once)
         response.results[place:place] = [
-            CreatePartitionsResponse.CreatePartitionsTopicResult(
-                name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=None
-            )
-            for name in refused
+            _result(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, None) for name in refused
         ]
 
     left = CreatePartitionsRequest(
@@ -208,12 +205,7 @@ def _refuse(
 ) -> CreatePartitionsResponse:
     """Refuse CreatePartitions."""
     return CreatePartitionsResponse(
-        results=[
-            CreatePartitionsResponse.CreatePartitionsTopicResult(
-                name=topic.name, error_code=error.code, error_message=error.message
-            )
-            for topic in request.topics
-        ]
+        results=[_result(topic.name, error.code, error.message) for topic in request.topics]
     )
 
 

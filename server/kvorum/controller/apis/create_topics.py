@@ -299,11 +299,7 @@ def _filter(
                 result.replication_factor = NOT_TOLD
                 result.configs = []
         response.topics.extend(
-            CreateTopicsResponse.CreatableTopicResult(
-                name=name,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                error_message="Authorization failed.",
-            )
+            _refusal(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
             for name in refused
         )
 
@@ -320,12 +316,7 @@ def _refuse(
 ) -> CreateTopicsResponse:
     """Refuse CreateTopics."""
     return CreateTopicsResponse(
-        topics=[
-            CreateTopicsResponse.CreatableTopicResult(
-                name=topic.name, error_code=error.code, error_message=error.message
-            )
-            for topic in request.topics
-        ]
+        topics=[_refusal(topic.name, error.code, error.message) for topic in request.topics]
     )
 
 

@@ -120,7 +120,7 @@ def _find(
     for topic_id in wanted.ids:
         found = image.topics.by_id.get(topic_id)
         if found is None:
-            results.append(_unknown(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
+            results.append(_by_default(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
         else:
             topics[topic_id] = found.name
     for name, topic_id in _find_names(image, wanted, results):
@@ -146,12 +146,12 @@ def _find_names(
     for name in wanted.names:
         topic_id = image.topics.ids.get(name)
         if topic_id is None:
-            results.append(_unknown(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            results.append(_by_default(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         else:
             yield name, topic_id
 
 
-def _unknown(name: str | None, topic_id: bytes, code: ErrorCode) -> DeletableTopicResult:
+def _by_default(name: str | None, topic_id: bytes, code: ErrorCode) -> DeletableTopicResult:
     return _result(name, topic_id, code, code.default_message)
 
 
@@ -178,8 +178,9 @@ def _filter(
         return topic.topic_id != ZERO_UUID or topic.name not in refused_names
 
     def complete(response: DeleteTopicsResponse) -> None:
-        response.responses.extend(_not_authorized(name, ZERO_UUID) for name in refused_names)
-        response.responses.extend(_not_authorized(name, key) for key, name in refused_ids.items())
+        refused: list[tuple[str | None, bytes]] = [(name, ZERO_UUID) for name in refused_names]
+        refused += [(name, topic_id) for topic_id, name in refused_ids.items()]
+        response.responses.extend(_by_default(*topic, NOT_AUTHORIZED) for topic in refused)
 
     left = DeleteTopicsRequest(
         topics=[topic for topic in request.topics if is_left(topic)],
@@ -219,15 +220,6 @@ def _refused_ids(
 
 def _only_once(asked: Iterable[Asked]) -> list[Asked]:
     return [each for each, count in Counter(asked).items() if count == 1]
-
-
-def _not_authorized(name: str | None, topic_id: bytes) -> DeleteTopicsResponse.DeletableTopicResult:
-    return DeleteTopicsResponse.DeletableTopicResult(
-        name=name,
-        topic_id=topic_id,
-        error_code=NOT_AUTHORIZED,
-        error_message=NOT_AUTHORIZED.default_message,
-    )
 
 
 def _nothing(_: DeleteTopicsResponse) -> None:

@@ -106,14 +106,9 @@ def _refuse(
     is_shown = api_version > 0
     response = ElectLeadersResponse(error_code=error.code if is_shown else ErrorCode.NONE)
     for topic in request.topic_partitions or ():
-        results = [
-            ElectLeadersResponse.PartitionResult(
-                partition_id=index, error_code=error.code, error_message=error.message
-            )
-            for index in topic.partitions
-        ]
+        results = [_failure(index, error) for index in topic.partitions]
         response.replica_election_results.append(
-            ElectLeadersResponse.ReplicaElectionResult(topic=topic.topic, partition_result=results)
+            ReplicaElectionResult(topic=topic.topic, partition_result=results)
         )
     return response
 

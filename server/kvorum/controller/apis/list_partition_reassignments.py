@@ -97,15 +97,8 @@ def _refuse(
         error_code=error.code, error_message=error.message
     )
     for topic in request.topics or ():
-        partitions = [
-            ListPartitionReassignmentsResponse.OngoingPartitionReassignment(partition_index=index)
-            for index in topic.partition_indexes
-        ]
-        response.topics.append(
-            ListPartitionReassignmentsResponse.OngoingTopicReassignment(
-                name=topic.name, partitions=partitions
-            )
-        )
+        partitions = [OngoingPartitionReassignment(index) for index in topic.partition_indexes]
+        response.topics.append(OngoingTopicReassignment(topic.name, partitions))
     return response
 
 

@@ -9,7 +9,7 @@ from kvorum.controller.limits import check_record_count
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, refused_by_message_or_default
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
@@ -30,16 +30,9 @@ def unregister_broker(
     return ControllerResult(UnregisterBrokerResponse(), records, is_atomic=False)
 
 
-def _refuse(
-    _: UnregisterBrokerRequest, error: RequestError, _version: int
-) -> UnregisterBrokerResponse:
-    """Refuse UnregisterBroker."""
-    return UnregisterBrokerResponse(error_code=error.code, error_message=error.message_or_default)
-
-
 API: Final = ControllerApi(
     request=UnregisterBrokerRequest,
     permission=AclOperation.ALTER,
     decide=unregister_broker,
-    refuse=_refuse,
+    refuse=refused_by_message_or_default(UnregisterBrokerResponse),
 )

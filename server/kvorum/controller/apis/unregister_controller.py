@@ -6,7 +6,7 @@ from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, refused_by_message_or_default
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.unregister_controller import (
     UnregisterControllerRequest,
@@ -45,18 +45,9 @@ def unregister_controller(
     return ControllerResult(UnregisterControllerResponse(), ((record, 0),))
 
 
-def _refuse(
-    _: UnregisterControllerRequest, error: RequestError, _version: int
-) -> UnregisterControllerResponse:
-    """Refuse UnregisterController."""
-    return UnregisterControllerResponse(
-        error_code=error.code, error_message=error.message_or_default
-    )
-
-
 API: Final = ControllerApi(
     request=UnregisterControllerRequest,
     permission=AclOperation.ALTER,
     decide=unregister_controller,
-    refuse=_refuse,
+    refuse=refused_by_message_or_default(UnregisterControllerResponse),
 )

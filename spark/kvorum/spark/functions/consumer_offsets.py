@@ -7,19 +7,10 @@ from typing import Final
 from kvorum.internal_topics.coordinator_records import CONSUMER_OFFSETS
 from kvorum.internal_topics.states import MEMBER_STATES, STREAMS_MEMBER_STATES
 from kvorum.spark.arrow_types import INT, INTS, LONG, TEXT, TEXTS, TIMESTAMP, timestamp_us
-from kvorum.spark.functions.coordinator_rows import FIRST_COLUMNS, LAST_COLUMNS, coordinator_row
-from kvorum.spark.functions.record_function import (
-    Column,
-    Field,
-    RecordFunction,
-    Row,
-    field,
-    structs,
-    structs_of,
-)
+from kvorum.spark.functions.coordinator_rows import coordinator_function
+from kvorum.spark.functions.record_function import Column, Field, field, structs, structs_of
 
 COLUMNS: Final = (
-    *FIRST_COLUMNS,
     Column("group_id", TEXT),
     Column("topic_name", TEXT),
     Column("topic_id", TEXT),
@@ -59,7 +50,6 @@ COLUMNS: Final = (
     Column("process_id", TEXT),
     Column("subscribed_topic_names", TEXTS),
     Column("subscribed_topic_regex", TEXT),
-    *LAST_COLUMNS,
 )
 
 _GROUP = (field("group_id", "key.groupId"),)
@@ -167,15 +157,6 @@ FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
     }
 )
 
-
-def consumer_offsets_row(key: bytes | None, value: bytes | None) -> Row | None:
-    """Return the result for one record of ``__consumer_offsets``."""
-    return coordinator_row(CONSUMER_OFFSETS, FIELDS, key=key, value=value)
-
-
-CONSUMER_OFFSETS_RECORD: Final = RecordFunction(
-    name="kvorum_consumer_offsets_record",
-    arguments=("key", "value"),
-    columns=COLUMNS,
-    row=consumer_offsets_row,
+CONSUMER_OFFSETS_RECORD: Final = coordinator_function(
+    "kvorum_consumer_offsets_record", CONSUMER_OFFSETS, COLUMNS, FIELDS
 )

@@ -7,10 +7,10 @@ from kvorum.internal_topics.coordinator_records import CoordinatorTopic
 from kvorum.internal_topics.errors import DamagedRecordError, InternalTopicError
 from kvorum.metadata.json_text import json_text
 from kvorum.spark.arrow_types import BOOLEAN, INT, TEXT
-from kvorum.spark.functions.record_function import Column, Field, Row, read_fields
+from kvorum.spark.functions.record_function import Column, Field, RecordFunction, Row, read_fields
 from kvorum.wire.json_form import Json
 
-# The first and the last fields of every such result.
+# The first and the last columns of every such result.
 FIRST_COLUMNS: Final = (
     Column("type", TEXT),
     Column("type_id", INT),
@@ -20,31 +20,35 @@ FIRST_COLUMNS: Final = (
 LAST_COLUMNS: Final = (Column("key_json", TEXT), Column("value_json", TEXT), Column("error", TEXT))
 
 
-def coordinator_row(
+def coordinator_function(
+    name: str,
     topic: CoordinatorTopic,
+    columns: tuple[Column, ...],
     fields: Mapping[str, tuple[Field, ...]],
-    *,
-    key: bytes | None,
-    value: bytes | None,
-) -> Row | None:
-    """Return the result for one record; `fields` are those of each record type.
+) -> RecordFunction:
+    """Return the function over the records of a topic; `fields` are those of each record type.
 
     The result for no record at all, neither key nor value, is null. Where a part of the record
     cannot be decoded, the result has `error`, and whatever comes before the damage.
     """
-    if key is None and value is None:
-        return None
-    row: Row = {"is_tombstone": value is None}
-    record: dict[str, Json] = {}
-    try:
-        _decode_key(topic, key, row, record)
-        if value is not None:
-            _decode_value(topic, value, row, record)
-    except InternalTopicError as error:
-        row["error"] = str(error)
-    if "type" in row:
-        row.update(read_fields(fields[row["type"]], record))
-    return row
+
+    def row_of(key: bytes | None, value: bytes | None) -> Row | None:
+        if key is None and value is None:
+            return None
+        row: Row = {"is_tombstone": value is None}
+        record: dict[str, Json] = {}
+        try:
+            _decode_key(topic, key, row, record)
+            if value is not None:
+                _decode_value(topic, value, row, record)
+        except InternalTopicError as error:
+            row["error"] = str(error)
+        if "type" in row:
+            row.update(read_fields(fields[row["type"]], record))
+        return row
+
+    all_columns = (*FIRST_COLUMNS, *columns, *LAST_COLUMNS)
+    return RecordFunction(name, ("key", "value"), all_columns, row_of)
 
 
 def _decode_key(

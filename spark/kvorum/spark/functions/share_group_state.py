@@ -7,19 +7,10 @@ from typing import Final
 from kvorum.internal_topics.coordinator_records import SHARE_GROUP_STATE
 from kvorum.internal_topics.states import DELIVERY_STATES
 from kvorum.spark.arrow_types import INT, LONG, TEXT, TIMESTAMP, timestamp_us
-from kvorum.spark.functions.coordinator_rows import FIRST_COLUMNS, LAST_COLUMNS, coordinator_row
-from kvorum.spark.functions.record_function import (
-    Column,
-    Field,
-    RecordFunction,
-    Row,
-    field,
-    structs,
-    structs_of,
-)
+from kvorum.spark.functions.coordinator_rows import coordinator_function
+from kvorum.spark.functions.record_function import Column, Field, field, structs, structs_of
 
 COLUMNS: Final = (
-    *FIRST_COLUMNS,
     Column("group_id", TEXT),
     Column("topic_id", TEXT),
     Column("partition_id", INT),
@@ -39,7 +30,6 @@ COLUMNS: Final = (
             Column("delivery_count", INT),
         ),
     ),
-    *LAST_COLUMNS,
 )
 
 _UPDATE = (
@@ -77,15 +67,6 @@ FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
     }
 )
 
-
-def share_group_state_row(key: bytes | None, value: bytes | None) -> Row | None:
-    """Return the result for one record of ``__share_group_state``."""
-    return coordinator_row(SHARE_GROUP_STATE, FIELDS, key=key, value=value)
-
-
-SHARE_GROUP_STATE_RECORD: Final = RecordFunction(
-    name="kvorum_share_group_state_record",
-    arguments=("key", "value"),
-    columns=COLUMNS,
-    row=share_group_state_row,
+SHARE_GROUP_STATE_RECORD: Final = coordinator_function(
+    "kvorum_share_group_state_record", SHARE_GROUP_STATE, COLUMNS, FIELDS
 )

@@ -7,19 +7,10 @@ from typing import Final
 from kvorum.internal_topics.coordinator_records import TRANSACTION_STATE
 from kvorum.internal_topics.states import TRANSACTION_STATES
 from kvorum.spark.arrow_types import INT, INTS, LONG, TEXT, TIMESTAMP, timestamp_us
-from kvorum.spark.functions.coordinator_rows import FIRST_COLUMNS, LAST_COLUMNS, coordinator_row
-from kvorum.spark.functions.record_function import (
-    Column,
-    Field,
-    RecordFunction,
-    Row,
-    field,
-    structs,
-    structs_of,
-)
+from kvorum.spark.functions.coordinator_rows import coordinator_function
+from kvorum.spark.functions.record_function import Column, Field, field, structs, structs_of
 
 COLUMNS: Final = (
-    *FIRST_COLUMNS,
     Column("transactional_id", TEXT),
     Column("producer_id", LONG),
     Column("previous_producer_id", LONG),
@@ -34,7 +25,6 @@ COLUMNS: Final = (
     Column("last_update_timestamp", TIMESTAMP),
     Column("start_timestamp", TIMESTAMP),
     Column("client_transaction_version", INT),
-    *LAST_COLUMNS,
 )
 
 FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
@@ -60,15 +50,6 @@ FIELDS: Final[Mapping[str, tuple[Field, ...]]] = MappingProxyType(
     }
 )
 
-
-def transaction_state_row(key: bytes | None, value: bytes | None) -> Row | None:
-    """Return the result for one record of ``__transaction_state``."""
-    return coordinator_row(TRANSACTION_STATE, FIELDS, key=key, value=value)
-
-
-TRANSACTION_STATE_RECORD: Final = RecordFunction(
-    name="kvorum_transaction_state_record",
-    arguments=("key", "value"),
-    columns=COLUMNS,
-    row=transaction_state_row,
+TRANSACTION_STATE_RECORD: Final = coordinator_function(
+    "kvorum_transaction_state_record", TRANSACTION_STATE, COLUMNS, FIELDS
 )

@@ -33,6 +33,11 @@ class Position(NamedTuple):
     timestamp_ms: int
     is_snapshot: bool = False
 
+    @property
+    def columns(self) -> tuple[int, int, int]:
+        """The offset, the time and the epoch, as rows begin with them."""
+        return self.offset, self.timestamp_ms, self.epoch
+
 
 class Begin(NamedTuple):
     """The begin of an interval. It is the snapshot's where `begins_earlier`, the true one before.

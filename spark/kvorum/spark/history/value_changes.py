@@ -122,10 +122,8 @@ class ConfigSubject:
         differences = _differences(before.configs.of(kind, name), after.configs.of(kind, name))
         for action, key, old, new in sorted(differences, key=lambda each: each[1]):
             yield ConfigChangeRow(
-                offset=position.offset,
-                time=position.timestamp_ms,
-                controller_epoch=position.epoch,
-                action=action,
+                *position.columns,
+                action,
                 resource_type=ResourceType(kind).name,
                 resource_name=name,
                 name=key,
@@ -149,13 +147,7 @@ class AclSubject:
             return
         for action, entry in ((Action.REMOVED, old), (Action.ADDED, new)):
             if entry is not None:
-                yield AclChangeRow(
-                    position.offset,
-                    position.timestamp_ms,
-                    position.epoch,
-                    action,
-                    *acl_row(self.id, entry),
-                )
+                yield AclChangeRow(*position.columns, action, *acl_row(self.id, entry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +165,8 @@ class QuotaSubject:
         )
         for action, key, old, new in sorted(differences, key=lambda each: each[1]):
             yield QuotaChangeRow(
-                offset=position.offset,
-                time=position.timestamp_ms,
-                controller_epoch=position.epoch,
-                action=action,
+                *position.columns,
+                action,
                 entity=entity_columns(self.entity),
                 key=key,
                 old_value=old,
@@ -201,10 +191,8 @@ class ScramSubject:
             credential = new or old
             if credential is not None:
                 yield ScramChangeRow(
-                    offset=position.offset,
-                    time=position.timestamp_ms,
-                    controller_epoch=position.epoch,
-                    action=action,
+                    *position.columns,
+                    action,
                     user=self.user,
                     mechanism=_mechanism_name(self.mechanism),
                     iterations=credential.iterations,
@@ -228,12 +216,7 @@ class FeatureSubject:
         old, new = before.features.level(self.name), after.features.level(self.name)
         if old != new:
             yield FeatureChangeRow(
-                offset=position.offset,
-                time=position.timestamp_ms,
-                controller_epoch=position.epoch,
-                feature=self.name,
-                old_level=old,
-                new_level=new,
+                *position.columns, feature=self.name, old_level=old, new_level=new
             )
 
 
@@ -255,10 +238,8 @@ class DelegationTokenSubject:
             token = new or old
             if token is not None:
                 yield DelegationTokenChangeRow(
-                    offset=position.offset,
-                    time=position.timestamp_ms,
-                    controller_epoch=position.epoch,
-                    action=action,
+                    *position.columns,
+                    action,
                     token_id=self.id,
                     owner=token.owner,
                     requester=token.requester,
@@ -281,9 +262,7 @@ class ProducerIdsSubject:
         old, new = before.next_producer_id, after.next_producer_id
         if old != new:
             yield ProducerIdsRow(
-                offset=position.offset,
-                time=position.timestamp_ms,
-                controller_epoch=position.epoch,
+                *position.columns,
                 broker_id=self.broker_id,
                 broker_epoch=self.broker_epoch,
                 first_producer_id=None if old < 0 else old,
