@@ -11,6 +11,7 @@ from typing import TypeVar
 from kvorum.controller.activation_records_generator import activation_records
 from kvorum.controller.api import ControllerResult
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
+from kvorum.controller.controller_mutation_quota import MutationQuota
 from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
 from kvorum.controller.requests import handle
 from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
@@ -27,6 +28,7 @@ from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from kvorum.wire.messages.controller_registration import ControllerRegistrationRequest
 from kvorum.wire.messages.create_topics import CreateTopicsRequest
 from kvorum.wire.messages.elect_leaders import ElectLeadersRequest
 from kvorum.wire.primitives import Message
@@ -66,6 +68,7 @@ class ControllerUnderTest:
     kraft_version: int = 1
     kraft_upgrade_problem: str | None = None
     quorum: QuorumDescription = NO_QUORUM
+    mutation_quota: MutationQuota | None = None
     random: Random = field(default_factory=lambda: Random(7))
     records: list[RecordAndVersion] = field(default_factory=list[RecordAndVersion])
     last_records: tuple[RecordAndVersion, ...] = ()
@@ -92,6 +95,7 @@ class ControllerUnderTest:
             is_forwarded=is_forwarded,
             kraft_version=self.kraft_version,
             leader_id=self.settings.node_id,
+            mutation_quota=self.mutation_quota,
             describe_quorum=lambda: self.quorum,
             kraft_upgrade_problem=lambda _: self.kraft_upgrade_problem,
         )
@@ -171,6 +175,14 @@ class ControllerUnderTest:
         response = self.answer(BrokerRegistrationResponse, request)
         assert response.error_code == 0
         return response.broker_epoch
+
+    def register_controller(self, node_id: int) -> None:
+        listener = ControllerRegistrationRequest.Listener("CONTROLLER", f"c{node_id}", 9093, 0)
+        self.ask(
+            ControllerRegistrationRequest(
+                controller_id=node_id, incarnation_id=bytes([node_id] * 16), listeners=[listener]
+            )
+        )
 
     def heartbeat(
         self,

@@ -1,15 +1,13 @@
 """A broker's life: registration, heartbeats, fencing, shutdown, and being forgotten."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import pytest
-from tests.support.controller_under_test import directory_of, started_cluster
+from tests.support.controller_under_test import ControllerUnderTest, directory_of, started_cluster
 
 from kvorum.controller.api import at_once
 from kvorum.controller.periodic_tasks import maybe_fence_stale_broker, no_op
 from kvorum.metadata import directory_ids
 from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import (
@@ -22,90 +20,57 @@ from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
-from kvorum.wire.primitives import Message
+
+Feature = BrokerRegistrationRequest.Feature
+FEATURES = ControllerUnderTest().registration(9).features
 
 
-def change(broker_id: int, epoch: int, **fields: int | list[bytes]) -> object:
+def change(controller: ControllerUnderTest, broker_id: int, **fields: int | list[bytes]) -> object:
+    """Return the record of a change of a registered broker."""
+    epoch = controller.image.cluster.brokers[broker_id].epoch
     record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch)
     for name, value in fields.items():
         setattr(record, name, value)
     return record
 
 
-@dataclass(frozen=True)
-class RefusedRegistration:
-    why: str
-    code: ErrorCode
-    edit: Callable[[BrokerRegistrationRequest], None]
+def fences_a_silent_broker(controller: ControllerUnderTest) -> bool:
+    """Look for one, commit what is to be done, and return whether there may be another."""
+    result = at_once(maybe_fence_stale_broker(controller.image, controller.context()))
+    controller.run(result)
+    return result.response
 
 
-def _without_metadata_version(request: BrokerRegistrationRequest) -> None:
-    request.features = [f for f in request.features if f.name != "metadata.version"]
-
-
-def _without_elr(request: BrokerRegistrationRequest) -> None:
-    request.features = [f for f in request.features if not f.name.startswith("eligible")]
-
-
-def _unknown_feature(request: BrokerRegistrationRequest) -> None:
-    request.features.append(BrokerRegistrationRequest.Feature("new.version", 1, 2))
-
-
-def _set(**fields: object) -> Callable[[BrokerRegistrationRequest], None]:
-    def edit(request: BrokerRegistrationRequest) -> None:
-        for name, value in fields.items():
-            setattr(request, name, value)
-
-    return edit
-
-
-def _too_old(request: BrokerRegistrationRequest) -> None:
-    request.features[0].max_supported_version = 29
-
-
-REFUSED = [
-    RefusedRegistration(
-        "another cluster", ErrorCode.INCONSISTENT_CLUSTER_ID, _set(cluster_id="another")
-    ),
-    RefusedRegistration(
-        "a ZooKeeper broker", ErrorCode.BROKER_ID_NOT_REGISTERED, _set(is_migrating_zk_broker=True)
-    ),
-    RefusedRegistration("no directories", ErrorCode.INVALID_REGISTRATION, _set(log_dirs=[])),
-    RefusedRegistration(
-        "a reserved directory", ErrorCode.INVALID_REGISTRATION, _set(log_dirs=[directory_ids.LOST])
-    ),
-    RefusedRegistration(
-        "the same directory twice",
-        ErrorCode.INVALID_REGISTRATION,
-        _set(log_dirs=[directory_of(9), directory_of(9)]),
-    ),
-    RefusedRegistration(
-        "another broker's directory",
-        ErrorCode.INVALID_REGISTRATION,
-        _set(log_dirs=[directory_of(1)]),
-    ),
-    RefusedRegistration("too old", ErrorCode.UNSUPPORTED_VERSION, _too_old),
-    RefusedRegistration(
-        "metadata.version is not listed", ErrorCode.INVALID_REGISTRATION, _without_metadata_version
-    ),
-    RefusedRegistration(
-        "a finalized feature is not listed", ErrorCode.UNSUPPORTED_VERSION, _without_elr
-    ),
-    RefusedRegistration(
-        "an unknown feature that cannot be off", ErrorCode.UNSUPPORTED_VERSION, _unknown_feature
-    ),
-]
-
-
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.why)
-def test_registrations_that_are_refused(case: RefusedRegistration) -> None:
+@pytest.mark.parametrize(
+    ("code", "field", "value"),
+    [
+        (ErrorCode.INCONSISTENT_CLUSTER_ID, "cluster_id", "another"),
+        (ErrorCode.BROKER_ID_NOT_REGISTERED, "is_migrating_zk_broker", True),
+        (ErrorCode.INVALID_REGISTRATION, "log_dirs", []),
+        (ErrorCode.INVALID_REGISTRATION, "log_dirs", [directory_ids.LOST]),
+        (ErrorCode.INVALID_REGISTRATION, "log_dirs", [directory_of(9), directory_of(9)]),
+        (ErrorCode.INVALID_REGISTRATION, "log_dirs", [directory_of(1)]),
+        (ErrorCode.INVALID_REGISTRATION, "features", FEATURES[1:]),
+        (
+            ErrorCode.UNSUPPORTED_VERSION,
+            "features",
+            [Feature("metadata.version", 7, 29), *FEATURES[1:]],
+        ),
+        (
+            ErrorCode.UNSUPPORTED_VERSION,
+            "features",
+            [feature for feature in FEATURES if not feature.name.startswith("eligible")],
+        ),
+        (ErrorCode.UNSUPPORTED_VERSION, "features", [*FEATURES, Feature("new.version", 1, 2)]),
+    ],
+)
+def test_registrations_that_are_refused(code: ErrorCode, field: str, value: object) -> None:
     controller = started_cluster(brokers=1)
-    written = len(controller.records)
     request = controller.registration(9)
-    case.edit(request)
+    setattr(request, field, value)
     response = controller.ask(request)
-    assert response == BrokerRegistrationResponse(error_code=case.code, broker_epoch=-1)
-    assert len(controller.records) == written
+    assert response == BrokerRegistrationResponse(error_code=code, broker_epoch=-1)
+    assert controller.last_records == ()
 
 
 def test_a_registration_is_written_down_whole() -> None:
@@ -155,11 +120,9 @@ def test_an_unclean_restart_takes_the_broker_out_of_isr_and_elr() -> None:
     controller.create_topic("t", replicas=2)
     controller.now_ms = 10_000
     controller.register(1, incarnation=1)
-    kinds = [type(message) for message in controller.written]
-    assert kinds == [PartitionChangeRecord, RegisterBrokerRecord]
-    assert controller.partition("t").isr == (2,)
-    assert controller.partition("t").elr == ()
-    assert controller.partition("t").leader == 2
+    assert [*map(type, controller.written)] == [PartitionChangeRecord, RegisterBrokerRecord]
+    partition = controller.partition("t")
+    assert (partition.isr, partition.elr, partition.leader) == ((2,), (), 2)
 
 
 def test_a_broker_is_unfenced_once_it_has_read_its_registration() -> None:
@@ -172,8 +135,7 @@ def test_a_broker_is_unfenced_once_it_has_read_its_registration() -> None:
     assert controller.written == []
     ready = controller.heartbeat(1, metadata_offset=epoch)
     assert (ready.is_caught_up, ready.is_fenced, ready.should_shut_down) == (True, False, False)
-    assert controller.written == [change(1, epoch, fenced=-1)]
-    assert controller.last_records[0][1] == 0
+    assert controller.last_records == ((change(controller, 1, fenced=-1), 0),)
 
 
 @pytest.mark.parametrize(("broker_id", "epoch_change"), [(1, 1), (1, -1), (7, 0)])
@@ -190,9 +152,8 @@ def test_an_unfenced_broker_leads_what_no_broker_leads() -> None:
     controller.create_topic("t")
     controller.heartbeat(1, want_fence=True)
     assert controller.partition("t").leader == -1
-    epoch = controller.image.cluster.brokers[1].epoch
     controller.heartbeat(1)
-    assert controller.written[0] == change(1, epoch, fenced=-1)
+    assert controller.written[0] == change(controller, 1, fenced=-1)
     assert controller.partition("t").leader == 1
     assert controller.partition("t").isr == (1,)
 
@@ -200,30 +161,24 @@ def test_an_unfenced_broker_leads_what_no_broker_leads() -> None:
 def test_fencing_moves_leaders_before_it_marks_the_broker() -> None:
     controller = started_cluster(brokers=2)
     controller.create_topic("t", partitions=4, replicas=2)
-    epoch = controller.image.cluster.brokers[1].epoch
-    response = controller.heartbeat(1, want_fence=True)
-    assert response.is_fenced
+    assert controller.heartbeat(1, want_fence=True).is_fenced
     *changes, last = controller.written
-    assert last == change(1, epoch, fenced=1)
+    assert last == change(controller, 1, fenced=1)
     assert len(changes) == 4
     topic = controller.image.topics.by_name("t")
     assert topic is not None
-    assert {partition.leader for partition in topic.partitions.values()} == {2}
-    assert {partition.isr for partition in topic.partitions.values()} == {(2,)}
+    assert {(each.leader, each.isr) for each in topic.partitions.values()} == {(2, (2,))}
 
 
 def test_a_silent_broker_is_fenced_and_the_second_time_nothing_is_left() -> None:
     controller = started_cluster(brokers=2)
     controller.now_ms = 9_000
-    assert not at_once(maybe_fence_stale_broker(controller.image, controller.context())).response
+    assert not fences_a_silent_broker(controller)
     controller.heartbeat(2)
     controller.now_ms = 9_001
-    result = at_once(maybe_fence_stale_broker(controller.image, controller.context()))
-    controller.run(result)
-    epoch = controller.image.cluster.brokers[1].epoch
-    assert result.response
-    assert controller.written == [change(1, epoch, fenced=1)]
-    assert not at_once(maybe_fence_stale_broker(controller.image, controller.context())).response
+    assert fences_a_silent_broker(controller)
+    assert controller.written == [change(controller, 1, fenced=1)]
+    assert not fences_a_silent_broker(controller)
     assert not controller.image.cluster.brokers[2].is_fenced
 
 
@@ -233,19 +188,18 @@ def test_a_new_controller_gives_everybody_a_session() -> None:
     controller.sessions.__init__(9_000)  # type: ignore[misc]  # what a failover leaves: nothing
     controller.sessions.start(controller.image.cluster, now_ms=100_000)
     controller.now_ms = 109_001
-    result = at_once(maybe_fence_stale_broker(controller.image, controller.context()))
-    assert [m for m, _ in result.records if isinstance(m, BrokerRegistrationChangeRecord)] == [
-        change(1, controller.image.cluster.brokers[1].epoch, fenced=1)
+    fences_a_silent_broker(controller)
+    assert [m for m in controller.written if isinstance(m, BrokerRegistrationChangeRecord)] == [
+        change(controller, 1, fenced=1)
     ]
-    assert not at_once(maybe_fence_stale_broker(controller.image, controller.context())).response
+    assert not fences_a_silent_broker(controller)
 
 
 def test_a_broker_without_leaderships_stops_at_once() -> None:
     controller = started_cluster(brokers=1)
     response = controller.heartbeat(1, want_shut_down=True)
     assert (response.should_shut_down, response.is_fenced) == (True, True)
-    epoch = controller.image.cluster.brokers[1].epoch
-    assert controller.written == [change(1, epoch, fenced=1)]
+    assert controller.written == [change(controller, 1, fenced=1)]
 
 
 def test_controlled_shutdown_waits_for_the_others_to_read_the_changes() -> None:
@@ -254,10 +208,7 @@ def test_controlled_shutdown_waits_for_the_others_to_read_the_changes() -> None:
     controller.heartbeat(2)
     first = controller.heartbeat(1, want_shut_down=True)
     assert (first.should_shut_down, first.is_fenced) == (False, False)
-    assert controller.written[0] == change(
-        1, controller.image.cluster.brokers[1].epoch, in_controlled_shutdown=1
-    )
-    assert controller.last_records[0][1] == 1
+    assert controller.last_records[0] == (change(controller, 1, in_controlled_shutdown=1), 1)
     last_change = controller.next_offset - 1
     assert not controller.heartbeat(1, want_shut_down=True).should_shut_down
     controller.heartbeat(2, metadata_offset=last_change - 1)
@@ -271,28 +222,25 @@ def test_controlled_shutdown_waits_for_the_others_to_read_the_changes() -> None:
 
 def test_cordoned_directories_are_written_when_they_are_news() -> None:
     controller = started_cluster(brokers=1)
-    broker = controller.image.cluster.brokers[1]
 
-    def heartbeat(cordoned: list[bytes] | None) -> list[Message]:
+    def heartbeat(cordoned: list[bytes] | None) -> tuple[RecordAndVersion, ...]:
         controller.heartbeat(1, cordoned_log_dirs=cordoned)
-        return controller.written
+        return controller.last_records
 
-    assert heartbeat(None) == []
-    assert heartbeat([]) == [change(1, broker.epoch, cordoned_log_dirs=[])]
-    assert controller.last_records[0][1] == 3
-    assert heartbeat([]) == []
+    assert heartbeat(None) == ()
+    assert heartbeat([]) == ((change(controller, 1, cordoned_log_dirs=[]), 3),)
+    assert heartbeat([]) == ()
     all_of_them = [directory_of(1)]
-    assert heartbeat(all_of_them) == [change(1, broker.epoch, cordoned_log_dirs=all_of_them)]
+    assert heartbeat(all_of_them) == ((change(controller, 1, cordoned_log_dirs=all_of_them), 3),)
     assert not controller.image.cluster.brokers[1].has_uncordoned_directory
 
 
 def test_offline_directories_take_their_replicas_out_of_the_isr() -> None:
     controller = started_cluster(brokers=2)
     controller.create_topic("t", replicas=2)
-    broker = controller.image.cluster.brokers[1]
     request = BrokerHeartbeatRequest(
         broker_id=1,
-        broker_epoch=broker.epoch,
+        broker_epoch=controller.image.cluster.brokers[1].epoch,
         current_metadata_offset=controller.next_offset,
         offline_log_dirs=[directory_of(1), directory_of(9)],
     )
@@ -301,15 +249,14 @@ def test_offline_directories_take_their_replicas_out_of_the_isr() -> None:
     assert isinstance(changed, PartitionChangeRecord)
     assert changed.isr == [2]
     # No directory is left; an empty list is read as "no change", as Kafka reads it.
-    assert gone == change(1, broker.epoch, log_dirs=[])
+    assert gone == change(controller, 1, log_dirs=[])
 
 
 def test_unregistering_a_broker() -> None:
     controller = started_cluster(brokers=2)
     controller.create_topic("t", replicas=2)
     epoch = controller.image.cluster.brokers[2].epoch
-    response = controller.ask(UnregisterBrokerRequest(broker_id=2))
-    assert response == UnregisterBrokerResponse()
+    assert controller.ask(UnregisterBrokerRequest(broker_id=2)) == UnregisterBrokerResponse()
     assert controller.written[-1] == UnregisterBrokerRecord(broker_id=2, broker_epoch=epoch)
     assert 2 not in controller.image.cluster.brokers
     assert controller.partition("t").isr == (1,)
@@ -380,10 +327,8 @@ def test_who_was_never_registered_may_say_so(previous_epoch: int, is_believed: b
     controller = started_cluster(brokers=1)
     controller.create_topic("t")
     controller.ask(UnregisterBrokerRequest(1))
-    (partition,) = controller.image.topics.sorted_topics()[0].partitions.values()
-    assert partition.elr == (1,)
+    assert controller.partition("t").elr == (1,)
     request = controller.registration(1, incarnation=1)
     request.previous_broker_epoch = previous_epoch
     controller.ask(request)
-    (partition,) = controller.image.topics.sorted_topics()[0].partitions.values()
-    assert partition.elr == ((1,) if is_believed else ())
+    assert controller.partition("t").elr == ((1,) if is_believed else ())

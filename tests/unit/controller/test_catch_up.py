@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 
 import pytest
+from tests.unit.controller.quorums import described, key
 
-from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
+from kvorum.controller.quorum_description import ReplicaState
 from kvorum.controller.quorum_reassignment.pursuit import CatchUp
 from kvorum.metadata.voter_key import VoterKey
 
 TIMEOUT_MS = 1_000
-TARGET, OTHER = VoterKey(4, bytes([0xA0]) * 16), VoterKey(5, bytes([0xA0]) * 16)
-NEW_DISK = VoterKey(4, bytes([0xB0]) * 16)
+TARGET, OTHER, NEW_DISK = key(4), key(5), key(4, disk=1)
 
 
 @dataclass
@@ -25,14 +25,7 @@ class Watch:
     ) -> bool:
         """Return whether the replica has caught up: it is `at` one offset `of` the leader's end."""
         state = ReplicaState(self.key, at, fetched_ms_ago)
-        quorum = QuorumDescription(
-            leader_id=1,
-            kraft_version=1,
-            may_change=True,
-            log_end_offset=of,
-            voters=(),
-            observers=(state,),
-        )
+        quorum = described(1, [], [state], log_end_offset=of)
         self.catch_up.observe(quorum, [self.key], now_ms)
         return self.catch_up.has_caught_up(self.key, now_ms)
 

@@ -1,7 +1,5 @@
 """IncrementalAlterConfigs and AlterConfigs: what is written, and every refusal."""
 
-from dataclasses import dataclass
-
 import pytest
 from tests.support.controller_under_test import ControllerUnderTest, started_cluster
 
@@ -56,8 +54,8 @@ def replace_all(
     ]
 
 
-def record(resource_type: int, resource_name: str, name: str, value: str | None) -> ConfigRecord:
-    return ConfigRecord(resource_type, resource_name, name, value)
+OK = [(TOPIC, "t", 0, None)]
+CHANGE = Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])
 
 
 @pytest.fixture
@@ -68,15 +66,12 @@ def controller() -> ControllerUnderTest:
 
 
 def test_set_change_and_delete(controller: ControllerUnderTest) -> None:
-    ok = [(TOPIC, "t", 0, None)]
-    assert alter(controller, Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])) == ok
-    assert controller.written == [record(TOPIC, "t", "retention.ms", "5")]
-    assert alter(controller, Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])) == ok
-    assert controller.written == []
-    assert alter(controller, Resource(TOPIC, "t", [Alter("retention.ms", DELETE, None)])) == ok
-    assert controller.written == [record(TOPIC, "t", "retention.ms", None)]
-    assert alter(controller, Resource(TOPIC, "t", [Alter("retention.ms", DELETE, None)])) == ok
-    assert controller.written == []
+    deletion = Resource(TOPIC, "t", [Alter("retention.ms", DELETE, None)])
+    for change, value in ((CHANGE, "5"), (deletion, None)):
+        assert alter(controller, change) == OK
+        assert controller.written == [ConfigRecord(TOPIC, "t", "retention.ms", value)]
+        assert alter(controller, change) == OK
+        assert controller.written == []
     assert controller.image.configs.resources.get((TOPIC, "t")) is None
 
 
@@ -96,114 +91,101 @@ def test_brokers_get_every_change_as_a_call_to_reload(controller: ControllerUnde
     change = Resource(BROKER, "1", [Alter("log.cleaner.threads", SET, "2")])
     for _ in range(2):
         assert alter(controller, change) == [(BROKER, "1", 0, None)]
-        assert controller.written == [record(BROKER, "1", "log.cleaner.threads", "2")]
+        assert controller.written == [ConfigRecord(BROKER, "1", "log.cleaner.threads", "2")]
 
 
 def test_one_refusal_does_not_keep_the_others_back(controller: ControllerUnderTest) -> None:
-    answers = alter(
-        controller,
-        Resource(TOPIC, "no", [Alter("retention.ms", SET, "5")]),
-        Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")]),
-    )
-    assert answers == [(TOPIC, "no", 3, "The topic 'no' does not exist."), (TOPIC, "t", 0, None)]
-    assert controller.written == [record(TOPIC, "t", "retention.ms", "5")]
+    answers = alter(controller, Resource(TOPIC, "no", [Alter("retention.ms", SET, "5")]), CHANGE)
+    assert answers == [(TOPIC, "no", 3, "The topic 'no' does not exist."), *OK]
+    assert controller.written == [ConfigRecord(TOPIC, "t", "retention.ms", "5")]
 
 
 def test_validate_only(controller: ControllerUnderTest) -> None:
-    change = Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])
-    assert alter(controller, change, validate_only=True) == [(TOPIC, "t", 0, None)]
+    assert alter(controller, CHANGE, validate_only=True) == OK
     assert controller.written == []
 
 
 def test_a_resource_named_twice_is_refused_once(controller: ControllerUnderTest) -> None:
-    change = Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])
-    assert alter(controller, change, change, change) == [
+    assert alter(controller, CHANGE, CHANGE, CHANGE) == [
         (TOPIC, "t", ErrorCode.INVALID_REQUEST, "Duplicate resource.")
     ]
 
 
-@dataclass(frozen=True)
-class Refusal:
-    resource: Resource
-    code: ErrorCode
-    message: str
-
-
 REFUSALS = [
-    Refusal(Resource(99, "x", []), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 99."),
-    Refusal(
+    (Resource(99, "x", []), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 99."),
+    pytest.param(
         Resource(TOPIC, "t", [Alter("retention.ms", APPEND, "5")]),
         ErrorCode.INVALID_CONFIG,
         "Can't APPEND to key retention.ms because its type is not LIST.",
     ),
-    Refusal(
+    pytest.param(
         Resource(16, "m", [Alter("metrics", APPEND, "x")]),
         ErrorCode.INVALID_CONFIG,
         "Can't APPEND to key metrics because its type is not LIST.",
     ),
-    Refusal(
+    pytest.param(
         Resource(TOPIC, "t", [Alter("no.such", SUBTRACT, "5")]),
         ErrorCode.INVALID_CONFIG,
         "Can't SUBTRACT to key no.such because its type is not LIST.",
     ),
-    Refusal(
+    pytest.param(
         Resource(TOPIC, "t", [Alter("no.such", SET, "5")]),
         ErrorCode.INVALID_CONFIG,
         "Unknown topic config name: no.such",
     ),
-    Refusal(
+    pytest.param(
         Resource(TOPIC, "t", [Alter("retention.ms", SET, "x" * 32_768)]),
         ErrorCode.INVALID_CONFIG,
         "The configuration value cannot be added because it exceeds the maximum value size of "
         "32767 bytes.",
     ),
-    Refusal(
+    pytest.param(
         Resource(TOPIC, "", [Alter("retention.ms", SET, "5")]),
         ErrorCode.INVALID_REQUEST,
         "Default topic resources are not allowed.",
     ),
-    Refusal(
+    pytest.param(
         Resource(TOPIC, "a b", [Alter("retention.ms", SET, "5")]),
         ErrorCode.INVALID_TOPIC_EXCEPTION,
         "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
         "alphanumerics, '.', '_' and '-'",
     ),
-    Refusal(
+    pytest.param(
         Resource(BROKER, "one", [Alter("log.cleaner.threads", SET, "5")]),
         ErrorCode.INVALID_REQUEST,
         "Unable to parse broker name as a base 10 number.",
     ),
-    Refusal(
+    pytest.param(
         Resource(BROKER, "-1", [Alter("log.cleaner.threads", SET, "5")]),
         ErrorCode.INVALID_REQUEST,
         "Invalid negative broker ID.",
     ),
-    Refusal(
+    pytest.param(
         Resource(BROKER, "77", [Alter("log.cleaner.threads", SET, "5")]),
         ErrorCode.BROKER_ID_NOT_REGISTERED,
         "No node with id 77 found.",
     ),
-    Refusal(
+    pytest.param(
         Resource(GROUP, "", [Alter("consumer.session.timeout.ms", SET, "45000")]),
         ErrorCode.INVALID_REQUEST,
         "Default group resources are not allowed.",
     ),
-    Refusal(
+    pytest.param(
         Resource(CLIENT_METRICS, "", [Alter("interval.ms", SET, "1000")]),
         ErrorCode.INVALID_REQUEST,
         "Subscription name can't be empty",
     ),
-    Refusal(
+    pytest.param(
         Resource(BROKER_LOGGER, "1", [Alter("root", SET, "INFO")]),
         ErrorCode.INVALID_CONFIG,
         "Logger root does not exist!",
     ),
-    Refusal(
+    pytest.param(
         Resource(BROKER, "1", [Alter("min.insync.replicas", SET, "2")]),
         ErrorCode.INVALID_CONFIG,
         "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
     ),
-    Refusal(
+    pytest.param(
         Resource(BROKER, "", [Alter("min.insync.replicas", DELETE, None)]),
         ErrorCode.INVALID_CONFIG,
         "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
@@ -211,12 +193,12 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.message[:60])
+@pytest.mark.parametrize(("resource", "code", "message"), REFUSALS)
 def test_refusals_are_kafkas_and_write_nothing(
-    controller: ControllerUnderTest, case: Refusal
+    controller: ControllerUnderTest, resource: Resource, code: ErrorCode, message: str
 ) -> None:
-    (answer,) = alter(controller, case.resource)
-    assert answer[2:] == (case.code, case.message)
+    (answer,) = alter(controller, resource)
+    assert answer[2:] == (code, message)
     assert controller.written == []
 
 
@@ -267,7 +249,7 @@ def test_a_new_minimum_in_sync_clears_the_elr(
 ) -> None:
     alter(controller, Resource(resource_type, name, [Alter("min.insync.replicas", SET, "2")]))
     assert controller.written == [
-        record(resource_type, name, "min.insync.replicas", "2"),
+        ConfigRecord(resource_type, name, "min.insync.replicas", "2"),
         ClearElrRecord(topic_name=topic_name),
     ]
 
@@ -288,16 +270,15 @@ def test_without_elr_brokers_may_have_their_own_minimum() -> None:
     controller = started_cluster(version=MetadataVersion.V4_0_IV3)
     change = Resource(BROKER, "1", [Alter("min.insync.replicas", SET, "2")])
     assert alter(controller, change) == [(BROKER, "1", 0, None)]
-    assert controller.written == [record(BROKER, "1", "min.insync.replicas", "2")]
+    assert controller.written == [ConfigRecord(BROKER, "1", "min.insync.replicas", "2")]
 
 
 def test_the_old_request_replaces_everything(controller: ControllerUnderTest) -> None:
-    ok = [(TOPIC, "t", 0, None)]
-    assert replace_all(controller, TOPIC, "t", retention_ms="5", segment_bytes="2097152") == ok
-    assert replace_all(controller, TOPIC, "t", retention_ms="5", cleanup_policy="compact") == ok
+    assert replace_all(controller, TOPIC, "t", retention_ms="5", segment_bytes="2097152") == OK
+    assert replace_all(controller, TOPIC, "t", retention_ms="5", cleanup_policy="compact") == OK
     assert controller.written == [
-        record(TOPIC, "t", "cleanup.policy", "compact"),
-        record(TOPIC, "t", "segment.bytes", None),
+        ConfigRecord(TOPIC, "t", "cleanup.policy", "compact"),
+        ConfigRecord(TOPIC, "t", "segment.bytes", None),
     ]
     assert dict(controller.image.configs.of_topic("t").items()) == {
         "retention.ms": "5",

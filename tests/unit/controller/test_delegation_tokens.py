@@ -44,6 +44,9 @@ DAY_MS = 86_400_000
 SECRETS = TokenSecrets(TokenSettings(KEY, lifetime_ms_max=7 * DAY_MS, expiry_ms=DAY_MS))
 
 
+OF_BOB = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="bob")
+
+
 @pytest.fixture
 def controller() -> ControllerUnderTest:
     found = started_cluster(brokers=1)
@@ -63,13 +66,16 @@ def asked_by(
     return replace(context, principal=principal, wall_clock_ms=NOW_MS + after_ms)
 
 
+def renewable_by(name: str, kind: str = "User") -> CreateDelegationTokenRequest:
+    renewer = CreateDelegationTokenRequest.CreatableRenewers(kind, name)
+    return CreateDelegationTokenRequest(renewers=[renewer], max_lifetime_ms=-1)
+
+
 def create(
     controller: ControllerUnderTest, request: CreateDelegationTokenRequest | None = None
 ) -> CreateDelegationTokenResponse:
     """Make a token of alice's that bob may renew."""
-    asked = request or CreateDelegationTokenRequest(
-        renewers=[CreateDelegationTokenRequest.CreatableRenewers("User", "bob")], max_lifetime_ms=-1
-    )
+    asked = request or renewable_by("bob")
     result = create_delegation_token(controller.image, asked, asked_by(controller, ALICE))
     controller.run(result)
     return result.response
@@ -116,11 +122,8 @@ def test_a_token_is_made_for_who_asks(controller: ControllerUnderTest) -> None:
     assert response.hmac == hmac.digest(KEY, response.token_id.encode(), hashlib.sha512)
     ((record, version),) = controller.last_records
     assert isinstance(record, DelegationTokenRecord)
-    assert (record.owner, record.requester, record.renewers) == (
-        "User:alice",
-        "User:alice",
-        ["User:bob"],
-    )
+    assert (record.owner, record.requester) == ("User:alice", "User:alice")
+    assert record.renewers == ["User:bob"]
     assert version == 0
     assert list(controller.image.delegation_tokens.tokens) == [response.token_id]
 
@@ -135,18 +138,15 @@ def test_a_short_life_is_shorter_than_the_time_between_renewals(
 
 
 def test_a_token_for_another_user_keeps_its_requester(controller: ControllerUnderTest) -> None:
-    request = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="bob")
-    response = create(controller, request)
+    response = create(controller, OF_BOB)
     assert (response.principal_name, response.token_requester_principal_name) == ("bob", "alice")
-    old = create_delegation_token(
-        controller.image, request, asked_by(controller, ALICE, api_version=2)
-    ).response
+    context = asked_by(controller, ALICE, api_version=2)
+    old = create_delegation_token(controller.image, OF_BOB, context).response
     assert (old.principal_name, old.token_requester_principal_name) == ("bob", "")
 
 
 def test_renewers_are_users(controller: ControllerUnderTest) -> None:
-    renewers = [CreateDelegationTokenRequest.CreatableRenewers("Group", "g")]
-    response = create(controller, CreateDelegationTokenRequest(renewers=renewers))
+    response = create(controller, renewable_by("g", kind="Group"))
     assert response.error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
     assert controller.last_records == ()
 
@@ -232,18 +232,15 @@ def described(
     controller: ControllerUnderTest, principal: Principal, *, owners: list[str] | None = None
 ) -> list[str]:
     """Return the owners of the tokens that `principal` is shown."""
-    acls = replay_access_control_entry(
-        AclsImage(),
-        AccessControlEntryRecord(
-            id=bytes(16),
-            resource_type=AclResourceType.USER,
-            resource_name="User:bob",
-            pattern_type=PatternType.LITERAL,
-            principal="User:dave",
-            host="*",
-            operation=AclOperation.DESCRIBE_TOKENS,
-            permission_type=PermissionType.ALLOW,
-        ),
+    entry = AccessControlEntryRecord(
+        bytes(16),
+        AclResourceType.USER,
+        "User:bob",
+        PatternType.LITERAL,
+        "User:dave",
+        "*",
+        AclOperation.DESCRIBE_TOKENS,
+        PermissionType.ALLOW,
     )
     view = BrokerView(
         node_id=1,
@@ -251,17 +248,18 @@ def described(
         listener="l",
         random=controller.random,
         api_version=3,
-        access=Access(AuthorizerRules(), acls, principal),
+        access=Access(
+            AuthorizerRules(), replay_access_control_entry(AclsImage(), entry), principal
+        ),
         token_settings=SECRETS.settings,
         may_ask_about_tokens=True,
     )
-    named = None
+    request = DescribeDelegationTokenRequest(owners=None)
     if owners is not None:
-        named = [
+        request.owners = [
             DescribeDelegationTokenRequest.DescribeDelegationTokenOwner("User", owner)
             for owner in owners
         ]
-    request = DescribeDelegationTokenRequest(owners=named)
     response = describe_delegation_token(controller.image, request, view)
     assert response.error_code == 0
     assert all(token.hmac == SECRETS.of(token.token_id) for token in response.tokens)
@@ -271,16 +269,8 @@ def described(
 def test_tokens_are_shown_to_those_who_have_to_do_with_them(
     controller: ControllerUnderTest,
 ) -> None:
-    create(
-        controller,
-        CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="bob"),
-    )
-    create(
-        controller,
-        CreateDelegationTokenRequest(
-            renewers=[CreateDelegationTokenRequest.CreatableRenewers("User", "carol")]
-        ),
-    )
+    create(controller, OF_BOB)
+    create(controller, renewable_by("carol"))
     assert described(controller, ALICE) == ["alice", "bob"]
     assert described(controller, BOB) == ["bob"]
     assert described(controller, CAROL) == ["alice"]

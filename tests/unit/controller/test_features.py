@@ -1,6 +1,6 @@
 """UpdateFeatures: all or none, and every refusal with Kafka's message."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 from tests.support.controller_under_test import ControllerUnderTest, started_cluster
@@ -9,6 +9,7 @@ from kvorum.controller.apis.update_features import update_features
 from kvorum.controller.quorum_description import ReplicaState
 from kvorum.metadata.features import default_feature_levels
 from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
@@ -27,92 +28,84 @@ from kvorum.wire.messages.update_features import UpdateFeaturesRequest, UpdateFe
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 PREFIX = "The update failed for all features since the following feature had an error: "
+TO_29 = ("metadata.version", 29, UPGRADE)
+NOT_TO_29 = f"{PREFIX}Invalid update version 29 for feature metadata.version. "
+INVALID = ErrorCode.INVALID_REQUEST
+V4_4_IV1, V4_4_IV2 = MetadataVersion.V4_4_IV1, MetadataVersion.V4_4_IV2
 
 
-def update(
-    controller: ControllerUnderTest,
-    *updates: tuple[str, int, int],
-    validate_only: bool = False,
-    api_version: int = 2,
-) -> UpdateFeaturesResponse:
-    request = UpdateFeaturesRequest(
+def wanted(*updates: tuple[str, int, int], validate_only: bool = False) -> UpdateFeaturesRequest:
+    """Ask for features, each with its level and the type of its upgrade."""
+    return UpdateFeaturesRequest(
         feature_updates=[
-            UpdateFeaturesRequest.FeatureUpdateKey(feature=name, max_version_level=level)
-            for name, level, _ in updates
+            UpdateFeaturesRequest.FeatureUpdateKey(name, level, upgrade_type=upgrade_type)
+            for name, level, upgrade_type in updates
         ],
         validate_only=validate_only,
     )
-    for wanted, (_, _, upgrade_type) in zip(request.feature_updates, updates, strict=True):
-        wanted.upgrade_type = upgrade_type
-    return controller.answer(UpdateFeaturesResponse, request, api_version)
 
 
-@dataclass(frozen=True)
-class Refusal:
-    update: tuple[str, int, int]
-    reason: str
-    level: MetadataVersion = MetadataVersion.V4_2_IV1
+def update(
+    controller: ControllerUnderTest, *updates: tuple[str, int, int], api_version: int = 2
+) -> UpdateFeaturesResponse:
+    return controller.answer(UpdateFeaturesResponse, wanted(*updates), api_version)
 
 
-REFUSALS = [
-    Refusal(("metadata.version", 33, 0), "The controller does not support the given upgrade type."),
-    Refusal(("metadata.version", 33, 9), "The controller does not support the given upgrade type."),
-    Refusal(("metadata.version", -1, UPGRADE), "A feature version cannot be less than 0."),
-    Refusal(("metadata.version", 34, UPGRADE), "Local controller 1 only supports versions 7-33"),
-    Refusal(("no.version", 1, UPGRADE), "Local controller 1 does not support this feature."),
-    Refusal(
-        ("metadata.version", 28, UPGRADE),
-        "Can't downgrade the version of this feature without setting the upgrade type to either "
-        "safe or unsafe downgrade.",
-    ),
-    Refusal(("metadata.version", 33, SAFE), "Can't downgrade to a newer version."),
-    Refusal(("kraft.version", 0, SAFE), "Can't downgrade the version of this feature."),
-    Refusal(
-        ("eligible.leader.replicas.version", 1, UPGRADE),
-        "eligible.leader.replicas.version could not be set to 1 because it depends on "
-        "metadata.version level 23",
-        MetadataVersion.V4_0_IV0,
-    ),
-]
-
-
-@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: f"{case.update[0]}-{case.reason[:30]}")
-def test_refusals_are_kafkas_and_write_nothing(case: Refusal) -> None:
-    controller = started_cluster(brokers=1, version=case.level)
-    response = update(controller, case.update)
-    name, level, _ = case.update
-    assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
-    assert response.error_message == (
-        f"{PREFIX}Invalid update version {level} for feature {name}. {case.reason}"
-    )
-    assert response.results == []
+def refusal(controller: ControllerUnderTest, *updates: tuple[str, int, int]) -> str | None:
+    """Return the message with which an update is refused, which writes nothing."""
+    response = update(controller, *updates)
+    assert (response.error_code, response.results) == (ErrorCode.INVALID_UPDATE_VERSION, [])
     assert controller.last_records == ()
+    return response.error_message
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "upgrade_type", "reason"),
+    [
+        ("metadata.version", 33, 0, "The controller does not support the given upgrade type."),
+        ("metadata.version", 33, 9, "The controller does not support the given upgrade type."),
+        ("metadata.version", -1, UPGRADE, "A feature version cannot be less than 0."),
+        ("metadata.version", 34, UPGRADE, "Local controller 1 only supports versions 7-33"),
+        ("no.version", 1, UPGRADE, "Local controller 1 does not support this feature."),
+        pytest.param(
+            "metadata.version",
+            28,
+            UPGRADE,
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade.",
+        ),
+        ("metadata.version", 33, SAFE, "Can't downgrade to a newer version."),
+        ("kraft.version", 0, SAFE, "Can't downgrade the version of this feature."),
+    ],
+)
+def test_refusals_are_kafkas_and_write_nothing(
+    name: str, level: int, upgrade_type: int, reason: str
+) -> None:
+    controller = started_cluster(brokers=1, version=MetadataVersion.V4_2_IV1)
+    message = f"{PREFIX}Invalid update version {level} for feature {name}. {reason}"
+    assert refusal(controller, (name, level, upgrade_type)) == message
 
 
 @pytest.mark.parametrize(
     ("upgrade_type", "reason"),
     [
-        (
+        pytest.param(
             SAFE,
-            (
-                "Refusing to perform the requested downgrade because it might delete metadata "
-                "information."
-            ),
+            "Refusing to perform the requested downgrade because it might delete metadata "
+            "information.",
         ),
         (UNSAFE, "Unsafe metadata downgrade is not supported in this version."),
     ],
 )
 def test_downgrades_that_would_lose_something(upgrade_type: int, reason: str) -> None:
+    message = f"{PREFIX}Unsupported metadata.version downgrade from 30 to 29. {reason}"
     controller = started_cluster(brokers=1)
-    response = update(controller, ("metadata.version", 29, upgrade_type))
-    assert response.error_message == (
-        f"{PREFIX}Unsupported metadata.version downgrade from 30 to 29. {reason}"
-    )
+    assert refusal(controller, ("metadata.version", 29, upgrade_type)) == message
 
 
 def test_up_and_safely_down_again() -> None:
     controller = started_cluster(brokers=1, version=MetadataVersion.V4_2_IV0)
-    assert update(controller, ("metadata.version", 29, UPGRADE)).error_code == 0
+    assert update(controller, TO_29).error_code == 0
     assert controller.written == [FeatureLevelRecord("metadata.version", 29)]
     assert update(controller, ("metadata.version", 28, SAFE)).error_code == 0
     assert controller.image.metadata_version == 28
@@ -120,33 +113,33 @@ def test_up_and_safely_down_again() -> None:
 
 def test_one_refusal_keeps_everything_back() -> None:
     controller = started_cluster(brokers=1, version=MetadataVersion.V4_2_IV0)
-    response = update(controller, ("metadata.version", 29, UPGRADE), ("group.version", 5, UPGRADE))
-    assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
-    assert controller.last_records == ()
+    assert refusal(controller, TO_29, ("group.version", 5, UPGRADE))
 
 
 def test_dependencies_may_be_met_by_the_same_request() -> None:
     controller = started_cluster(brokers=1, version=MetadataVersion.V4_0_IV0)
-    response = update(
-        controller,
-        ("metadata.version", 23, UPGRADE),
-        ("eligible.leader.replicas.version", 1, UPGRADE),
+    eligible_leaders = ("eligible.leader.replicas.version", 1, UPGRADE)
+    assert refusal(controller, eligible_leaders) == (
+        f"{PREFIX}Invalid update version 1 for feature eligible.leader.replicas.version. "
+        "eligible.leader.replicas.version could not be set to 1 because it depends on "
+        "metadata.version level 23"
     )
+    response = update(controller, ("metadata.version", 23, UPGRADE), eligible_leaders)
     assert response.error_code == 0
     assert controller.image.features.is_elr_enabled
 
 
 def test_validate_only() -> None:
     controller = started_cluster(brokers=1, version=MetadataVersion.V4_2_IV0)
-    response = update(controller, ("metadata.version", 29, UPGRADE), validate_only=True)
-    assert response.error_code == 0
+    request = wanted(TO_29, validate_only=True)
+    assert controller.answer(UpdateFeaturesResponse, request).error_code == 0
     assert controller.last_records == ()
 
 
 @pytest.mark.parametrize("api_version", [0, 1, 2])
 def test_old_versions_list_what_they_changed(api_version: int) -> None:
     controller = started_cluster(brokers=1, version=MetadataVersion.V4_2_IV0)
-    raised = ("metadata.version", 29, UPGRADE)
+    raised = TO_29
     response = update(controller, raised, api_version=max(api_version, 1))
     expected = [UpdateFeaturesResponse.UpdatableFeatureResult("metadata.version", 0, "NONE")]
     assert response.error_message is None
@@ -177,11 +170,7 @@ def test_a_broker_that_is_too_old_keeps_a_level_back() -> None:
     request = controller.registration(5)
     request.features[0].max_supported_version = 28
     controller.ask(request)
-    response = update(controller, ("metadata.version", 29, UPGRADE))
-    assert response.error_message == (
-        f"{PREFIX}Invalid update version 29 for feature metadata.version. "
-        "Broker 5 only supports versions 7-28"
-    )
+    assert refusal(controller, TO_29) == f"{NOT_TO_29}Broker 5 only supports versions 7-28"
 
 
 def controller_registration(
@@ -201,38 +190,26 @@ def controller_registration(
 def test_other_controllers_have_a_say() -> None:
     controller = started_cluster(brokers=0, version=MetadataVersion.V4_2_IV0)
     controller.settings = replace(controller.settings, quorum_voter_ids=(1, 2))
-    message = f"{PREFIX}Invalid update version 29 for feature metadata.version. "
-    assert update(controller, ("metadata.version", 29, UPGRADE)).error_message == (
-        f"{message}controller 2 has not registered, and may not support this feature"
+    assert refusal(controller, TO_29) == (
+        f"{NOT_TO_29}controller 2 has not registered, and may not support this feature"
     )
     assert controller.ask(controller_registration(2, 28)) == ControllerRegistrationResponse()
-    assert update(controller, ("metadata.version", 29, UPGRADE)).error_message == (
-        f"{message}Controller 2 only supports versions 7-28"
-    )
-    new = controller_registration(2, 30)
-    assert isinstance(new, ControllerRegistrationRequest)
-    controller.ask(new)
-    assert update(controller, ("metadata.version", 29, UPGRADE)).error_code == 0
+    assert refusal(controller, TO_29) == f"{NOT_TO_29}Controller 2 only supports versions 7-28"
+    controller.ask(controller_registration(2, 30))
+    assert update(controller, TO_29).error_code == 0
 
 
 def test_a_controller_has_a_say_until_it_is_unregistered_whether_it_is_a_voter_or_not() -> None:
     """Removing a voter during an upgrade of a feature does not change what the upgrade needs."""
     controller = started_cluster(brokers=0, version=MetadataVersion.V4_2_IV0)
     assert controller.settings.quorum_voter_ids == (), "the voters are in the log"
-    removed = controller_registration(2, 28)
-    assert isinstance(removed, ControllerRegistrationRequest)
-    controller.ask(removed)
-    assert update(controller, ("metadata.version", 29, UPGRADE)).error_message == (
-        f"{PREFIX}Invalid update version 29 for feature metadata.version. "
-        "Controller 2 only supports versions 7-28"
-    )
+    controller.ask(controller_registration(2, 28))
+    assert refusal(controller, TO_29) == f"{NOT_TO_29}Controller 2 only supports versions 7-28"
 
 
 def test_controllers_cannot_register_at_old_levels() -> None:
     controller = started_cluster(brokers=0, version=MetadataVersion.V3_6_IV2)
-    request = controller_registration(2, 30)
-    assert isinstance(request, ControllerRegistrationRequest)
-    response = controller.answer(ControllerRegistrationResponse, request)
+    response = controller.answer(ControllerRegistrationResponse, controller_registration(2, 30))
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert controller.last_records == ()
 
@@ -243,36 +220,27 @@ def test_the_level_of_kraft_version_may_be_confirmed() -> None:
     assert controller.last_records == ((NoOpRecord(), 0),)
 
 
-def kraft_update(level: int, upgrade_type: int = UPGRADE) -> UpdateFeaturesRequest:
-    key = UpdateFeaturesRequest.FeatureUpdateKey(
-        feature="kraft.version", max_version_level=level, upgrade_type=upgrade_type
-    )
-    return UpdateFeaturesRequest(feature_updates=[key])
-
-
-def test_raising_kraft_version_is_left_to_the_quorum_and_waited_for() -> None:
+@pytest.mark.parametrize(
+    ("validate_only", "kraft_version", "records"),
+    [(False, 1, ((NoOpRecord(), 0),)), (True, None, ())],
+)
+def test_raising_kraft_version_is_left_to_the_quorum_and_waited_for_unless_it_is_only_tried(
+    validate_only: bool, kraft_version: int | None, records: tuple[RecordAndVersion, ...]
+) -> None:
     controller = started_cluster(brokers=1)
     controller.kraft_version = 0
-    result = update_features(controller.image, kraft_update(1), controller.context(2))
-    assert result.response.error_code == 0
-    assert result.kraft_version == 1
-    assert result.records == ((NoOpRecord(), 0),)
-
-
-def test_a_dry_run_raises_nothing() -> None:
-    controller = started_cluster(brokers=1)
-    controller.kraft_version = 0
-    request = kraft_update(1)
-    request.validate_only = True
+    request = wanted(("kraft.version", 1, UPGRADE), validate_only=validate_only)
     result = update_features(controller.image, request, controller.context(2))
-    assert (result.response.error_code, result.kraft_version, result.records) == (0, None, ())
+    assert result.response.error_code == 0
+    assert (result.kraft_version, result.records) == (kraft_version, records)
 
 
 def test_the_quorums_objection_to_a_kraft_version_is_reported() -> None:
     controller = started_cluster(brokers=1)
     controller.kraft_version = 0
     controller.kraft_upgrade_problem = "Invalid upgrade, because"
-    result = update_features(controller.image, kraft_update(1), controller.context(2))
+    request = wanted(("kraft.version", 1, UPGRADE))
+    result = update_features(controller.image, request, controller.context(2))
     assert result.response.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert result.response.error_message == f"{PREFIX}Invalid upgrade, because"
     assert (result.kraft_version, result.records) == (None, ())
@@ -281,10 +249,11 @@ def test_the_quorums_objection_to_a_kraft_version_is_reported() -> None:
 @pytest.mark.parametrize("upgrade_type", [SAFE, UNSAFE])
 def test_kraft_version_never_goes_back(upgrade_type: int) -> None:
     controller = started_cluster(brokers=1)
-    request = kraft_update(0, upgrade_type)
+    request = wanted(("kraft.version", 0, upgrade_type))
     result = update_features(controller.image, request, controller.context(2))
     assert result.response.error_code == ErrorCode.INVALID_UPDATE_VERSION
-    assert (result.response.error_message or "").endswith(
+    assert result.response.error_message == (
+        f"{PREFIX}Invalid update version 0 for feature kraft.version. "
         "Can't downgrade the version of this feature."
     )
     assert (result.kraft_version, result.records) == (None, ())
@@ -304,54 +273,44 @@ def test_an_unregistered_controller_holds_up_no_change_of_features() -> None:
         if one.name == "transaction.version":
             one.min_supported_version = 2
     controller.ask(registration)
-    wanted = ("transaction.version", 1, SAFE)
-    assert "Controller 2 only supports versions 2" in str(update(controller, wanted).error_message)
+    change = ("transaction.version", 1, SAFE)
+    assert "Controller 2 only supports versions 2" in str(refusal(controller, change))
     assert unregister(controller, 2) == (ErrorCode.NONE, "")
     assert controller.last_records == ((UnregisterControllerRecord(2), 0),)
-    assert update(controller, wanted).error_code == ErrorCode.NONE
+    assert update(controller, change).error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize(
-    ("controller_id", "version", "refusal"),
+    ("controller_id", "version", "code", "message"),
     [
-        (
-            1,
-            MetadataVersion.V4_4_IV2,
-            (ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active."),
-        ),
+        (1, V4_4_IV2, INVALID, "Controller cannot unregister itself while it is active."),
         (
             2,
-            MetadataVersion.V4_4_IV1,
-            (
-                ErrorCode.UNSUPPORTED_VERSION,
-                "The current MetadataVersion is too old to support controller unregistration.",
-            ),
+            V4_4_IV1,
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The current MetadataVersion is too old to support controller unregistration.",
         ),
         (
             3,
-            MetadataVersion.V4_4_IV2,
-            (
-                ErrorCode.CONTROLLER_ID_NOT_REGISTERED,
-                "Controller ID 3 is not currently registered.",
-            ),
+            V4_4_IV2,
+            ErrorCode.CONTROLLER_ID_NOT_REGISTERED,
+            "Controller ID 3 is not currently registered.",
         ),
         (
             4,
-            MetadataVersion.V4_4_IV2,
-            (
-                ErrorCode.INVALID_REQUEST,
-                "Controller 4 is a voter; it has to be removed from the voters first.",
-            ),
+            V4_4_IV2,
+            INVALID,
+            "Controller 4 is a voter; it has to be removed from the voters first.",
         ),
     ],
 )
 def test_who_is_needed_is_not_unregistered(
-    controller_id: int, version: MetadataVersion, refusal: tuple[ErrorCode, str]
+    controller_id: int, version: MetadataVersion, code: ErrorCode, message: str
 ) -> None:
     controller = started_cluster(brokers=0, version=version)
     for node_id in (1, 2, 4):
         controller.ask(controller_registration(node_id, 33))
     voters = tuple(ReplicaState(VoterKey(one, bytes([one] * 16)), 5, 0.0) for one in (1, 4))
     controller.quorum = replace(controller.quorum, voters=voters)
-    assert unregister(controller, controller_id) == refusal
+    assert unregister(controller, controller_id) == (code, message)
     assert controller.last_records == ()

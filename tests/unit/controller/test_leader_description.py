@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.unit.controller.quorums import described, key
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.turn import quorum_described_by
@@ -14,14 +15,10 @@ NOW_MS = 1_000_000
 UNKNOWN = -1
 
 
-def key(node_id: int) -> VoterKey:
-    return VoterKey(node_id, bytes([node_id]) * 16)
-
-
 def told(
     node_id: int, *, end: int = 90, fetched_ms: int = NOW_MS - 10, directory: bytes | None = None
 ) -> DescribeQuorumResponse.ReplicaState:
-    named = bytes([node_id]) * 16 if directory is None else directory
+    named = key(node_id).directory_id if directory is None else directory
     return DescribeQuorumResponse.ReplicaState(node_id, named, end, fetched_ms, UNKNOWN)
 
 
@@ -45,15 +42,11 @@ def read(
 
 
 def test_everything_that_a_decision_needs_is_read() -> None:
-    assert read(told(1), LEADER, observers=(told(3, fetched_ms=NOW_MS - 700),)) == (
-        QuorumDescription(
-            leader_id=2,
-            kraft_version=1,
-            may_change=True,
-            log_end_offset=100,
-            voters=(ReplicaState(key(1), 90, 10.0), ReplicaState(key(2), 100, 0.0)),
-            observers=(ReplicaState(key(3), 90, 700.0),),
-        )
+    assert read(told(1), LEADER, observers=(told(3, fetched_ms=NOW_MS - 700),)) == described(
+        2,
+        (ReplicaState(key(1), 90, 10.0), ReplicaState(key(2), 100, 0.0)),
+        (ReplicaState(key(3), 90, 700.0),),
+        log_end_offset=100,
     )
 
 

@@ -1,6 +1,6 @@
 """ElectLeaders, reassignments, AlterPartition, AssignReplicasToDirs and the periodic elections."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 from tests.support.controller_under_test import ControllerUnderTest, directory_of, started_cluster
@@ -164,37 +164,34 @@ def test_the_leader_shrinks_and_grows_the_isr(
     assert controller.last_records == ()
 
 
-@dataclass(frozen=True)
-class RefusedIsr:
-    why: str
-    code: ErrorCode
-    changes: dict[str, int]
-    broker_id: int = 1
-    isr: tuple[int, ...] = (1, 2)
-
-
 @pytest.mark.parametrize(
-    "case",
+    ("code", "broker_id", "isr", "changes"),
     [
-        RefusedIsr("unknown topic", ErrorCode.UNKNOWN_TOPIC_ID, {"unknown_topic": 1}),
-        RefusedIsr("unknown partition", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, {"index": 7}),
-        RefusedIsr("newer leader epoch", ErrorCode.NOT_CONTROLLER, {"leader_epoch_change": 1}),
-        RefusedIsr("newer epoch", ErrorCode.NOT_CONTROLLER, {"partition_epoch_change": 1}),
-        RefusedIsr("old leader epoch", ErrorCode.FENCED_LEADER_EPOCH, {"leader_epoch_change": -1}),
-        RefusedIsr("not the leader", ErrorCode.INVALID_REQUEST, {}, broker_id=2),
-        RefusedIsr("old epoch", ErrorCode.INVALID_UPDATE_VERSION, {"partition_epoch_change": -1}),
-        RefusedIsr("not a replica", ErrorCode.INVALID_REQUEST, {}, isr=(1, 4)),
-        RefusedIsr("twice", ErrorCode.INVALID_REQUEST, {}, isr=(1, 2, 2)),
-        RefusedIsr("without the leader", ErrorCode.INVALID_REQUEST, {}, isr=(2, 3)),
-        RefusedIsr("empty", ErrorCode.INVALID_REQUEST, {}, isr=()),
-        RefusedIsr("recovering with two", ErrorCode.INVALID_REQUEST, {"recovery": 1}),
-        RefusedIsr("recovering anew", ErrorCode.INVALID_REQUEST, {"recovery": 1}, isr=(1,)),
-        RefusedIsr("another incarnation", ErrorCode.INELIGIBLE_REPLICA, {"member_epoch": 999}),
+        (ErrorCode.UNKNOWN_TOPIC_ID, 1, [1, 2], {"unknown_topic": 1}),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 1, [1, 2], {"index": 7}),
+        (ErrorCode.NOT_CONTROLLER, 1, [1, 2], {"leader_epoch_change": 1}),
+        (ErrorCode.NOT_CONTROLLER, 1, [1, 2], {"partition_epoch_change": 1}),
+        (ErrorCode.FENCED_LEADER_EPOCH, 1, [1, 2], {"leader_epoch_change": -1}),
+        (ErrorCode.INVALID_UPDATE_VERSION, 1, [1, 2], {"partition_epoch_change": -1}),
+        (ErrorCode.INELIGIBLE_REPLICA, 1, [1, 2], {"member_epoch": 999}),
+        (ErrorCode.INVALID_REQUEST, 2, [1, 2], {}),
+        (ErrorCode.INVALID_REQUEST, 1, [1, 4], {}),
+        (ErrorCode.INVALID_REQUEST, 1, [1, 2, 2], {}),
+        (ErrorCode.INVALID_REQUEST, 1, [2, 3], {}),
+        (ErrorCode.INVALID_REQUEST, 1, [], {}),
+        (ErrorCode.INVALID_REQUEST, 1, [1, 2], {"recovery": 1}),
+        (ErrorCode.INVALID_REQUEST, 1, [1], {"recovery": 1}),
     ],
-    ids=lambda case: case.why,
+    ids=str,
 )
-def test_an_isr_that_is_refused(controller: ControllerUnderTest, case: RefusedIsr) -> None:
-    assert alter_isr(controller, case.broker_id, list(case.isr), **case.changes) == (0, case.code)
+def test_an_isr_that_is_refused(
+    controller: ControllerUnderTest,
+    code: ErrorCode,
+    broker_id: int,
+    isr: list[int],
+    changes: dict[str, int],
+) -> None:
+    assert alter_isr(controller, broker_id, isr, **changes) == (0, code)
     assert controller.last_records == ()
 
 
@@ -330,25 +327,26 @@ def test_the_replication_factor_may_be_protected(controller: ControllerUnderTest
 
 
 def assign(
-    controller: ControllerUnderTest, broker_id: int, directory: bytes, topic: bytes, index: int
-) -> int:
-    partitions = [AssignReplicasToDirsRequest.PartitionData(index)]
+    controller: ControllerUnderTest, broker_id: int, directory: bytes, topic: bytes, *indexes: int
+) -> list[int]:
+    """Return the error code of each partition."""
+    partitions = [AssignReplicasToDirsRequest.PartitionData(index) for index in indexes]
     topics = [AssignReplicasToDirsRequest.TopicData(topic, partitions)]
     directories = [AssignReplicasToDirsRequest.DirectoryData(directory, topics)]
     epoch = controller.image.cluster.brokers[broker_id].epoch
     request = AssignReplicasToDirsRequest(broker_id, epoch, directories)
     response = controller.answer(AssignReplicasToDirsResponse, request)
-    return response.directories[0].topics[0].partitions[0].error_code
+    return [each.error_code for each in response.directories[0].topics[0].partitions]
 
 
 def test_replicas_are_assigned_to_directories(controller: ControllerUnderTest) -> None:
     topic = topic_id(controller)
-    assert assign(controller, 2, directory_of(2), topic, 0) == 0
+    assert assign(controller, 2, directory_of(2), topic, 0) == [0]
     assert controller.last_records == ()
-    assert assign(controller, 2, directory_of(2), b"u" * 16, 0) == ErrorCode.UNKNOWN_TOPIC_ID
-    assert assign(controller, 2, directory_of(2), topic, 9) == 3
-    assert assign(controller, 4, directory_of(4), topic, 0) == 6
-    assert assign(controller, 2, directory_of(2, 5), topic, 0) == 0
+    assert assign(controller, 2, directory_of(2), b"u" * 16, 0) == [ErrorCode.UNKNOWN_TOPIC_ID]
+    assert assign(controller, 2, directory_of(2), topic, 9) == [3]
+    assert assign(controller, 4, directory_of(4), topic, 0) == [6]
+    assert assign(controller, 2, directory_of(2, 5), topic, 0) == [0]
     after = partition(controller)
     assert after.directory(2) == directory_of(2, 5)
     # The broker never registered that directory: the replica is as good as lost.
@@ -358,11 +356,7 @@ def test_replicas_are_assigned_to_directories(controller: ControllerUnderTest) -
 def test_a_partition_that_is_assigned_twice_leaves_the_isr_once(
     controller: ControllerUnderTest,
 ) -> None:
-    partitions = [AssignReplicasToDirsRequest.PartitionData(0) for _ in range(3)]
-    topics = [AssignReplicasToDirsRequest.TopicData(topic_id(controller), partitions)]
-    directory = AssignReplicasToDirsRequest.DirectoryData(directory_of(2, 5), topics)
-    epoch = controller.image.cluster.brokers[2].epoch
-    controller.ask(AssignReplicasToDirsRequest(2, epoch, [directory]))
+    assign(controller, 2, directory_of(2, 5), topic_id(controller), 0, 0, 0)
     records = controller.written
     assert all(isinstance(record, PartitionChangeRecord) for record in records)
     assert [getattr(record, "isr", None) is not None for record in records] == [*[False] * 3, True]

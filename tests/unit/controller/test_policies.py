@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Generic, TypeVar
 
 import pytest
 from tests.support.controller_under_test import SETTINGS, ControllerUnderTest
@@ -18,32 +19,24 @@ from kvorum.wire.messages.incremental_alter_configs import (
 TOPIC = 2
 
 
-class TopicRule:
+Asked = TypeVar("Asked")
+
+
+class Rule(Generic[Asked]):
     """Remembers what it was asked, and answers as set."""
 
-    def __init__(self, act: Callable[[CreateTopicRequest], None] = lambda _: None) -> None:
-        self.asked: list[CreateTopicRequest] = []
+    def __init__(self, act: Callable[[Asked], None] = lambda _: None) -> None:
+        self.asked: list[Asked] = []
         self._act = act
 
-    def validate(self, request: CreateTopicRequest, /) -> None:
-        self.asked.append(request)
-        self._act(request)
-
-
-class ConfigRule:
-    """Remembers what it was asked, and answers as set."""
-
-    def __init__(self, act: Callable[[AlterConfigRequest], None] = lambda _: None) -> None:
-        self.asked: list[AlterConfigRequest] = []
-        self._act = act
-
-    def validate(self, request: AlterConfigRequest, /) -> None:
+    def validate(self, request: Asked, /) -> None:
         self.asked.append(request)
         self._act(request)
 
 
 def cluster(
-    topic_rule: TopicRule | None = None, config_rule: ConfigRule | None = None
+    topic_rule: Rule[CreateTopicRequest] | None = None,
+    config_rule: Rule[AlterConfigRequest] | None = None,
 ) -> ControllerUnderTest:
     settings = replace(SETTINGS, create_topic_policy=topic_rule, alter_config_policy=config_rule)
     controller = ControllerUnderTest(replace(settings, partitions_default=3))
@@ -81,7 +74,7 @@ def set_config(
 
 
 def test_a_policy_sees_the_topic_with_defaults_filled_in() -> None:
-    rule = TopicRule()
+    rule = Rule[CreateTopicRequest]()
     assert create(cluster(rule), topic(retention_ms="5")) == [(0, None)]
     assert rule.asked == [
         CreateTopicRequest(
@@ -91,7 +84,7 @@ def test_a_policy_sees_the_topic_with_defaults_filled_in() -> None:
 
 
 def test_a_policy_sees_assignments_instead_of_numbers() -> None:
-    rule = TopicRule()
+    rule = Rule[CreateTopicRequest]()
     replicas = CreateTopicsRequest.CreatableReplicaAssignment(0, [1])
     assigned = CreateTopicsRequest.CreatableTopic("t", -1, -1, [replicas])
     assert create(cluster(rule), assigned) == [(0, None)]
@@ -103,7 +96,7 @@ def test_a_violation_refuses_one_topic_with_its_text_and_no_record() -> None:
         if len(request.topic) > 1:
             raise PolicyViolationError(f"{request.topic} is too long")
 
-    controller = cluster(TopicRule(short_names))
+    controller = cluster(Rule(short_names))
     assert create(controller, topic("long"), topic("s")) == [
         (ErrorCode.POLICY_VIOLATION, "long is too long"),
         (0, None),
@@ -112,7 +105,7 @@ def test_a_violation_refuses_one_topic_with_its_text_and_no_record() -> None:
 
 
 def test_a_topic_that_is_wrong_in_itself_is_not_asked_about() -> None:
-    rule = TopicRule()
+    rule = Rule[CreateTopicRequest]()
     assert create(cluster(rule), topic(".."))[0][0] == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert rule.asked == []
 
@@ -123,36 +116,26 @@ def test_a_policy_that_fails_is_an_unknown_error_without_a_text(raised: Exceptio
         raise raised
 
     unknown = (int(ErrorCode.UNKNOWN_SERVER_ERROR), None)
-    assert create(cluster(TopicRule(fail)), topic()) == [unknown]
-    controller = cluster(config_rule=ConfigRule(fail))
+    assert create(cluster(Rule(fail)), topic()) == [unknown]
+    controller = cluster(config_rule=Rule(fail))
     controller.create_topic("t")
     assert set_config(controller, "t", {"retention.ms": (0, "5")}) == unknown
 
 
 def test_a_policy_sees_the_changes_the_client_spells_out() -> None:
-    rule = ConfigRule()
+    rule = Rule[AlterConfigRequest]()
     controller = cluster(config_rule=rule)
     assert create(controller, topic(retention_ms="5", segment_bytes="2000000")) == [(0, None)]
-    changes: dict[str, tuple[int, str | None]] = {
-        "retention.ms": (1, None),
-        "max.message.bytes": (0, "7"),
-    }
-    assert set_config(controller, "t", changes) == (0, None)
-    replacing = AlterConfigsRequest(
-        resources=[
-            AlterConfigsRequest.AlterConfigsResource(
-                TOPIC, "t", [AlterConfigsRequest.AlterableConfig("flush.ms", "9")]
-            )
-        ]
-    )
-    controller.ask(replacing)
-    assert [(asked.resource_type, asked.resource_name) for asked in rule.asked] == [
-        (TOPIC, "t")
-    ] * 3
-    assert [dict(asked.configs) for asked in rule.asked] == [
-        {"retention.ms": "5", "segment.bytes": "2000000"},
-        {"retention.ms": None, "max.message.bytes": "7"},
-        {"flush.ms": "9"},
+    assert set_config(
+        controller, "t", {"retention.ms": (1, None), "max.message.bytes": (0, "7")}
+    ) == (0, None)
+    flush = AlterConfigsRequest.AlterableConfig("flush.ms", "9")
+    resource = AlterConfigsRequest.AlterConfigsResource(TOPIC, "t", [flush])
+    controller.ask(AlterConfigsRequest(resources=[resource]))
+    assert [(one.resource_type, one.resource_name, dict(one.configs)) for one in rule.asked] == [
+        (TOPIC, "t", {"retention.ms": "5", "segment.bytes": "2000000"}),
+        (TOPIC, "t", {"retention.ms": None, "max.message.bytes": "7"}),
+        (TOPIC, "t", {"flush.ms": "9"}),
     ]
 
 
@@ -162,7 +145,7 @@ def test_a_violation_refuses_a_change_also_of_a_new_topic() -> None:
             raise PolicyViolationError("flush.ms is ours")
 
     refusal = (int(ErrorCode.POLICY_VIOLATION), "flush.ms is ours")
-    controller = cluster(config_rule=ConfigRule(no_flush))
+    controller = cluster(config_rule=Rule(no_flush))
     assert create(controller, topic("new", flush_ms="5"), topic("t")) == [refusal, (0, None)]
     assert set_config(controller, "t", {"flush.ms": (0, "5")}) == refusal
     assert set_config(controller, "t", {"retention.ms": (0, "5")}) == (0, None)

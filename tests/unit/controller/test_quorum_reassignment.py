@@ -1,9 +1,11 @@
 """The target voters (KIP-642), through the requests that write, list and cancel them."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 from tests.support.controller_under_test import ControllerUnderTest, started_cluster
+from tests.unit.controller.quorums import LOG_END_OFFSET, described, key
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_targets
@@ -16,7 +18,6 @@ from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
 )
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.messages.controller_registration import ControllerRegistrationRequest
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -25,43 +26,30 @@ from kvorum.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from kvorum.wire.uuid_text import uuid_to_text
 
 METADATA_TOPIC = "__cluster_metadata"
 BROKER = 4
 SET, DELETE, APPEND = 0, 1, 2
-OLD_DISK, NEW_DISK = bytes([0xA0]) * 16, bytes([0xB0]) * 16
 REFUSED = ErrorCode.INVALID_REPLICA_ASSIGNMENT
 OK = (0, None)
 
 
-def replica(node_id: int, directory_id: bytes = OLD_DISK) -> ReplicaState:
-    return ReplicaState(VoterKey(node_id, directory_id), log_end_offset=7, last_fetch_age_ms=1)
+def quorum(*voter_ids: int, observers: Iterable[VoterKey] = ()) -> QuorumDescription:
+    """A quorum that its first voter leads."""
 
+    def state(replica: VoterKey) -> ReplicaState:
+        return ReplicaState(replica, LOG_END_OFFSET, last_fetch_age_ms=1)
 
-def described(*voter_ids: int, observers: tuple[ReplicaState, ...] = ()) -> QuorumDescription:
-    return QuorumDescription(
-        leader_id=voter_ids[0],
-        kraft_version=1,
-        may_change=True,
-        log_end_offset=7,
-        voters=tuple(map(replica, voter_ids)),
-        observers=observers,
-    )
+    return described(voter_ids[0], map(state, map(key, voter_ids)), map(state, observers))
 
 
 @pytest.fixture
 def controller() -> ControllerUnderTest:
     """Voters 1, 2 and 3; 4, 5 and 6 are controllers too. Of those, 6 is down."""
     cluster = started_cluster(brokers=1)
-    cluster.quorum = described(1, 2, 3, observers=(replica(4), replica(5)))
+    cluster.quorum = quorum(1, 2, 3, observers=(key(4), key(5)))
     for node_id in range(1, 7):
-        listener = ControllerRegistrationRequest.Listener("CONTROLLER", f"c{node_id}", 9093, 0)
-        cluster.ask(
-            ControllerRegistrationRequest(
-                controller_id=node_id, incarnation_id=bytes([node_id] * 16), listeners=[listener]
-            )
-        )
+        cluster.register_controller(node_id)
     return cluster
 
 
@@ -158,7 +146,7 @@ def test_the_same_target_is_acknowledged_and_not_written_again(
 def test_targets_by_their_ids_replace_targets_with_directories(
     controller: ControllerUnderTest,
 ) -> None:
-    assert set_key(controller, f"4:{uuid_to_text(OLD_DISK)}") == OK
+    assert set_key(controller, f"{key(4)}") == OK
     assert alter(controller, [4]) == OK
     assert controller.written == [record("4")]
 
@@ -200,7 +188,6 @@ def test_only_the_target_that_was_reached_is_cleared(controller: ControllerUnder
         ([4, 7], "Node 7 is neither a voter nor a registered controller."),
         ([4, 2**31 - 1], "Node 2147483647 is neither a voter nor a registered controller."),
     ],
-    ids=["empty", "twice", "negative", "unknown", "largest"],
 )
 def test_targets_that_make_no_quorum_are_refused(
     controller: ControllerUnderTest, replicas: list[int], message: str
@@ -218,26 +205,25 @@ def test_targets_that_make_no_quorum_are_refused(
 def test_a_voter_that_has_not_registered_and_a_controller_that_is_down_are_accepted(
     controller: ControllerUnderTest,
 ) -> None:
-    controller.quorum = described(1, 2, 9)
+    controller.quorum = quorum(1, 2, 9)
     assert alter(controller, [6, 9]) == OK
 
 
 def test_a_node_with_two_directories_has_to_be_named_with_one(
     controller: ControllerUnderTest,
 ) -> None:
-    controller.quorum = described(1, 2, 3, observers=(replica(4), replica(4, NEW_DISK)))
-    directories = [f"4:{uuid_to_text(one)}" for one in (OLD_DISK, NEW_DISK)]
-    message = f"Node 4 has two directories: {', '.join(directories)}. Name the one that is meant."
+    controller.quorum = quorum(1, 2, 3, observers=(key(4), key(4, disk=1)))
+    message = f"Node 4 has two directories: {key(4)}, {key(4, disk=1)}. Name the one that is meant."
     assert alter(controller, [3, 4]) == (REFUSED, message)
     assert set_key(controller, "3,4") == (ErrorCode.INVALID_CONFIG, message)
-    assert set_key(controller, f"3,{directories[1]}") == OK
-    assert target_voters(controller) == f"3,{directories[1]}"
+    assert set_key(controller, f"3,{key(4, disk=1)}") == OK
+    assert target_voters(controller) == f"3,{key(4, disk=1)}"
 
 
 def test_a_voter_whose_disk_was_replaced_has_two_directories(
     controller: ControllerUnderTest,
 ) -> None:
-    controller.quorum = described(1, 2, 3, observers=(replica(3, NEW_DISK),))
+    controller.quorum = quorum(1, 2, 3, observers=(key(3, disk=1),))
     assert alter(controller, [1, 2, 3])[0] == REFUSED
     assert alter(controller, [1, 2]) == OK
 
@@ -258,9 +244,10 @@ def test_the_metadata_log_has_one_partition(
     controller: ControllerUnderTest, partition_index: int, replicas: list[int] | None
 ) -> None:
     alter(controller, [4, 5, 6])
-    code, message = alter(controller, replicas, partition_index=partition_index)
-    assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert message == f"Unable to find partition __cluster_metadata:{partition_index}."
+    assert alter(controller, replicas, partition_index=partition_index) == (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        f"Unable to find partition __cluster_metadata:{partition_index}.",
+    )
     assert target_voters(controller) == "4,5,6"
 
 
@@ -273,17 +260,17 @@ def test_a_reassignment_is_listed_with_the_voters_that_come_and_go(
     assert ongoing(controller) == expected
     assert ongoing(controller, 0) == expected
     assert ongoing(controller, 1) is None
-    controller.quorum = described(1, 3, 4)
+    controller.quorum = quorum(1, 3, 4)
     assert ongoing(controller) == ([1, 3, 4, 6], [6], [1])
-    controller.quorum = described(3, 4, 6)
+    controller.quorum = quorum(3, 4, 6)
     assert ongoing(controller) == ([3, 4, 6], [], [])
 
 
 def test_a_directory_that_is_replaced_is_listed_as_coming_and_going(
     controller: ControllerUnderTest,
 ) -> None:
-    controller.quorum = described(1, 2, 3, observers=(replica(3, NEW_DISK),))
-    assert set_key(controller, f"1,2,3:{uuid_to_text(NEW_DISK)}") == OK
+    controller.quorum = quorum(1, 2, 3, observers=(key(3, disk=1),))
+    assert set_key(controller, f"1,2,{key(3, disk=1)}") == OK
     assert ongoing(controller) == ([1, 2, 3], [3], [3])
 
 

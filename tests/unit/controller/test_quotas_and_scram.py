@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import math
-from dataclasses import dataclass
 
 import pytest
 from tests.support.controller_under_test import ControllerUnderTest, started_cluster
@@ -71,83 +70,56 @@ def test_quotas_are_set_changed_and_removed() -> None:
     ]
 
 
-@dataclass(frozen=True)
-class RefusedQuota:
-    entity: dict[str, str | None]
-    key: str
-    value: float
-    message: str
+USER, IP = {"user": "a"}, {"ip": "1.2.3.4"}
+RATE = "producer_byte_rate"
 
 
 @pytest.mark.parametrize(
-    "case",
+    ("entity", "key", "value", "message"),
     [
-        RefusedQuota({}, "producer_byte_rate", 1, "Invalid empty client quota entity"),
-        RefusedQuota({"planet": "x"}, "k", 1, "Unhandled client quota entity type: planet"),
-        RefusedQuota({"user": ""}, "producer_byte_rate", 1, "Empty user not supported"),
-        RefusedQuota(
-            {"user": "a", "ip": "1.2.3.4"},
-            "producer_byte_rate",
+        ({}, RATE, 1, "Invalid empty client quota entity"),
+        ({"planet": "x"}, "k", 1, "Unhandled client quota entity type: planet"),
+        ({"user": ""}, RATE, 1, "Empty user not supported"),
+        pytest.param(
+            USER | IP,
+            RATE,
             1,
-            (
-                "Invalid quota entity combination, IP entity shouldnot be combined with User or "
-                "ClientId"
-            ),
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or "
+            "ClientId",
         ),
-        RefusedQuota(
+        (
             {"ip": "not an address"},
             "connection_creation_rate",
             1,
             "not an address is not a valid IP or resolvable host.",
         ),
-        RefusedQuota({"user": "a"}, "k", 1, "Invalid configuration key k"),
-        RefusedQuota(
-            {"ip": "1.2.3.4"},
-            "producer_byte_rate",
-            1,
-            "Invalid configuration key producer_byte_rate",
-        ),
-        RefusedQuota(
-            {"user": "a"},
-            "producer_byte_rate",
-            -1,
-            "Quota producer_byte_rate must be greater than 0",
-        ),
-        *(
-            RefusedQuota(
-                {"user": "a"},
-                "producer_byte_rate",
-                value,
-                "Quota producer_byte_rate must be a finite number",
-            )
-            for value in (math.nan, math.inf, -math.inf)
-        ),
-        RefusedQuota(
-            {"user": "a"},
-            "producer_byte_rate",
-            1.5,
-            "producer_byte_rate cannot be a fractional value.",
-        ),
-        RefusedQuota(
-            {"user": "a"},
+        (USER, "k", 1, "Invalid configuration key k"),
+        (IP, RATE, 1, "Invalid configuration key producer_byte_rate"),
+        (USER, RATE, -1, "Quota producer_byte_rate must be greater than 0"),
+        (USER, RATE, math.nan, "Quota producer_byte_rate must be a finite number"),
+        (USER, RATE, math.inf, "Quota producer_byte_rate must be a finite number"),
+        (USER, RATE, -math.inf, "Quota producer_byte_rate must be a finite number"),
+        (USER, RATE, 1.5, "producer_byte_rate cannot be a fractional value."),
+        (
+            USER,
             "consumer_byte_rate",
             1e19,
             "Proposed value for consumer_byte_rate is too large for a LONG.",
         ),
-        RefusedQuota(
+        (
             {"ip": None},
             "connection_creation_rate",
             2.0**31,
             "Proposed value for connection_creation_rate is too large for an INT.",
         ),
     ],
-    ids=lambda case: case.message[:40],
 )
-def test_quotas_that_are_refused(case: RefusedQuota) -> None:
+def test_quotas_that_are_refused(
+    entity: dict[str, str | None], key: str, value: float, message: str
+) -> None:
     controller = started_cluster(brokers=0)
-    assert alter(controller, entry(case.entity, (case.key, case.value))) == [
-        (ErrorCode.INVALID_REQUEST, case.message)
-    ]
+    answer = (ErrorCode.INVALID_REQUEST, message)
+    assert alter(controller, entry(entity, (key, value))) == [answer]
     assert controller.last_records == ()
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.controller.quorums import LOG_END_OFFSET, described, key
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.next_step import BlockReason
@@ -13,25 +14,18 @@ from kvorum.metadata.voter_key import VoterKey
 FETCH_TIMEOUT_MS = 2000
 
 
-def key(node_id: int, disk: int = 0) -> VoterKey:
-    return VoterKey(node_id, bytes([node_id, disk]) * 8)
-
-
 def state(replica: VoterKey, *, is_silent: bool = False) -> ReplicaState:
-    return ReplicaState(replica, 100 - replica.id, 60_000.0 if is_silent else 5.0)
+    return ReplicaState(replica, LOG_END_OFFSET - replica.id, 60_000.0 if is_silent else 5.0)
 
 
 def quorum(
     *voters: int, observers: Collection[VoterKey] = (), silent: Collection[int] = ()
 ) -> QuorumDescription:
     """Return a quorum that its first voter leads."""
-    return QuorumDescription(
-        leader_id=voters[0],
-        kraft_version=1,
-        may_change=True,
-        log_end_offset=100,
-        voters=tuple(state(key(one), is_silent=one in silent) for one in voters),
-        observers=tuple(state(one, is_silent=one.id in silent) for one in observers),
+    return described(
+        voters[0],
+        (state(key(one), is_silent=one in silent) for one in voters),
+        (state(one, is_silent=one.id in silent) for one in observers),
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from immutables import Map
+from tests.unit.controller.quorums import described, key
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.next_step import (
@@ -18,7 +19,6 @@ from kvorum.controller.quorum_reassignment.plan import assumed_circumstances
 from kvorum.controller.quorum_reassignment.requests import refusal_of, refusal_to_clear, request_of
 from kvorum.metadata.cluster_image import ControllerRegistration, Endpoint
 from kvorum.metadata.target_voters import parse_target_voters
-from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
@@ -29,24 +29,13 @@ FETCH_TIMEOUT_MS = 2000
 SILENT_MS = 60_000
 
 
-def key(node_id: int) -> VoterKey:
-    return VoterKey(node_id, bytes([node_id]) * 16)
-
-
 def quorum(*voter_ids: int, silent: tuple[int, ...] = ()) -> QuorumDescription:
     """Return a quorum that the first voter leads, and that node 4 observes."""
 
     def state(node_id: int) -> ReplicaState:
         return ReplicaState(key(node_id), 9, SILENT_MS if node_id in silent else 10)
 
-    return QuorumDescription(
-        leader_id=voter_ids[0],
-        kraft_version=1,
-        may_change=True,
-        log_end_offset=9,
-        voters=tuple(map(state, voter_ids)),
-        observers=(state(4),),
-    )
+    return described(voter_ids[0], map(state, voter_ids), [state(4)])
 
 
 REGISTRATION = ControllerRegistration(
@@ -92,10 +81,10 @@ def test_who_does_not_fetch_is_named(targets: str, silent: tuple[int, ...], text
 def test_a_step_is_asked_for_with_id_directory_and_addresses() -> None:
     listener = AddRaftVoterRequest.Listener("CONTROLLER", "c4", 9093)
     assert request_of(AddVoter(key(4), REGISTRATION), cluster_id="c") == AddRaftVoterRequest(
-        cluster_id="c", voter_id=4, voter_directory_id=bytes([4]) * 16, listeners=[listener]
+        cluster_id="c", voter_id=4, voter_directory_id=key(4).directory_id, listeners=[listener]
     )
     assert request_of(RemoveVoter(key(3)), cluster_id="c") == RemoveRaftVoterRequest(
-        "c", 3, bytes([3]) * 16
+        "c", 3, key(3).directory_id
     )
 
 
@@ -122,13 +111,8 @@ def test_an_error_is_a_refusal(code: ErrorCode, message: str | None, why: str) -
 @pytest.mark.parametrize("code", [ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.NOT_CONTROLLER])
 def test_target_voters_that_are_not_cleared_are_a_refusal(code: ErrorCode) -> None:
     def cleared(error_code: int) -> IncrementalAlterConfigsResponse:
-        return IncrementalAlterConfigsResponse(
-            responses=[
-                IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
-                    error_code, None, 4, ""
-                )
-            ]
-        )
+        of_resource = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+        return IncrementalAlterConfigsResponse(responses=[of_resource(error_code, None, 4, "")])
 
     refusal = refusal_to_clear(Reached(), cleared(code))
     assert refusal is not None

@@ -1,8 +1,9 @@
 """Which controller acts in place of a leader that does not: the lowest id, and then that one."""
 
 import pytest
+from tests.unit.controller.quorums import described, key
 
-from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
+from kvorum.controller.quorum_description import ReplicaState
 from kvorum.controller.quorum_reassignment.next_step import BlockReason
 from kvorum.controller.quorum_reassignment.turn import Situation, Turn, live_controllers
 from kvorum.metadata.voter_key import VoterKey
@@ -12,7 +13,7 @@ LIVE = (1, 3, 4)
 
 
 def voters(*node_ids: int) -> frozenset[VoterKey]:
-    return frozenset(VoterKey(one, bytes([one]) * 16) for one in node_ids)
+    return frozenset(map(key, node_ids))
 
 
 def situation(
@@ -82,14 +83,11 @@ def test_who_has_missed_waits_as_everybody_does() -> None:
 
 def test_live_are_the_controllers_that_fetch_and_not_the_leader() -> None:
     def state(node_id: int, age_ms: float | None) -> ReplicaState:
-        return ReplicaState(VoterKey(node_id, bytes([node_id]) * 16), 9, age_ms)
+        return ReplicaState(key(node_id), 9, age_ms)
 
-    quorum = QuorumDescription(
-        leader_id=2,
-        kraft_version=1,
-        may_change=True,
-        log_end_offset=9,
-        voters=(state(1, 10), state(2, 0), state(3, 2000)),
-        observers=(state(4, 1999), state(5, None), state(100, 10)),
+    quorum = described(
+        2,
+        voters=[state(1, 10), state(2, 0), state(3, 2000)],
+        observers=[state(4, 1999), state(5, None), state(100, 10)],
     )
     assert live_controllers(quorum, range(1, 7), fetch_timeout_ms=2000) == {1, 4}

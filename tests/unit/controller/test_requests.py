@@ -4,7 +4,7 @@ from collections.abc import Generator
 from typing import get_args, get_origin, get_type_hints
 
 import pytest
-from tests.support.controller_under_test import CLUSTER_ID, ControllerUnderTest, started_cluster
+from tests.support.controller_under_test import CLUSTER_ID, started_cluster
 
 from kvorum.controller.api import ControllerResult
 from kvorum.controller.requests import controller_api, controller_apis
@@ -19,7 +19,6 @@ from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
-from kvorum.wire.messages.controller_registration import ControllerRegistrationRequest
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.fetch import FetchRequest
@@ -83,10 +82,8 @@ def test_a_refusal_names_every_topic() -> None:
     )
     response = controller_api(request).refuse(request, RequestError(ErrorCode.NOT_CONTROLLER), 7)
     assert isinstance(response, CreateTopicsResponse)
-    assert [(t.name, t.error_code, t.error_message) for t in response.topics] == [
-        ("a", 41, None),
-        ("b", 41, None),
-    ]
+    found = [(topic.name, topic.error_code, topic.error_message) for topic in response.topics]
+    assert found == [("a", 41, None), ("b", 41, None)]
 
 
 def test_producer_ids_come_in_blocks() -> None:
@@ -107,22 +104,10 @@ def test_producer_ids_are_for_brokers_of_this_epoch() -> None:
     assert controller.last_records == ()
 
 
-def with_controllers(controller: ControllerUnderTest, *node_ids: int) -> None:
-    for node_id in node_ids:
-        controller.ask(
-            ControllerRegistrationRequest(
-                controller_id=node_id,
-                incarnation_id=bytes([node_id] * 16),
-                listeners=[
-                    ControllerRegistrationRequest.Listener("CONTROLLER", f"c{node_id}", 9093, 0)
-                ],
-            )
-        )
-
-
 def test_the_controllers_of_the_cluster() -> None:
     controller = started_cluster(brokers=1)
-    with_controllers(controller, 2, 1)
+    controller.register_controller(2)
+    controller.register_controller(1)
     response = controller.ask(DescribeClusterRequest(endpoint_type=2))
     assert response == DescribeClusterResponse(
         cluster_id=CLUSTER_ID,
@@ -138,7 +123,7 @@ def test_the_controllers_of_the_cluster() -> None:
 
 def test_a_leader_that_did_not_register_is_not_named() -> None:
     controller = started_cluster(brokers=1)
-    with_controllers(controller, 2)
+    controller.register_controller(2)
     response = controller.answer(
         DescribeClusterResponse,
         DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=True),
@@ -148,27 +133,21 @@ def test_a_leader_that_did_not_register_is_not_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("endpoint_type", "api_version", "code", "message"),
+    ("endpoint_type", "code", "message"),
     [
-        (
-            1,
+        pytest.param(
             1,
             ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            (
-                "The request was sent to an endpoint of type CONTROLLER, but we wanted an "
-                "endpoint of type BROKER"
-            ),
+            "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of "
+            "type BROKER",
         ),
-        (9, 1, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 9"),
+        (9, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 9"),
     ],
 )
-def test_a_wrong_endpoint_type(
-    endpoint_type: int, api_version: int, code: ErrorCode, message: str
-) -> None:
+def test_a_wrong_endpoint_type(endpoint_type: int, code: ErrorCode, message: str) -> None:
     controller = started_cluster(brokers=1)
-    response = controller.answer(
-        DescribeClusterResponse, DescribeClusterRequest(endpoint_type=endpoint_type), api_version
-    )
+    request = DescribeClusterRequest(endpoint_type=endpoint_type)
+    response = controller.answer(DescribeClusterResponse, request, api_version=1)
     assert (response.error_code, response.error_message) == (code, message)
 
 

@@ -1,6 +1,6 @@
 """DeleteTopics and CreatePartitions: every refusal with Kafka's code and message."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 from tests.support.controller_under_test import ControllerUnderTest, started_cluster
@@ -40,10 +40,9 @@ def controller() -> ControllerUnderTest:
 
 def test_delete_by_name_and_by_id(controller: ControllerUnderTest) -> None:
     ids = controller.image.topics.ids
-    a, b = ids["a"], ids["b"]
-    answers = delete(controller, State(name="a"), State(name=None, topic_id=b))
-    assert answers == {("a", a, 0, None), ("b", b, 0, None)}
-    assert {type(message) for message, _ in controller.last_records} == {RemoveTopicRecord}
+    answers = delete(controller, State(name="a"), State(name=None, topic_id=ids["b"]))
+    assert answers == {("a", ids["a"], 0, None), ("b", ids["b"], 0, None)}
+    assert {*map(type, controller.written)} == {RemoveTopicRecord}
     assert set(controller.image.topics.ids) == {"c"}
 
 
@@ -87,19 +86,20 @@ def test_deletions_that_are_refused(controller: ControllerUnderTest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("api_version", "code"),
-    [(2, ErrorCode.INVALID_REQUEST), (6, ErrorCode.TOPIC_DELETION_DISABLED)],
+    ("deletion", "api_version", "code"),
+    [
+        (DeleteTopicsRequest(topic_names=["a"]), 2, ErrorCode.INVALID_REQUEST),
+        (DeleteTopicsRequest(topics=[State(name="a")]), 6, ErrorCode.TOPIC_DELETION_DISABLED),
+    ],
 )
 def test_deletion_switched_off(
-    controller: ControllerUnderTest, api_version: int, code: ErrorCode
+    controller: ControllerUnderTest,
+    deletion: DeleteTopicsRequest,
+    api_version: int,
+    code: ErrorCode,
 ) -> None:
     controller.settings = replace(controller.settings, is_topic_deletion_enabled=False)
-    request = (
-        DeleteTopicsRequest(topics=[State(name="a")])
-        if api_version == 6
-        else DeleteTopicsRequest(topic_names=["a"])
-    )
-    response = controller.answer(DeleteTopicsResponse, request, api_version)
+    response = controller.answer(DeleteTopicsResponse, deletion, api_version)
     assert [result.error_code for result in response.responses] == [code]
     assert "a" in controller.image.topics.ids
 
@@ -114,53 +114,43 @@ def add(
     return [(r.name, r.error_code, r.error_message) for r in response.results]
 
 
-@dataclass(frozen=True)
-class RefusedPartitions:
-    topic: Topic
-    code: ErrorCode
-    message: str | None
-
-
 @pytest.mark.parametrize(
-    "case",
+    ("topic", "code", "message"),
     [
-        RefusedPartitions(Topic("no", 3, None), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
-        RefusedPartitions(
-            Topic("a", 2, None), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s)."
-        ),
-        RefusedPartitions(
+        (Topic("no", 3, None), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
+        (Topic("a", 2, None), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s)."),
+        pytest.param(
             Topic("a", 1, None),
             ErrorCode.INVALID_PARTITIONS,
             "The topic a currently has 2 partition(s); 1 would not be an increase.",
         ),
-        RefusedPartitions(
+        pytest.param(
             Topic("a", -5, None),
             ErrorCode.INVALID_PARTITIONS,
             "The topic a currently has 2 partition(s); -5 would not be an increase.",
         ),
-        RefusedPartitions(
+        pytest.param(
             Topic("a", 4, [Assignment([1, 2])]),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified.",
         ),
-        RefusedPartitions(
+        pytest.param(
             Topic("a", 3, [Assignment([1])]),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "The manual partition assignment includes a partition with 1 replica(s), but this is "
             "not consistent with previous partitions, which have 2 replica(s).",
         ),
-        RefusedPartitions(
+        pytest.param(
             Topic("a", 3, [Assignment([1, 7])]),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "The manual partition assignment includes broker 7, but no such broker is registered.",
         ),
     ],
-    ids=lambda case: str(case.message)[:50],
 )
 def test_partitions_that_are_refused(
-    controller: ControllerUnderTest, case: RefusedPartitions
+    controller: ControllerUnderTest, topic: Topic, code: ErrorCode, message: str | None
 ) -> None:
-    assert add(controller, case.topic) == [(case.topic.name, case.code, case.message)]
+    assert add(controller, topic) == [(topic.name, code, message)]
     assert controller.last_records == ()
 
 
@@ -178,24 +168,20 @@ def test_partitions_of_a_topic_whose_brokers_are_all_fenced(
     for broker_id in (1, 2, 3):
         controller.heartbeat(broker_id, want_fence=True)
     problem = "All brokers are currently fenced, or have all their log directories cordoned."
-    assert add(controller, Topic("a", 3, None)) == [
-        ("a", ErrorCode.INVALID_REPLICATION_FACTOR, problem)
-    ]
+    answer = ("a", ErrorCode.INVALID_REPLICATION_FACTOR, problem)
+    assert add(controller, Topic("a", 3, None)) == [answer]
     problem = (
         "All brokers specified in the manual partition assignment for partition 2 are fenced or in "
         "controlled shutdown."
     )
-    assert add(controller, Topic("a", 3, [Assignment([1, 2])])) == [
-        ("a", ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-    ]
+    answer = ("a", ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+    assert add(controller, Topic("a", 3, [Assignment([1, 2])])) == [answer]
 
 
 def test_added_partitions(controller: ControllerUnderTest) -> None:
-    assert add(controller, Topic("a", 5, None), Topic("b", 3, [Assignment([3, 1])])) == [
-        ("a", 0, None),
-        ("b", 0, None),
-    ]
-    records = [m for m, _ in controller.last_records if isinstance(m, PartitionRecord)]
+    answers = add(controller, Topic("a", 5, None), Topic("b", 3, [Assignment([3, 1])]))
+    assert answers == [("a", 0, None), ("b", 0, None)]
+    records = [m for m in controller.written if isinstance(m, PartitionRecord)]
     assert [record.partition_id for record in records] == [2, 3, 4, 2]
     assert all(len(record.replicas) == 2 for record in records)
     assert (records[-1].replicas, records[-1].leader) == ([3, 1], 3)
