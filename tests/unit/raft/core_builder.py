@@ -4,17 +4,23 @@ from collections.abc import Iterable
 from random import Random
 
 from kvorum.raft import (
+    BOOTSTRAP_SNAPSHOT_ID,
     Destination,
+    Effects,
     Endpoint,
     Endpoints,
     Identity,
     LogView,
+    OffsetAndEpoch,
     RaftConfig,
     RaftCore,
     ReplicaKey,
+    Voter,
     VoterSet,
     VoterSetHistory,
 )
+from kvorum.raft import effects as fx
+from kvorum.raft import messages as msg
 
 LISTENER = "CONTROLLER"
 
@@ -52,20 +58,65 @@ def build_core(
 
 
 CONFIG = RaftConfig()
-FIRST_PORT = 9000
+EMPTY_LOG = OffsetAndEpoch(0, 0)
 
 
-def endpoints_of(node_id: int) -> tuple[Endpoint, ...]:
+def key_of(node_id: int, directory: int | None = None) -> ReplicaKey:
+    """Return the key of a node in its usual directory, or in another one."""
+    return ReplicaKey(node_id, bytes([node_id if directory is None else directory]) * 16)
+
+
+def destination_of(node_id: int) -> Destination:
     """Return where a node listens; the server with the id -n is node n."""
-    return (Endpoint(LISTENER, "host", FIRST_PORT + abs(node_id)),)
+    return Destination(node_id, f"host{abs(node_id)}", 9093)
+
+
+def endpoints_of(node_id: int) -> Endpoints:
+    return (Endpoint(LISTENER, f"host{abs(node_id)}", 9093),)
+
+
+def voters_of(*node_ids: int) -> VoterSet:
+    """Return the voters as they are recorded at kraft.version 1."""
+    return VoterSet.of(Voter(key_of(i), endpoints_of(i), 0, 1) for i in node_ids)
+
+
+def static_voters_of(*node_ids: int) -> VoterSet:
+    """Return the voters as the configuration gives them."""
+    return VoterSet.of(Voter(ReplicaKey(i), endpoints_of(i)) for i in node_ids)
+
+
+def history_of(voters: VoterSet, log: LogView, kraft_version: int) -> VoterSetHistory:
+    """Return what is known of voters that are configured or, from version 1 on, in a snapshot."""
+    if kraft_version == 0:
+        return VoterSetHistory(static=voters)
+    log.snapshots.append(BOOTSTRAP_SNAPSHOT_ID)
+    history = VoterSetHistory()
+    history.start_from_snapshot(BOOTSTRAP_SNAPSHOT_ID, voters=voters, kraft_version=kraft_version)
+    return history
 
 
 def observer(servers: Iterable[int], *, seed: int = 1) -> RaftCore:
     """Return node 9, not started; ids of servers are -2 and below."""
     return build_core(
-        ReplicaKey(9, b"\x09" * 16),
+        key_of(9),
         endpoints=endpoints_of(9),
         can_vote=False,
-        bootstrap=tuple(Destination(one, "host", FIRST_PORT - one) for one in servers),
+        bootstrap=tuple(map(destination_of, servers)),
         random=Random(seed),
     )
+
+
+def vote_request(
+    candidate_id: int,
+    *,
+    epoch: int,
+    log_end: OffsetAndEpoch = EMPTY_LOG,
+    voter: ReplicaKey | None = None,
+    is_pre_vote: bool = False,
+) -> msg.VoteRequest:
+    return msg.VoteRequest(epoch, key_of(candidate_id), voter, log_end, is_pre_vote)
+
+
+def sends_in(effects: Effects) -> list[fx.Send]:
+    told = (*effects.at_once, *effects.after_write)
+    return [effect for effect in told if isinstance(effect, fx.Send)]

@@ -1,52 +1,39 @@
 """A core that follows node 1, whose responses are written by hand."""
 
+from random import Random
 from typing import TypeVar
 
-from tests.unit.raft.core_builder import LISTENER, build_core
+from tests.unit.raft.core_builder import build_core, endpoints_of, key_of, static_voters_of
 
-from kvorum.raft import (
-    Destination,
-    Effect,
-    Effects,
-    Endpoint,
-    LogView,
-    OffsetAndEpoch,
-    RaftConfig,
-    ReplicaKey,
-    Voter,
-    VoterSet,
-)
+from kvorum.raft import Destination, Effect, Effects, LogView, OffsetAndEpoch
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 
-CONFIG = RaftConfig()
 EPOCH = 3
 LEADER_ID = 1
 _Effect = TypeVar("_Effect")
 _Request = TypeVar("_Request")
-
-
-def endpoints_of(node_id: int) -> tuple[Endpoint, ...]:
-    """Return where a node listens."""
-    return (Endpoint(LISTENER, f"host{node_id}", 9093),)
+_Response = TypeVar("_Response")
 
 
 class DrivenFollower:
-    """Node 2 of three, or an observer 4; its log holds `end_offset` records of epoch 1."""
+    """A voter or, with a higher id, an observer; its log holds `end_offset` records of epoch 1."""
 
-    def __init__(self, own_id: int = 2, *, end_offset: int = 0) -> None:
+    def __init__(
+        self, own_id: int = 2, *, end_offset: int = 0, voter_count: int = 3, seed: int = 1
+    ) -> None:
         self.log = LogView()
         if end_offset:
             self.log.append(epoch=1, count=end_offset)
             self.log.became_durable(end_offset)
-        voters = VoterSet.of(Voter(ReplicaKey(i), endpoints_of(i)) for i in (1, 2, 3))
         self.core = build_core(
-            ReplicaKey(own_id, bytes([own_id]) * 16),
+            key_of(own_id),
             endpoints=endpoints_of(own_id),
-            can_vote=own_id in voters.ids,
+            can_vote=own_id <= voter_count,
             bootstrap=(Destination(-2, "host3", 9093),),
             log=self.log,
-            history=voters,
+            history=static_voters_of(*range(1, voter_count + 1)),
+            random=Random(seed),
         )
         self.now = 0.0
         self.effects: list[Effect] = []
@@ -76,7 +63,14 @@ class DrivenFollower:
         assert isinstance(send.request, kind)
         return send, send.request
 
-    def respond(self, response: msg.Response) -> None:
+    def answered(self, request: msg.Request, kind: type[_Response]) -> _Response:
+        """Put a request to it that is answered with the next write; return the answer."""
+        self.take(self.core.receive(self.now, token=2, request=request))
+        (answer,) = self.found(fx.SendResponse)
+        assert isinstance(answer.response, kind)
+        return answer.response
+
+    def respond(self, response: msg.Response | msg.RequestFailed) -> None:
         """Answer the request that has just left."""
         (send,) = self.found(fx.Send)
         self.take(self.core.receive_response(self.now, number=send.number, response=response))

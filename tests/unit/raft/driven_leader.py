@@ -3,47 +3,22 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from tests.unit.raft.core_builder import LISTENER, build_core
-
-from kvorum.raft import (
-    BOOTSTRAP_SNAPSHOT_ID,
-    Effect,
-    Effects,
-    Endpoint,
-    LogView,
-    OffsetAndEpoch,
-    RaftConfig,
-    ReplicaKey,
-    Voter,
-    VoterSet,
-    VoterSetHistory,
+from tests.unit.raft.core_builder import (
+    CONFIG,
+    build_core,
+    endpoints_of,
+    history_of,
+    key_of,
+    static_voters_of,
+    voters_of,
 )
+
+from kvorum.raft import Effect, Effects, Endpoints, LogView, OffsetAndEpoch, RaftConfig, ReplicaKey
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 
-CONFIG = RaftConfig()
 LEADER = 1
 _Kind = TypeVar("_Kind")
-
-
-def key_of(node_id: int, directory: int | None = None) -> ReplicaKey:
-    """Return the key of a node in its usual directory, or in another one."""
-    return ReplicaKey(node_id, bytes([node_id if directory is None else directory]) * 16)
-
-
-def endpoints_of(node_id: int) -> tuple[Endpoint, ...]:
-    """Return where a node listens."""
-    return (Endpoint(LISTENER, f"host{node_id}", 9093),)
-
-
-def voter_of(node_id: int) -> Voter:
-    """Return a node's entry at kraft.version 1."""
-    return Voter(key_of(node_id), endpoints_of(node_id), 0, 1)
-
-
-def static_voter_of(node_id: int) -> Voter:
-    """Return a node's entry as the configuration gives it."""
-    return Voter(ReplicaKey(node_id), endpoints_of(node_id))
 
 
 class DrivenLeader:
@@ -59,8 +34,8 @@ class DrivenLeader:
     ) -> None:
         self.now = 0.0
         self.log = LogView()
-        self.history = VoterSetHistory()
-        self._set_voters(voter_ids, kraft_version)
+        voters = voters_of(*voter_ids) if kraft_version else static_voters_of(*voter_ids)
+        self.history = history_of(voters, self.log, kraft_version)
         self.sent: dict[int, fx.Send] = {}
         self.answers: dict[int, msg.Response] = {}
         self.appended: list[fx.AppendVoters] = []
@@ -76,16 +51,6 @@ class DrivenLeader:
         self.win()
         if is_committed:
             self.commit()
-
-    def _set_voters(self, voter_ids: Sequence[int], kraft_version: int) -> None:
-        if kraft_version == 0:
-            self.history.static = VoterSet.of(map(static_voter_of, voter_ids))
-            return
-        self.log.snapshots.append(BOOTSTRAP_SNAPSHOT_ID)
-        voters = VoterSet.of(map(voter_of, voter_ids))
-        self.history.start_from_snapshot(
-            BOOTSTRAP_SNAPSHOT_ID, voters=voters, kraft_version=kraft_version
-        )
 
     def win(self) -> None:
         """Have every other voter say yes, to the pre-vote and to the vote."""
@@ -154,7 +119,11 @@ class DrivenLeader:
 
     def answered(self, request: msg.Request, kind: type[_Kind]) -> _Kind:
         """Put a request to it that is answered at once; return the answer."""
-        answer = self.answers[self.ask(request)]
+        return self.answer_at(self.ask(request), kind)
+
+    def answer_at(self, token: int, kind: type[_Kind]) -> _Kind:
+        """Return the answer with a token."""
+        answer = self.answers[token]
         assert isinstance(answer, kind)
         return answer
 
@@ -171,12 +140,11 @@ class DrivenLeader:
     def fetch(self, key: ReplicaKey, offset: int | None = None) -> None:
         """Let a replica fetch, from the log's end or from `offset` on."""
         at = self.log.end_offset if offset is None else offset
-        position = OffsetAndEpoch(at, 0 if at == 0 else self.log.last_epoch)
         self.ask(
             msg.FetchRequest(
                 replica=key,
                 epoch=self.epoch,
-                position=position,
+                position=OffsetAndEpoch(at, 0 if at == 0 else self.log.last_epoch),
                 max_wait_ms=0,
                 bytes_max=1,
                 high_watermark=None,
@@ -211,6 +179,43 @@ class DrivenLeader:
     def remove(self, node_id: int) -> int:
         """Ask that a voter be removed; return the token of the answer."""
         return self.ask(msg.RemoveRaftVoterRequest(key_of(node_id)))
+
+    def update_of(
+        self,
+        key: ReplicaKey | None,
+        endpoints: Endpoints,
+        *,
+        epoch: int | None = None,
+        versions: tuple[int, int] = (0, 1),
+        is_for_this_cluster: bool = True,
+    ) -> msg.UpdateRaftVoterRequest:
+        """Return what a voter tells it of itself; that alone changes nothing."""
+        return msg.UpdateRaftVoterRequest(
+            epoch=self.epoch if epoch is None else epoch,
+            voter=key,
+            endpoints=endpoints,
+            kraft_version_min=versions[0],
+            kraft_version_max=versions[1],
+            is_for_this_cluster=is_for_this_cluster,
+        )
+
+    def upgrade(self, kraft_version: int = 1, *, validate_only: bool = False) -> bool:
+        """Upgrade kraft.version, which is not committed yet; return whether the version is new."""
+        is_new, effects = self.core.upgrade_kraft_version(
+            self.now, epoch=self.epoch, kraft_version=kraft_version, validate_only=validate_only
+        )
+        self.take(effects)
+        return is_new
+
+    def uncommitted_text(self) -> str:
+        """Return what Kafka says to who has to wait for the commit of the latest change."""
+        return (
+            "Request timed out waiting for voters to commit the latest voter change at "
+            f"Optional[{self.history.voters_offset}] with HWM {self.core.high_watermark}"
+        )
+
+    def resign(self) -> None:
+        self.take(self.core.resign(self.now, epoch=self.epoch))
 
 
 CAN_ALL = msg.ApiVersionsResponse((0, 1))

@@ -1,18 +1,15 @@
 """A follower that is driven by hand, and what it reports."""
 
-from tests.unit.raft.core_builder import build_core
-from tests.unit.raft.driven_leader import endpoints_of, key_of, static_voter_of, voter_of
-
-from kvorum.raft import (
-    BOOTSTRAP_SNAPSHOT_ID,
-    Effects,
-    Endpoint,
-    LogView,
-    RaftConfig,
-    ReplicaKey,
-    VoterSet,
-    VoterSetHistory,
+from tests.unit.raft.core_builder import (
+    build_core,
+    endpoints_of,
+    history_of,
+    key_of,
+    static_voters_of,
+    voters_of,
 )
+
+from kvorum.raft import Effects, Endpoint, LogView, RaftConfig, ReplicaKey, VoterSet
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 from kvorum.raft.messages import Error
@@ -34,14 +31,8 @@ class ReportingFollower:
         can_vote: bool = True,
     ) -> None:
         self.now = 0.0
-        self.log, self.history = LogView(), VoterSetHistory()
-        if kraft_version == 0:
-            self.history.static = voters
-        else:
-            self.log.snapshots.append(BOOTSTRAP_SNAPSHOT_ID)
-            self.history.start_from_snapshot(
-                BOOTSTRAP_SNAPSHOT_ID, voters=voters, kraft_version=kraft_version
-            )
+        self.log = LogView()
+        self.history = history_of(voters, self.log, kraft_version)
         self.sent: dict[int, fx.Send] = {}
         self.refused: list[fx.PeerRefused] = []
         self.core = build_core(
@@ -111,7 +102,4 @@ class ReportingFollower:
         self.answer_fetch(batch, high_watermark=end + 1)
 
 
-RECORDED = VoterSet.of(map(voter_of, (1, 2, 3)))
-
-
-STATIC = VoterSet.of(map(static_voter_of, (1, 2, 3)))
+RECORDED, STATIC = voters_of(1, 2, 3), static_voters_of(1, 2, 3)

@@ -1,14 +1,16 @@
 """AddRaftVoter, as far as the leader goes: the order of the checks, Kafka's texts, the steps."""
 
 import pytest
-from tests.unit.raft.driven_leader import CAN_ALL, CONFIG, DrivenLeader, endpoints_of, key_of
+from tests.unit.raft.core_builder import CONFIG, endpoints_of, key_of
+from tests.unit.raft.driven_leader import CAN_ALL, DrivenLeader
 
 from kvorum.raft import Endpoint, ReplicaKey
 from kvorum.raft import messages as msg
 from kvorum.raft.messages import AddRaftVoterRequest, AddRaftVoterResponse, Error
 
 FOUR = AddRaftVoterRequest(key_of(4), endpoints_of(4))
-UNCOMMITTED = "Request timed out waiting for voters to commit the latest voter change at"
+DONE = AddRaftVoterResponse(Error.NONE, None)
+OUT_OF_TIME = AddRaftVoterResponse(Error.REQUEST_TIMED_OUT, "The request timed out.")
 FOUR_TEXT = "ReplicaKey(id=4, directoryId=BAQEBAQEBAQEBAQEBAQEBA)"
 
 
@@ -31,7 +33,7 @@ def test_a_voter_is_asked_then_recorded_then_answered_for(leader: DrivenLeader) 
     leader.fetch(key_of(2))
     assert token not in leader.answers, "two of four are no majority"
     leader.fetch(key_of(3))
-    assert leader.answers[token] == AddRaftVoterResponse(Error.NONE, None)
+    assert leader.answers[token] == DONE
 
 
 def test_the_new_voter_itself_counts_for_its_own_record() -> None:
@@ -40,24 +42,23 @@ def test_the_new_voter_itself_counts_for_its_own_record() -> None:
     leader.answer_probe(CAN_ALL)
     assert token not in leader.answers
     leader.fetch(key_of(2))
-    assert leader.answers[token] == AddRaftVoterResponse(Error.NONE, None)
+    assert leader.answers[token] == DONE
 
 
 def test_without_waiting_for_the_commit_the_record_is_enough(leader: DrivenLeader) -> None:
     token = leader.add(4, acks_when_committed=False)
     assert token not in leader.answers
     leader.answer_probe(CAN_ALL)
-    assert leader.answers[token] == AddRaftVoterResponse(Error.NONE, None)
+    assert leader.answers[token] == DONE
     # The change is under way all the same.
-    assert refused(leader, AddRaftVoterRequest(key_of(5), endpoints_of(5)))[0] is (
-        Error.REQUEST_TIMED_OUT
-    )
+    error, _ = refused(leader, AddRaftVoterRequest(key_of(5), endpoints_of(5)))
+    assert error is Error.REQUEST_TIMED_OUT
     leader.commit()
     assert leader.add(5) not in leader.answers
 
 
 def test_a_replica_that_does_not_lead_sends_an_empty_text(leader: DrivenLeader) -> None:
-    leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
+    leader.resign()
     assert refused(leader, AddRaftVoterRequest(None, ())) == (Error.NOT_LEADER_OR_FOLLOWER, "")
 
 
@@ -109,8 +110,7 @@ def test_static_voters_do_not_change() -> None:
 
 def test_the_voters_must_be_committed(leader: DrivenLeader) -> None:
     token = leader.remove(3)
-    offset = leader.appended[-1].base_offset
-    high_watermark = leader.core.high_watermark
+    assert leader.history.voters_offset == leader.appended[-1].base_offset
     leader.advance(CONFIG.request_timeout_ms)
     assert leader.answers[token] == msg.RemoveRaftVoterResponse(
         Error.REQUEST_TIMED_OUT, "The request timed out."
@@ -118,7 +118,7 @@ def test_the_voters_must_be_committed(leader: DrivenLeader) -> None:
     # Even one that is a voter already would have to wait.
     assert refused(leader, AddRaftVoterRequest(key_of(2), endpoints_of(2))) == (
         Error.REQUEST_TIMED_OUT,
-        f"{UNCOMMITTED} Optional[{offset}] with HWM {high_watermark}",
+        leader.uncommitted_text(),
     )
 
 
@@ -262,9 +262,7 @@ def test_an_addition_gives_up_when_the_node_is_silent(leader: DrivenLeader) -> N
     token = leader.add(4)
     leader.fetch(key_of(2))
     leader.advance(CONFIG.request_timeout_ms)
-    assert leader.answers[token] == AddRaftVoterResponse(
-        Error.REQUEST_TIMED_OUT, "The request timed out."
-    )
+    assert leader.answers[token] == OUT_OF_TIME
     leader.answer_probe(CAN_ALL)
     assert leader.voter_ids == (1, 2, 3), "what comes too late changes nothing"
 
@@ -273,9 +271,7 @@ def test_an_addition_that_is_not_committed_in_time_may_be_yet(leader: DrivenLead
     token = leader.add(4)
     leader.answer_probe(CAN_ALL)
     leader.advance(CONFIG.request_timeout_ms)
-    assert leader.answers[token] == AddRaftVoterResponse(
-        Error.REQUEST_TIMED_OUT, "The request timed out."
-    )
+    assert leader.answers[token] == OUT_OF_TIME
     assert leader.voter_ids == (1, 2, 3, 4)
     leader.commit()
     assert leader.core.history.voters.ids == (1, 2, 3, 4)
@@ -287,7 +283,7 @@ def test_a_leader_that_goes_says_so(leader: DrivenLeader, *, is_recorded: bool) 
     token = leader.add(4)
     if is_recorded:
         leader.answer_probe(CAN_ALL)
-    leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
+    leader.resign()
     assert leader.answers[token] == AddRaftVoterResponse(
         Error.NOT_LEADER_OR_FOLLOWER,
         "For requests intended only for the leader, this error indicates that the broker is not "
@@ -299,9 +295,8 @@ def test_a_leader_that_goes_says_so(leader: DrivenLeader, *, is_recorded: bool) 
 def test_the_answer_of_a_node_comes_too_late_for_a_leader_that_has_gone() -> None:
     leader = DrivenLeader()
     leader.add(4)
-    ((number, _),) = leader.probes()
-    leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
-    leader.respond(number, CAN_ALL)
+    leader.resign()
+    leader.answer_probe(CAN_ALL)
     assert leader.voter_ids == (1, 2, 3)
     assert not leader.appended
 

@@ -4,11 +4,17 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from tests.unit.raft.core_builder import LISTENER, build_core
+from tests.unit.raft.core_builder import (
+    LISTENER,
+    build_core,
+    destination_of,
+    endpoints_of,
+    history_of,
+    static_voters_of,
+    voters_of,
+)
 
 from kvorum.raft import (
-    BOOTSTRAP_SNAPSHOT_ID,
-    Destination,
     Effects,
     Endpoint,
     LogView,
@@ -17,7 +23,6 @@ from kvorum.raft import (
     ReplicaKey,
     Voter,
     VoterSet,
-    VoterSetHistory,
 )
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
@@ -194,23 +199,17 @@ class Victim:
     def __init__(
         self, random: Random, *, voter_count: int, can_vote: bool, kraft_version: int
     ) -> None:
-        log, history = LogView(), VoterSetHistory()
-        endpoints = (Endpoint(LISTENER, "h", 1),)
+        log = LogView()
         ids = range(1, voter_count + 1)
-        if kraft_version == 0:
-            history.static = VoterSet.of(Voter(ReplicaKey(i), endpoints) for i in ids)
-        else:
-            log.snapshots.append(BOOTSTRAP_SNAPSHOT_ID)
-            voters = VoterSet.of(Voter(ReplicaKey(i, bytes([i]) * 16), endpoints) for i in ids)
-            history.start_from_snapshot(BOOTSTRAP_SNAPSHOT_ID, voters=voters, kraft_version=1)
+        voters = voters_of(*ids) if kraft_version else static_voters_of(*ids)
         self.core = build_core(
             ReplicaKey(1 if can_vote else 9, b"\x01" * 16),
-            endpoints=endpoints,
+            endpoints=endpoints_of(1),
             can_vote=can_vote,
-            bootstrap=(Destination(-2, "h", 1), Destination(2, "h", 1)),
+            bootstrap=tuple(map(destination_of, (-2, 2))),
             config=RaftConfig(auto_join=True),
             log=log,
-            history=history,
+            history=history_of(voters, log, kraft_version),
             random=random,
         )
         self.sent: dict[int, msg.Request] = {}

@@ -1,73 +1,43 @@
 """A voter hears that its leader's process has ended."""
 
 from itertools import pairwise
-from random import Random
 
 import pytest
-from tests.unit.raft.core_builder import LISTENER, build_core
-
-from kvorum.raft import (
-    Destination,
-    Effects,
-    ElectionRecord,
-    Endpoint,
-    EpochStart,
-    LogView,
-    OffsetAndEpoch,
-    RaftConfig,
-    ReplicaKey,
-    Voter,
-    VoterSet,
+from tests.unit.raft.core_builder import (
+    CONFIG,
+    EMPTY_LOG,
+    build_core,
+    endpoints_of,
+    key_of,
+    sends_in,
+    vote_request,
 )
+from tests.unit.raft.driven_follower import EPOCH, LEADER_ID, DrivenFollower
+
+from kvorum.raft import Effects, ElectionRecord, EpochStart, LogView, OffsetAndEpoch, ReplicaKey
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 from kvorum.raft.roles import RoleName
 
-CONFIG = RaftConfig()
-EPOCH = 3
-LEADER_ID = 1
-EMPTY_LOG = OffsetAndEpoch(0, 0)
 GONE = msg.RequestFailed("refused", is_peer_gone=True)
 LOST = msg.RequestFailed("lost")
 
 
-def endpoints_of(node_id: int) -> tuple[Endpoint, ...]:
-    return (Endpoint(LISTENER, "host", 9000 + node_id),)
-
-
-class DrivenVoter:
-    """One replica, driven by hand, that knows that 1 leads."""
+class DrivenVoter(DrivenFollower):
+    """A follower of node 1 that may call an election."""
 
     def __init__(self, own_id: int, *, voter_count: int = 3, seed: int = 1) -> None:
-        voters = VoterSet.of(
-            Voter(ReplicaKey(i), endpoints_of(i)) for i in range(1, voter_count + 1)
-        )
-        is_voter = own_id <= voter_count
-        self.core = build_core(
-            ReplicaKey(own_id, b"\x01" * 16),
-            endpoints=endpoints_of(own_id),
-            can_vote=is_voter,
-            bootstrap=(Destination(-2, "host", 9001),),
-            history=voters,
-            random=Random(seed),
-        )
-        self.now = 0.0
         self.sent: list[fx.Send] = []
-        self.core.start(0, stored=None)
-        begin = msg.BeginQuorumEpochRequest(
-            epoch=EPOCH, leader_id=LEADER_ID, voter=None, endpoints=endpoints_of(LEADER_ID)
-        )
-        self.do(self.core.receive(0, token=1, request=begin))
+        super().__init__(own_id, voter_count=voter_count, seed=seed)
 
-    def do(self, effects: Effects) -> None:
-        for effect in (*effects.at_once, *effects.after_write):
-            if isinstance(effect, fx.Send):
-                self.sent.append(effect)
+    def take(self, effects: Effects) -> None:
+        super().take(effects)
+        self.sent += sends_in(effects)
 
     def respond(self, response: msg.Response | msg.RequestFailed) -> None:
         """Answer what was sent last."""
         number = self.sent[-1].number
-        self.do(self.core.receive_response(self.now, number=number, response=response))
+        self.take(self.core.receive_response(self.now, number=number, response=response))
 
     def grant_all(self) -> None:
         """Give it every vote that it has asked for."""
@@ -75,19 +45,15 @@ class DrivenVoter:
         granted = msg.VoteResponse(error=msg.Error.NONE, leader=leader, is_granted=True)
         for send in list(self.sent):
             if isinstance(send.request, msg.VoteRequest):
-                self.do(self.core.receive_response(self.now, number=send.number, response=granted))
+                number = send.number
+                self.take(self.core.receive_response(self.now, number=number, response=granted))
 
     def fetch_something(self, *batches: msg.BatchSummary) -> None:
-        leader = msg.KnownLeader(EPOCH, LEADER_ID, endpoints_of(LEADER_ID))
         self.respond(
             msg.FetchResponse(
-                error=msg.Error.NONE, leader=leader, high_watermark=0, batches=batches
+                error=msg.Error.NONE, leader=self.leader(), high_watermark=0, batches=batches
             )
         )
-
-    def advance(self, delay_ms: float) -> None:
-        self.now += delay_ms
-        self.do(self.core.tick(self.now))
 
     def until_campaign(self) -> float:
         """Let time pass up to the election, without listeners; return how much that was."""
@@ -104,17 +70,8 @@ class DrivenVoter:
         return self.core.role.name
 
     def gives_pre_vote(self, candidate_id: int = 3, *, log_end: OffsetAndEpoch = EMPTY_LOG) -> bool:
-        request = msg.VoteRequest(
-            epoch=EPOCH,
-            replica=ReplicaKey(candidate_id, b"\x03" * 16),
-            voter=None,
-            log_end=log_end,
-            is_pre_vote=True,
-        )
-        effects = self.core.receive(self.now, token=9, request=request)
-        (answer,) = (effect for effect in effects.at_once if isinstance(effect, fx.SendResponse))
-        assert isinstance(answer.response, msg.VoteResponse)
-        return answer.response.is_granted
+        request = vote_request(candidate_id, epoch=EPOCH, log_end=log_end, is_pre_vote=True)
+        return self.answered(request, msg.VoteResponse).is_granted
 
 
 def follower(own_id: int, *, voter_count: int = 3, seed: int = 1) -> DrivenVoter:
@@ -255,7 +212,7 @@ def test_a_pre_vote_that_others_refuse_is_tried_again_by_chance() -> None:
             response = msg.VoteResponse(
                 error=msg.Error.NONE, leader=msg.KnownLeader(EPOCH, LEADER_ID, ()), is_granted=False
             )
-            one.do(one.core.receive_response(one.now, number=send.number, response=response))
+            one.take(one.core.receive_response(one.now, number=send.number, response=response))
         assert one.role_name() is RoleName.FOLLOWER
         one.respond(GONE)
         waits.add(one.until_campaign())
@@ -318,7 +275,7 @@ def test_a_leader_that_came_back_without_its_office_is_replaced_at_once() -> Non
 def test_a_leader_that_came_back_quickly_names_no_order() -> None:
     voter = DrivenVoter(2)
     voter.fetch_something()
-    voter.do(voter.core.receive(voter.now, token=2, request=resignation()))
+    voter.take(voter.core.receive(voter.now, token=2, request=resignation()))
     assert until_prospective(voter) <= CONFIG.succession_step_ms
 
 
@@ -327,7 +284,7 @@ def test_the_order_of_a_leader_that_resigns_is_kept_to() -> None:
     voter = DrivenVoter(2)
     voter.fetch_something()
     voter.respond(not_leading())
-    voter.do(voter.core.receive(voter.now, token=2, request=resignation(3, 2)))
+    voter.take(voter.core.receive(voter.now, token=2, request=resignation(3, 2)))
     voter.respond(not_leading())
     assert until_prospective(voter) >= CONFIG.election_backoff_ms_max / 2
 
@@ -351,20 +308,12 @@ def test_only_the_leader_of_this_epoch_can_have_resigned_in_it(epoch: int) -> No
 def test_a_restarted_leader_stands_where_another_lacks_its_records() -> None:
     """It waits for a successor, and of the two that are there only it can be elected."""
     old = DrivenVoter(1)
-    old.core = build_core(
-        ReplicaKey(1, b"\x01" * 16),
-        endpoints=endpoints_of(1),
-        config=CONFIG,
-        log=LogView(
-            epochs=[EpochStart(epoch=EPOCH, start_offset=0)], end_offset=5, durable_end_offset=5
-        ),
-        history=old.core.history,
-    )
-    stored = ElectionRecord(EPOCH, LEADER_ID, None)
-    old.do(old.core.start(0, stored=stored))
+    log = LogView(end_offset=5, durable_end_offset=5, epochs=[EpochStart(EPOCH, start_offset=0)])
+    history = old.core.history
+    old.core = build_core(key_of(1), endpoints=endpoints_of(1), log=log, history=history)
+    old.take(old.core.start(0, stored=ElectionRecord(EPOCH, LEADER_ID, None)))
     assert old.role_name() is RoleName.RESIGNED
     assert old.core.next_deadline > CONFIG.succession_step_ms
     assert not old.gives_pre_vote(log_end=OffsetAndEpoch(4, EPOCH))
-    old.now = CONFIG.succession_step_ms
-    old.do(old.core.tick(old.now))
+    old.advance(CONFIG.succession_step_ms)
     assert (old.role_name(), old.core.role.epoch) == (RoleName.PROSPECTIVE, EPOCH + 1)

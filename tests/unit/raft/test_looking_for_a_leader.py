@@ -3,9 +3,8 @@
 from collections import Counter
 
 import pytest
-from tests.unit.raft.core_builder import CONFIG, endpoints_of, observer
+from tests.unit.raft.core_builder import CONFIG, endpoints_of, observer, sends_in
 
-from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 
 SERVERS = (-2, -3, -4, -5)
@@ -27,8 +26,7 @@ def _ask_for(
     now = 0.0
     effects = core.start(now, stored=None)
     while now < duration_ms:
-        told = (*effects.at_once, *effects.after_write)
-        sent = next((one for one in told if isinstance(one, fx.Send)), None)
+        sent = next(iter(sends_in(effects)), None)
         if sent is not None:
             asked.append((now, sent.destination.id))
         if sent is not None and sent.destination.id not in silent:

@@ -1,8 +1,14 @@
 """A snapshot half fetched, and the leader that it comes from gone for good."""
 
-from tests.unit.raft.core_builder import LISTENER, build_core
+from tests.unit.raft.core_builder import (
+    build_core,
+    destination_of,
+    key_of,
+    sends_in,
+    static_voters_of,
+)
 
-from kvorum.raft import Destination, Endpoint, OffsetAndEpoch, RaftCore, ReplicaKey, Voter, VoterSet
+from kvorum.raft import OffsetAndEpoch, RaftCore
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 from kvorum.raft.basics import ElectionRecord
@@ -10,26 +16,21 @@ from kvorum.raft.basics import ElectionRecord
 LEADER = msg.KnownLeader(4, 2)
 
 
-def observer() -> RaftCore:
+def restarted_observer() -> RaftCore:
     """Return an observer with an empty log."""
-    voters = VoterSet.of(
-        Voter(ReplicaKey(i), (Endpoint(LISTENER, "host", 9000 + i),)) for i in (2, 3)
-    )
+    bootstrap = tuple(map(destination_of, (2, 3)))
     return build_core(
-        ReplicaKey(1, b"\x01" * 16),
-        can_vote=False,
-        bootstrap=(Destination(2, "host", 9002), Destination(3, "host", 9003)),
-        history=voters,
+        key_of(1), can_vote=False, bootstrap=bootstrap, history=static_voters_of(2, 3)
     )
 
 
 def only_send(effects: fx.Effects) -> fx.Send:
-    (send,) = (one for one in (*effects.at_once, *effects.after_write) if isinstance(one, fx.Send))
+    (send,) = sends_in(effects)
     return send
 
 
 def test_an_observer_does_not_ask_a_dead_leader_for_the_rest_of_a_snapshot_for_ever() -> None:
-    core = observer()
+    core = restarted_observer()
     fetch = only_send(core.start(0.0, stored=ElectionRecord(4, 2)))
     snapshot = msg.FetchResponse(msg.Error.NONE, LEADER, snapshot_id=OffsetAndEpoch(15, 4))
     asked = only_send(core.receive_response(1.0, number=fetch.number, response=snapshot))
@@ -40,16 +41,16 @@ def test_an_observer_does_not_ask_a_dead_leader_for_the_rest_of_a_snapshot_for_e
         failed = core.receive_response(
             now, number=asked.number, response=msg.RequestFailed("nobody listens")
         )
-        sends = [one for one in failed.at_once if isinstance(one, fx.Send)]
+        sends = sends_in(failed)
         while not sends:
             now = core.next_deadline
-            sends = [one for one in core.tick(now).at_once if isinstance(one, fx.Send)]
+            sends = sends_in(core.tick(now))
         asked = sends[0]
     assert fetched_from == {2, 3}
 
 
 def test_the_rest_of_the_snapshot_is_fetched_where_the_leader_comes_back() -> None:
-    core = observer()
+    core = restarted_observer()
     fetch = only_send(core.start(0.0, stored=ElectionRecord(4, 2)))
     snapshot = msg.FetchResponse(msg.Error.NONE, LEADER, snapshot_id=OffsetAndEpoch(15, 4))
     asked = only_send(core.receive_response(1.0, number=fetch.number, response=snapshot))

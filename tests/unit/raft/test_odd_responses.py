@@ -1,8 +1,9 @@
 """A leader's responses that a replica must not follow."""
 
 import pytest
+from tests.unit.raft.core_builder import key_of, vote_request
 from tests.unit.raft.driven_follower import EPOCH, LEADER_ID, DrivenFollower
-from tests.unit.raft.driven_leader import DrivenLeader, key_of
+from tests.unit.raft.driven_leader import DrivenLeader
 
 from kvorum.raft import LogView, OffsetAndEpoch
 from kvorum.raft import effects as fx
@@ -127,13 +128,7 @@ def test_an_epoch_that_leaves_none_for_an_election_is_not_entered() -> None:
 
 def test_a_vote_waits_to_be_stored_before_it_is_reported() -> None:
     follower = DrivenFollower()
-    request = msg.VoteRequest(
-        epoch=EPOCH + 1,
-        replica=key_of(3),
-        voter=None,
-        log_end=OffsetAndEpoch(0, 0),
-        is_pre_vote=False,
-    )
+    request = vote_request(3, epoch=EPOCH + 1)
     effects = follower.core.receive(0.0, token=9, request=request)
     assert effects.write is not None
     assert effects.write.record.epoch == EPOCH + 1

@@ -1,14 +1,14 @@
 """RemoveRaftVoter, as far as the leader goes; it may remove itself."""
 
 import pytest
-from tests.unit.raft.driven_leader import CONFIG, DrivenLeader, key_of
+from tests.unit.raft.core_builder import CONFIG, key_of
+from tests.unit.raft.driven_leader import DrivenLeader
 
 from kvorum.raft import ReplicaKey
 from kvorum.raft import messages as msg
 from kvorum.raft.messages import Error, RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.raft.roles import Resigned
 
-UNCOMMITTED = "Request timed out waiting for voters to commit the latest voter change at"
 DONE = RemoveRaftVoterResponse(Error.NONE, None)
 ONE = "ReplicaKey(id=1, directoryId=AQEBAQEBAQEBAQEBAQEBAQ)"
 TWO = "ReplicaKey(id=2, directoryId=AgICAgICAgICAgICAgICAg)"
@@ -45,7 +45,7 @@ def described(leader: DrivenLeader) -> msg.DescribeQuorumResponse:
 
 
 def test_who_does_not_lead_has_no_text(leader: DrivenLeader) -> None:
-    leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
+    leader.resign()
     assert refused(leader, None) == (Error.NOT_LEADER_OR_FOLLOWER, "")
 
 
@@ -96,26 +96,26 @@ def test_static_voters_do_not_change() -> None:
 
 def test_the_voters_must_be_committed(leader: DrivenLeader) -> None:
     token = leader.remove(3)
+    assert leader.history.voters_offset == leader.appended[-1].base_offset
     leader.advance(CONFIG.request_timeout_ms)
     assert leader.answers[token] == RemoveRaftVoterResponse(
         Error.REQUEST_TIMED_OUT, "The request timed out."
     )
-    offset, high_watermark = leader.appended[-1].base_offset, leader.core.high_watermark
-    assert refused(leader, key_of(9)) == (
-        Error.REQUEST_TIMED_OUT,
-        f"{UNCOMMITTED} Optional[{offset}] with HWM {high_watermark}",
+    assert refused(leader, key_of(9)) == (Error.REQUEST_TIMED_OUT, leader.uncommitted_text())
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        (key_of(9), "ReplicaKey(id=9, directoryId=CQkJCQkJCQkJCQkJCQkJCQ)"),
+        (key_of(2, 99), "ReplicaKey(id=2, directoryId=Y2NjY2NjY2NjY2NjY2NjYw)"),
+    ],
+)
+def test_only_who_votes_under_this_directory_can_go(key: ReplicaKey, name: str) -> None:
+    assert refused(DrivenLeader([1, 2]), key) == (
+        Error.VOTER_NOT_FOUND,
+        f"Cannot remove voter {name} from the set of voters [{ONE}, {TWO}]",
     )
-
-
-@pytest.mark.parametrize("key", [key_of(9), key_of(2, 99)])
-def test_only_who_votes_under_this_directory_can_go(key: ReplicaKey) -> None:
-    leader = DrivenLeader([1, 2])
-    error, text = refused(leader, key)
-    assert error is Error.VOTER_NOT_FOUND
-    name = "ReplicaKey(id=9, directoryId=CQkJCQkJCQkJCQkJCQkJCQ)"
-    if key.id == 2:
-        name = "ReplicaKey(id=2, directoryId=Y2NjY2NjY2NjY2NjY2NjYw)"
-    assert text == f"Cannot remove voter {name} from the set of voters [{ONE}, {TWO}]"
 
 
 def test_the_last_voter_stays() -> None:
@@ -192,7 +192,6 @@ def test_a_removal_that_shrinks_the_majority_never_moves_the_high_watermark_back
 
 def test_a_leader_that_resigns_before_the_commit_says_so(leader: DrivenLeader) -> None:
     token = leader.remove(3)
-    leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
-    answer = leader.answers[token]
-    assert isinstance(answer, RemoveRaftVoterResponse)
+    leader.resign()
+    answer = leader.answer_at(token, RemoveRaftVoterResponse)
     assert answer.error is Error.NOT_LEADER_OR_FOLLOWER

@@ -1,11 +1,10 @@
 """The reports of a follower to its leader: as a voter, and to become one."""
 
 import pytest
-from tests.unit.raft.core_builder import LISTENER
-from tests.unit.raft.driven_leader import endpoints_of, key_of, static_voter_of, voter_of
+from tests.unit.raft.core_builder import LISTENER, endpoints_of, key_of, static_voters_of, voters_of
 from tests.unit.raft.reporting_follower import RECORDED, STATIC, ReportingFollower
 
-from kvorum.raft import Endpoint, OffsetAndEpoch, RaftConfig, Voter, VoterSet
+from kvorum.raft import Endpoint, OffsetAndEpoch, RaftConfig, Voter
 from kvorum.raft import messages as msg
 from kvorum.raft.messages import Error
 
@@ -89,7 +88,7 @@ def test_a_recorded_voter_tells_what_has_changed_until_it_is_recorded() -> None:
     assert one.wait(5 * PERIOD_MS) is None
 
 
-JOINER = VoterSet.of(map(voter_of, (1, 3)))
+JOINER = voters_of(1, 3)
 
 
 def joiner(*, can_vote: bool = True) -> ReportingFollower:
@@ -173,8 +172,8 @@ def test_who_was_added_in_vain_tries_again() -> None:
 def test_who_is_not_meant_to_vote_does_not_join() -> None:
     assert joiner(can_vote=False).wait(5 * PERIOD_MS) is None
     assert ReportingFollower(JOINER).wait(5 * PERIOD_MS) is None
-    static = VoterSet.of(map(static_voter_of, (1, 3)))
-    assert ReportingFollower(static, kraft_version=0, auto_join=True).wait(5 * PERIOD_MS) is None
+    static = ReportingFollower(static_voters_of(1, 3), kraft_version=0, auto_join=True)
+    assert static.wait(5 * PERIOD_MS) is None
 
 
 def test_who_shuts_down_tells_nothing() -> None:

@@ -1,37 +1,40 @@
 """A voter that the latest record removes stands for election while the record may fail."""
 
 import pytest
-from tests.unit.raft.core_builder import build_core
-from tests.unit.raft.driven_leader import CONFIG, endpoints_of, key_of, static_voter_of, voter_of
+from tests.unit.raft.core_builder import (
+    CONFIG,
+    build_core,
+    endpoints_of,
+    history_of,
+    key_of,
+    sends_in,
+    static_voters_of,
+    voters_of,
+)
 
 from kvorum.raft import (
-    BOOTSTRAP_SNAPSHOT_ID,
     ElectionRecord,
     EpochStart,
     LogView,
     OffsetAndEpoch,
     RaftCore,
     ReplicaKey,
-    VoterSet,
     VoterSetHistory,
 )
 from kvorum.raft import messages as msg
-from kvorum.raft.effects import Send
+from kvorum.raft.effects import Effects, Send
 
-BOTH = VoterSet.of(map(voter_of, (1, 2)))
-ONLY_ONE = VoterSet.of([voter_of(1)])
+BOTH, ONLY_ONE = voters_of(1, 2), voters_of(1)
 REMOVED_AT = 3
 
 
 def removed_node(*, can_vote: bool = True, node_id: int = 2, snapshot_end: int = 0) -> RaftCore:
     """Return node 2 after a start; the last record of its log removes it from the voters 1, 2."""
-    history = VoterSetHistory()
-    log = LogView(0, REMOVED_AT + 1, REMOVED_AT + 1, [EpochStart(1, 0)], [BOOTSTRAP_SNAPSHOT_ID])
-    if snapshot_end:
-        snapshot_id = OffsetAndEpoch(snapshot_end, 1)
-        log.snapshots.append(snapshot_id)
-    history.start_from_snapshot(BOOTSTRAP_SNAPSHOT_ID, voters=BOTH, kraft_version=1)
+    log = LogView(0, REMOVED_AT + 1, REMOVED_AT + 1, [EpochStart(1, 0)])
+    history = history_of(BOTH, log, kraft_version=1)
     history.add_voters(REMOVED_AT, ONLY_ONE)
+    if snapshot_end:
+        log.snapshots.append(OffsetAndEpoch(snapshot_end, 1))
     endpoints = endpoints_of(node_id)
     return build_core(
         key_of(node_id), endpoints=endpoints, can_vote=can_vote, log=log, history=history
@@ -41,12 +44,16 @@ def removed_node(*, can_vote: bool = True, node_id: int = 2, snapshot_end: int =
 def stands(core: RaftCore, *, stored: ElectionRecord) -> bool:
     """Tell whether a node that hears from no other asks for pre-votes before long."""
     core.start(0.0, stored=stored)
-    for now in range(0, 5 * CONFIG.election_timeout_ms, 100):
-        effects = core.tick(float(now))
-        for effect in (*effects.at_once, *effects.after_write):
-            if isinstance(effect, Send) and isinstance(effect.request, msg.VoteRequest):
-                return True
-    return False
+    times = range(0, 5 * CONFIG.election_timeout_ms, 100)
+    return any(votes_asked_for(core.tick(float(now))) for now in times)
+
+
+def votes_asked_for(effects: Effects) -> list[tuple[Send, msg.VoteRequest]]:
+    return [
+        (send, send.request)
+        for send in sends_in(effects)
+        if isinstance(send.request, msg.VoteRequest)
+    ]
 
 
 RECORDS = [
@@ -109,38 +116,30 @@ def test_who_has_voted_for_itself_comes_back_as_a_candidate(voted: ReplicaKey, r
     assert core.role.name.value == role
 
 
-THREE = VoterSet.of(map(voter_of, (1, 2, 3)))
 UPGRADED_AT = 2
 
 
 def replaced_node(directory: int) -> RaftCore:
     """Return node 1 after a start; the configuration and then the log name it among 1, 2, 3."""
-    history = VoterSetHistory(static=VoterSet.of(map(static_voter_of, (1, 2, 3))))
+    history = VoterSetHistory(static=static_voters_of(1, 2, 3))
     history.add_kraft_version(UPGRADED_AT - 1, 1)
-    history.add_voters(UPGRADED_AT, THREE)
+    history.add_voters(UPGRADED_AT, voters_of(1, 2, 3))
     log = LogView(0, UPGRADED_AT + 1, UPGRADED_AT + 1, [EpochStart(1, 0)], [])
     key, endpoints = key_of(1, directory), endpoints_of(1)
     return build_core(key, endpoints=endpoints, log=log, history=history)
-
-
-def votes_asked_for(core: RaftCore, now: float) -> list[Send]:
-    effects = core.tick(now)
-    sent = [one for one in (*effects.at_once, *effects.after_write) if isinstance(one, Send)]
-    return [one for one in sent if isinstance(one.request, msg.VoteRequest)]
 
 
 def role_after_one_grant(core: RaftCore) -> str:
     """Return what a core is that node 2 has voted for, and no other."""
     core.start(0.0, stored=ElectionRecord(1))
     now = 2.0 * CONFIG.election_timeout_ms
-    asked = votes_asked_for(core, now)
+    effects = core.tick(now)
     for _ in range(2):
-        for send in [send for send in asked if send.destination.id == 2]:
-            assert isinstance(send.request, msg.VoteRequest)
-            leader = msg.KnownLeader(send.request.epoch)
-            answer = msg.VoteResponse(msg.Error.NONE, leader, is_granted=True)
-            effects = core.receive_response(now, number=send.number, response=answer)
-            asked = [one for one in effects.after_write if isinstance(one, Send)]
+        for send, request in votes_asked_for(effects):
+            if send.destination.id == 2:
+                leader = msg.KnownLeader(request.epoch)
+                answer = msg.VoteResponse(msg.Error.NONE, leader, is_granted=True)
+                effects = core.receive_response(now, number=send.number, response=answer)
     return core.role.name.value
 
 

@@ -1,8 +1,15 @@
 """A replica that no longer leads, with records that are not durable yet."""
 
-from tests.unit.raft.core_builder import LISTENER, build_core
+from tests.unit.raft.core_builder import (
+    build_core,
+    destination_of,
+    endpoints_of,
+    key_of,
+    sends_in,
+    static_voters_of,
+)
 
-from kvorum.raft import Destination, Endpoint, LogView, RaftCore, ReplicaKey, Voter, VoterSet
+from kvorum.raft import LogView, RaftCore
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 from kvorum.raft.basics import ElectionRecord
@@ -11,24 +18,21 @@ from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 def unattached_with_tail() -> RaftCore:
     """Return a replica that knows no leader; the last of its two records may still be lost."""
-    voters = VoterSet.of(
-        Voter(ReplicaKey(i), (Endpoint(LISTENER, "host", 9000 + i),)) for i in (1, 2, 3)
-    )
     log = LogView()
     log.append(epoch=1, count=2)
     log.became_durable(1)
     return build_core(
-        ReplicaKey(1, b"\x01" * 16),
-        endpoints=(Endpoint(LISTENER, "host", 9001),),
-        bootstrap=(Destination(2, "host", 9002), Destination(3, "host", 9003)),
+        key_of(1),
+        endpoints=endpoints_of(1),
+        bootstrap=tuple(map(destination_of, (2, 3))),
         log=log,
-        history=voters,
+        history=static_voters_of(1, 2, 3),
     )
 
 
 def fetches_in(effects: fx.Effects) -> list[msg.FetchRequest]:
-    sends = (one for one in (*effects.at_once, *effects.after_write) if isinstance(one, fx.Send))
-    return [send.request for send in sends if isinstance(send.request, msg.FetchRequest)]
+    requests = (send.request for send in sends_in(effects))
+    return [request for request in requests if isinstance(request, msg.FetchRequest)]
 
 
 def test_no_node_hears_of_records_that_may_still_be_lost() -> None:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from itertools import pairwise, product
 
 import pytest
-from tests.unit.raft.driven_leader import CAN_ALL, CONFIG, DrivenLeader, endpoints_of, key_of
+from tests.unit.raft.core_builder import CONFIG, endpoints_of, key_of
+from tests.unit.raft.driven_leader import CAN_ALL, DrivenLeader
 
 from kvorum.raft import messages as msg
 from kvorum.raft.messages import Error
@@ -17,24 +18,12 @@ def answer_if_asked(leader: DrivenLeader, response: msg.ApiVersionsResponse) -> 
         leader.respond(number, response)
 
 
-def update(leader: DrivenLeader) -> None:
-    leader.ask(
-        msg.UpdateRaftVoterRequest(
-            epoch=leader.epoch,
-            voter=key_of(2),
-            endpoints=endpoints_of(2),
-            kraft_version_min=0,
-            kraft_version_max=1,
-        )
-    )
-
-
 STEPS: dict[str, Callable[[DrivenLeader], object]] = {
     "add 3": lambda leader: leader.add(3),
     "add 4 quickly": lambda leader: leader.add(4, acks_when_committed=False),
     "remove 1": lambda leader: leader.remove(1),
     "remove 2": lambda leader: leader.remove(2),
-    "update 2": update,
+    "update 2": lambda leader: leader.ask(leader.update_of(key_of(2), endpoints_of(2))),
     "can": lambda leader: answer_if_asked(leader, CAN_ALL),
     "2 fetches": lambda leader: leader.fetch(key_of(2)),
     "all fetch": lambda leader: leader.commit(),
@@ -93,7 +82,7 @@ def finish(leader: DrivenLeader) -> None:
     if leader.role == "leader":
         leader.advance(CONFIG.request_timeout_ms)
     if leader.role == "leader":
-        leader.take(leader.core.resign(leader.now, epoch=leader.epoch))
+        leader.resign()
     assert sorted(leader.answers) == list(range(1, max(leader.answers) + 1))
     for answer in leader.answers.values():
         if isinstance(answer, msg.AddRaftVoterResponse | msg.RemoveRaftVoterResponse):

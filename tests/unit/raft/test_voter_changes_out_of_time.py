@@ -8,15 +8,8 @@ may have majorities without a common voter.
 from dataclasses import dataclass
 
 import pytest
-from tests.unit.raft.core_builder import LISTENER
-from tests.unit.raft.driven_leader import (
-    CAN_ALL,
-    CONFIG,
-    LEADER,
-    DrivenLeader,
-    endpoints_of,
-    key_of,
-)
+from tests.unit.raft.core_builder import CONFIG, LISTENER, endpoints_of, key_of
+from tests.unit.raft.driven_leader import CAN_ALL, LEADER, DrivenLeader
 
 from kvorum.raft import Endpoint, Endpoints, OffsetAndEpoch, ReplicaKey
 from kvorum.raft import messages as msg
@@ -50,15 +43,7 @@ class Change:
         if self.kind == "add":
             leader.fetch(self.key)
             return leader.ask(msg.AddRaftVoterRequest(self.key, self.endpoints))
-        return leader.ask(
-            msg.UpdateRaftVoterRequest(
-                epoch=leader.epoch,
-                voter=self.key,
-                endpoints=self.endpoints,
-                kraft_version_min=0,
-                kraft_version_max=1,
-            )
-        )
+        return leader.ask(leader.update_of(self.key, self.endpoints))
 
     def append(self, leader: DrivenLeader) -> int:
         """Ask for the change, and have its record appended; return the token of the answer."""
@@ -118,13 +103,6 @@ def is_refused(leader: DrivenLeader, change: Change, text: str) -> None:
     assert (len(leader.appended), leader.history.voters, len(leader.probes())) == before
 
 
-def uncommitted(leader: DrivenLeader) -> str:
-    return (
-        "Request timed out waiting for voters to commit the latest voter change at "
-        f"Optional[{leader.history.voters_offset}] with HWM {leader.core.high_watermark}"
-    )
-
-
 def become_free(leader: DrivenLeader) -> None:
     """Let the pauses after requests that found no answer be over."""
     leader.advance(CONFIG.retry_backoff_ms)
@@ -134,9 +112,9 @@ def become_free(leader: DrivenLeader) -> None:
 @pairs
 def test_the_next_change_waits_until_the_record_is_committed(first: Change, second: Change) -> None:
     leader = out_of_time(first)
-    is_refused(leader, second, uncommitted(leader))
+    is_refused(leader, second, leader.uncommitted_text())
     become_free(leader)
-    is_refused(leader, second, uncommitted(leader))
+    is_refused(leader, second, leader.uncommitted_text())
     leader.commit()
     assert leader.core.are_voters_committed
     second.append(leader)
@@ -170,7 +148,7 @@ def test_an_addition_that_was_answered_before_its_commit_holds_back_the_next_cha
     assert outcome(leader, token).error is Error.NONE
     is_refused(leader, second, CHANGING)
     leader.advance(CONFIG.request_timeout_ms)
-    is_refused(leader, second, uncommitted(leader))
+    is_refused(leader, second, leader.uncommitted_text())
 
 
 def follow_another(leader: DrivenLeader, *, cut_at: int) -> None:
@@ -259,20 +237,12 @@ def report(leader: DrivenLeader) -> None:
         leader.answer_probe(CAN_ALL)
 
 
-def upgrade(leader: DrivenLeader) -> None:
-    """Upgrade kraft.version; the record is not committed."""
-    _, effects = leader.core.upgrade_kraft_version(
-        leader.now, epoch=leader.epoch, kraft_version=1, validate_only=False
-    )
-    leader.take(effects)
-
-
 @pytest.mark.parametrize("second", SECOND, ids=lambda change: change.kind)
 def test_a_change_waits_until_an_upgrade_of_kraft_version_is_committed(second: Change) -> None:
     leader = DrivenLeader(kraft_version=0)
     report(leader)
-    upgrade(leader)
-    is_refused(leader, second, uncommitted(leader))
+    leader.upgrade()
+    is_refused(leader, second, leader.uncommitted_text())
     leader.commit()
     become_free(leader)
     second.append(leader)
@@ -283,7 +253,7 @@ def test_a_change_waits_until_an_upgrade_of_kraft_version_is_committed(second: C
 def test_voters_do_not_change_once_an_upgrade_of_kraft_version_is_cut_off() -> None:
     leader = DrivenLeader(kraft_version=0)
     report(leader)
-    upgrade(leader)
+    leader.upgrade()
     follow_another(leader, cut_at=leader.appended[-1].base_offset)
     leader.win()
     leader.commit()
@@ -299,7 +269,7 @@ def test_an_update_begun_before_an_upgrade_of_kraft_version_waits_for_its_commit
     leader = DrivenLeader(kraft_version=0)
     report(leader)
     token = UPDATE_2.request(leader)
-    upgrade(leader)
+    leader.upgrade()
     if is_committed:
         leader.commit()
     leader.answer_probe(CAN_ALL)
@@ -318,6 +288,6 @@ def test_a_voter_is_removed_during_an_upgrade_of_a_feature() -> None:
     assert (leader.core.high_watermark or 0) <= feature_offset, "node 3 is no voter any more"
     leader.advance(CONFIG.request_timeout_ms)
     assert outcome(leader, token).error is Error.REQUEST_TIMED_OUT
-    is_refused(leader, Change("remove", key_of(2)), uncommitted(leader))
+    is_refused(leader, Change("remove", key_of(2)), leader.uncommitted_text())
     leader.fetch(key_of(2))
     assert leader.core.high_watermark == leader.log.end_offset

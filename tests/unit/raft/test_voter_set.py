@@ -3,13 +3,10 @@
 from itertools import combinations, product
 
 import pytest
+from tests.unit.raft.core_builder import voters_of
 
 from kvorum.raft.basics import Endpoint, ReplicaKey
 from kvorum.raft.voter_set import Voter, VoterSet
-
-
-def voters(*ids: int) -> VoterSet:
-    return VoterSet.of(Voter(ReplicaKey(i, bytes([i]) * 16), ()) for i in ids)
 
 
 def test_a_voter_without_directory_id_is_known_by_its_id() -> None:
@@ -20,12 +17,12 @@ def test_a_voter_without_directory_id_is_known_by_its_id() -> None:
 
 
 def test_a_voter_with_directory_id_is_another_one_with_another_directory() -> None:
-    dynamic = voters(1)
+    dynamic = voters_of(1)
     assert dynamic.is_voter(ReplicaKey(1, b"\x01" * 16))
     assert not dynamic.is_voter(ReplicaKey(1, b"\x02" * 16))
     assert not dynamic.is_voter(ReplicaKey(1))
     assert dynamic.is_only_voter(ReplicaKey(1, b"\x01" * 16))
-    assert not voters(1, 2).is_only_voter(ReplicaKey(1, b"\x01" * 16))
+    assert not voters_of(1, 2).is_only_voter(ReplicaKey(1, b"\x01" * 16))
 
 
 def test_two_voters_cannot_have_one_id() -> None:
@@ -35,21 +32,21 @@ def test_two_voters_cannot_have_one_id() -> None:
 
 def test_sets_are_ordered_changed_and_asked() -> None:
     endpoint = Endpoint("CONTROLLER", "host", 9093)
-    three = VoterSet.of([Voter(ReplicaKey(3), (endpoint,)), *voters(1, 2).voters])
+    three = VoterSet.of([Voter(ReplicaKey(3), (endpoint,)), *voters_of(1, 2).voters])
     assert three.ids == (1, 2, 3)
     assert three.majority == 2
     assert three.endpoint_of(3, "CONTROLLER") == endpoint
     assert three.endpoint_of(3, "OTHER") is None
     assert three.endpoints_of(9) == ()
-    assert three.without(3) == voters(1, 2)
-    assert three.without(3).with_voter(voters(3).voters[0]) == voters(1, 2, 3)
+    assert three.without(3) == voters_of(1, 2)
+    assert three.without(3).with_voter(voters_of(3).voters[0]) == voters_of(1, 2, 3)
     assert [voter.key.id for voter in three.others(ReplicaKey(2, b"\x02" * 16))] == [1, 3]
 
 
 def test_a_change_is_safe_only_if_all_majorities_of_both_sets_meet() -> None:
     sets = [s for size in range(1, 5) for s in combinations(range(4), size)]
     for old, new in product(sets, sets):
-        is_safe = voters(*old).overlaps_safely(voters(*new))
+        is_safe = voters_of(*old).overlaps_safely(voters_of(*new))
         if is_safe:
             assert (
                 all(set(one) & set(other) for one in majorities(old) for other in majorities(new))

@@ -1,27 +1,19 @@
 """Every election of up to five voters, in every order of answers that matters."""
 
-from collections.abc import Iterable
 from itertools import product
 
 import pytest
+from tests.unit.raft.core_builder import key_of, static_voters_of, voters_of
 
-from kvorum.raft import ReplicaKey, Voter, VoterSet
+from kvorum.raft import ReplicaKey
 from kvorum.raft.epoch_election import EpochElection
-
-
-def key_of(node_id: int, directory: int | None = None) -> ReplicaKey:
-    return ReplicaKey(node_id, bytes([node_id if directory is None else directory]) * 16)
-
-
-def voters_of(ids: Iterable[int]) -> VoterSet:
-    return VoterSet.of(Voter(key_of(one), ()) for one in ids)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
 def test_an_election_is_won_or_lost_exactly_when_no_answer_can_change_that(size: int) -> None:
     ids = range(1, size + 1)
     for answers in product([None, True, False], repeat=size - 1):
-        tally = EpochElection(voters_of(ids), own_key=key_of(1))
+        tally = EpochElection(voters_of(*ids), own_key=key_of(1))
         for voter_id, answer in zip(ids[1:], answers, strict=True):
             if answer is not None:
                 assert tally.record(key_of(voter_id), is_granted=answer)
@@ -35,7 +27,7 @@ def test_an_election_is_won_or_lost_exactly_when_no_answer_can_change_that(size:
 
 
 def test_only_the_first_answer_of_a_voter_counts() -> None:
-    tally = EpochElection(voters_of([1, 2, 3]), own_key=key_of(1))
+    tally = EpochElection(voters_of(1, 2, 3), own_key=key_of(1))
     assert tally.record(key_of(2), is_granted=False)
     assert not tally.record(key_of(2), is_granted=True)
     assert tally.granted == (key_of(1),)
@@ -45,7 +37,7 @@ def test_only_the_first_answer_of_a_voter_counts() -> None:
 
 @pytest.mark.parametrize("own_key", [key_of(1), key_of(2, 9)])
 def test_a_nominee_that_is_not_a_voter_has_no_vote(own_key: ReplicaKey) -> None:
-    tally = EpochElection(voters_of([2, 3]), own_key=own_key)
+    tally = EpochElection(voters_of(2, 3), own_key=own_key)
     assert tally.granted == ()
     assert not tally.record(own_key, is_granted=True)
     assert not tally.is_granted
@@ -55,7 +47,7 @@ def test_a_nominee_that_is_not_a_voter_has_no_vote(own_key: ReplicaKey) -> None:
 
 
 def test_a_voter_that_is_known_by_its_id_alone_has_its_vote_in_any_directory() -> None:
-    voters = VoterSet.of(Voter(ReplicaKey(one), ()) for one in (1, 2, 3))
+    voters = static_voters_of(1, 2, 3)
     tally = EpochElection(voters, own_key=key_of(1, 9))
     assert tally.granted == (ReplicaKey(1),)
     assert tally.record(ReplicaKey(2), is_granted=True)
@@ -63,4 +55,4 @@ def test_a_voter_that_is_known_by_its_id_alone_has_its_vote_in_any_directory() -
 
 
 def test_a_lone_voter_has_won_at_once() -> None:
-    assert EpochElection(voters_of([7]), own_key=key_of(7)).is_granted
+    assert EpochElection(voters_of(7), own_key=key_of(7)).is_granted
