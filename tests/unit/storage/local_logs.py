@@ -1,5 +1,6 @@
 """Logs of partitions in memory, for tests."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from kvorum.storage.log.batch_header import split_batches
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.log_loader import LoadedLog, LogCheckpoint, load_local_log
+from kvorum.storage.log.segment import Segment
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
+from kvorum.wire.records import RecordBatch, read_batches
 
 HERE = Path("/data/topic-0")
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100)
@@ -38,17 +41,25 @@ class Keeper:
 
 
 def loaded(
-    files: FaultyFiles, checkpoint: LogCheckpoint = NEW, config: LogConfig = CONFIG
+    files: FaultyFiles,
+    checkpoint: LogCheckpoint = NEW,
+    config: LogConfig = CONFIG,
+    directory: Path = HERE,
 ) -> LoadedLog:
     return load_local_log(
-        HERE,
+        directory,
         files=files,
         config=config,
         checkpoint=checkpoint,
         recovery_point_keeper=Keeper(files),
-        producer_snapshots=ProducerSnapshotFiles(HERE, files, empty_producer_snapshot),
+        producer_snapshots=ProducerSnapshotFiles(directory, files, empty_producer_snapshot),
         now_ms=0,
     )
+
+
+def batches_in(segments: Iterable[Segment]) -> list[RecordBatch]:
+    """Return the batches of whole segments."""
+    return list(read_batches(b"".join(one.file.read_at(0, one.size) for one in segments)))
 
 
 def filled(files: FaultyFiles) -> LocalLog:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.directory.log_directory import LogDirectory
@@ -35,10 +36,6 @@ CONFIG = TopicLogConfig(
 )
 
 
-def flush(log: UnifiedLog) -> None:
-    log.local_log.flush()
-
-
 def managed(
     directories: list[LogDirectory],
     hosted: Callable[[TopicPartition], bytes | None] = lambda _: None,
@@ -53,16 +50,35 @@ def managed(
     return manager
 
 
+def log_in(manager: LogManager, partition: TopicPartition = PARTITION) -> UnifiedLog:
+    """Return a log that must be there."""
+    log = manager.get_log(partition)
+    assert log is not None
+    return log
+
+
+def batch_of(*records: RecordData, **options: Any) -> RecordBatch:
+    """Return a batch with these options."""
+    (batch,) = read_batches(build_batch(records, BatchOptions(**options)))
+    return batch
+
+
+def marker(kind: ControlRecordType, *, coordinator_epoch: int = 1, **options: Any) -> RecordBatch:
+    """Return the marker that ends a transaction."""
+    record = ControlRecord(kind, EndTxnMarker(coordinator_epoch))
+    return batch_of(
+        encode_control_record(record, 6), is_transactional=True, is_control=True, **options
+    )
+
+
 def sent(value: bytes, *, sequence: int = -1, producer: int = -1, time_ms: int = 5) -> RecordBatch:
     """Return a batch of one record, as a producer sends it."""
-    options = BatchOptions(
-        base_offset=0,
+    return batch_of(
+        RecordData(value, None, time_ms),
         producer_id=producer,
         producer_epoch=-1 if producer < 0 else 0,
         base_sequence=sequence,
     )
-    (batch,) = read_batches(build_batch([RecordData(value, None, time_ms, ())], options))
-    return batch
 
 
 def append(log: UnifiedLog, batch: RecordBatch) -> LogAppendInfo:
@@ -81,22 +97,15 @@ def values_in(log: UnifiedLog) -> list[bytes | None]:
 
 def transactional(value: bytes, *, sequence: int) -> RecordBatch:
     """Return a batch of one record in a transaction of producer 7."""
-    options = BatchOptions(
-        base_offset=0,
+    return batch_of(
+        RecordData(value, None, 5),
         producer_id=7,
         producer_epoch=0,
         base_sequence=sequence,
         is_transactional=True,
     )
-    (batch,) = read_batches(build_batch([RecordData(value, None, 5, ())], options))
-    return batch
 
 
 def abort_marker() -> RecordBatch:
     """Return the marker that aborts the transaction of producer 7."""
-    marker = ControlRecord(ControlRecordType.ABORT, EndTxnMarker(coordinator_epoch=5))
-    options = BatchOptions(
-        base_offset=0, producer_id=7, producer_epoch=0, is_transactional=True, is_control=True
-    )
-    (batch,) = read_batches(build_batch([encode_control_record(marker, 6)], options))
-    return batch
+    return marker(ControlRecordType.ABORT, coordinator_epoch=5, producer_id=7, producer_epoch=0)

@@ -7,7 +7,8 @@ from typing import Any, Final
 import pytest
 from tests.support.faulty_files import FaultyFiles
 from tests.unit.peak_memory import peak_memory_below
-from tests.unit.storage.local_logs import CONFIG, loaded
+from tests.unit.storage.local_logs import CONFIG, batches_in, loaded
+from tests.unit.storage.topic_logs import marker
 
 from kvorum.storage.cleaner.batch_filter import BatchFilter, CleanedTransactions, last_records
 from kvorum.storage.cleaner.cleaner import Cleaner, Pass
@@ -16,16 +17,13 @@ from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.log_loader import LogCheckpoint
 from kvorum.storage.log.producer_state import ProducerState
 from kvorum.storage.log.transaction_index import AbortedTransaction
-from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (
     BatchOptions,
     Compression,
-    ControlRecord,
     ControlRecordType,
     RecordBatch,
     RecordData,
     build_batch,
-    encode_control_record,
     read_batches,
 )
 from kvorum.wire.records.compression import RECORD_BYTES_MAX
@@ -72,16 +70,14 @@ class World:
 
     def end(self, producer: int, kind: ControlRecordType) -> None:
         """Append the marker that ends a transaction."""
-        marker = encode_control_record(ControlRecord(kind, EndTxnMarker(coordinator_epoch=1)), 7)
-        options = BatchOptions(
+        batch = marker(
+            kind,
             base_offset=self.log.log_end_offset,
             partition_leader_epoch=0,
             producer_id=producer,
             producer_epoch=0,
-            is_transactional=True,
-            is_control=True,
         )
-        self._append(build_batch([marker], options))
+        self._append(bytes(batch.data))
 
     def _append(self, data: bytes) -> None:
         self.log.append(data)
@@ -128,8 +124,7 @@ class World:
 
     def batches(self) -> list[RecordBatch]:
         """Return the batches of all segments but the active one."""
-        data = b"".join(one.file.read_at(0, one.size) for one in self.log.segments[:-1])
-        return list(read_batches(data))
+        return batches_in(self.log.segments[:-1])
 
     def offsets(self) -> list[int]:
         """Return the offsets of the records there."""

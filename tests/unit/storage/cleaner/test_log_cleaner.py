@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 from tests.support.faulty_files import FaultyFiles, MemoryFile
-from tests.unit.storage.local_logs import CONFIG, NEW, Keeper
+from tests.unit.storage.local_logs import CONFIG, NEW, batches_in, loaded
 
 from kvorum.storage.cleaner.batch_filter import LastRecord
 from kvorum.storage.cleaner.cleanable_part import cleanable_part
@@ -17,12 +17,11 @@ from kvorum.storage.cleaner.offset_map import OffsetMap
 from kvorum.storage.cleaner.shared_log import SharedLog
 from kvorum.storage.errors import CorruptFileError, CorruptLogError, DiskError
 from kvorum.storage.log.local_log import LocalLog
-from kvorum.storage.log.log_loader import LogCheckpoint, load_local_log
-from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
+from kvorum.storage.log.log_loader import LogCheckpoint
 from kvorum.storage.small_files.offset_checkpoint_file import OffsetCheckpointFile
 from kvorum.storage.topic_log.segment_retention import delete_old_segments
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch, read_batches
+from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch
 
 DATA: Final = Path("/data")
 FILE: Final = DATA / "cleaner-offset-checkpoint"
@@ -60,16 +59,7 @@ def hosted(
     config: CleanupConfig = COMPACT,
     checkpoint: LogCheckpoint = NEW,
 ) -> Hosted:
-    directory = DATA / f"{partition.topic}-{partition.partition}"
-    log = load_local_log(
-        directory,
-        files=files,
-        config=GAPS,
-        checkpoint=checkpoint,
-        recovery_point_keeper=Keeper(files),
-        producer_snapshots=ProducerSnapshotFiles(directory, files, empty_producer_snapshot),
-        now_ms=0,
-    ).log
+    log = loaded(files, checkpoint, GAPS, DATA / str(partition)).log
     for offset in range(count):
         record = RecordData(b"%d" % offset, b"key %d" % (offset % 2), 1_000 + offset)
         options = BatchOptions(base_offset=offset, partition_leader_epoch=0)
@@ -104,8 +94,8 @@ class Round:
 
 def offsets(log: Hosted) -> list[int]:
     """Return the offsets of the records in the cleaned segments."""
-    data = b"".join(segment.file.read_at(0, segment.size) for segment in log.log.segments[:-1])
-    return [record.offset for batch in read_batches(data) for record in batch.records()]
+    batches = batches_in(log.log.segments[:-1])
+    return [record.offset for batch in batches for record in batch.records()]
 
 
 def test_the_filthiest_log_is_cleaned_first_and_noted_in_kafkas_format(files: FaultyFiles) -> None:
@@ -345,8 +335,7 @@ def test_the_last_batch_of_an_active_producer_stays_empty(files: FaultyFiles) ->
     log.log.roll()
     found = Hosted(log.log, log.config, 23, {5: last})
     Round(files, (ONE, found)).clean()
-    data = b"".join(one.file.read_at(0, one.size) for one in log.log.segments)
-    kept = {batch.base_offset: batch.record_count for batch in read_batches(data)}
+    kept = {batch.base_offset: batch.record_count for batch in batches_in(log.log.segments)}
     assert kept == {19: 1, 20: 0, 22: 1}
 
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 from tests.support.faulty_files import FaultyFiles
-from tests.unit.storage.topic_logs import CONFIG, NOW_MS, TOPIC_ID, append, sent, values_in
+from tests.unit.storage.topic_logs import CONFIG, NOW_MS, TOPIC_ID, append, log_in, sent, values_in
 
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
@@ -60,8 +60,7 @@ def test_a_damaged_log_that_can_be_fetched_is_kept_aside_and_fetched_again(
     manager = manager_of(sets_aside=True)
     start(manager, files, is_fetchable=True)
     assert manager.get_log(DAMAGED) is None
-    sound = manager.get_log(SOUND)
-    assert sound is not None
+    sound = log_in(manager, SOUND)
     assert values_in(sound) == [b"value"]
     (aside,) = [name for name in files.list_directories(ROOT) if name.endswith("-stray")]
     assert bytes(files.names[ROOT / aside / offset_name(0, LOG_SUFFIX)].content) == damaged

@@ -10,6 +10,7 @@ from tests.unit.storage.topic_logs import (
     PARTITION,
     TOPIC_ID,
     append,
+    log_in,
     managed,
     sent,
     values_in,
@@ -123,8 +124,7 @@ def test_a_start_goes_on_with_a_move_that_the_controller_knows_of(files: FaultyF
     append(manager.directories[0].logs[PARTITION], sent(b"later"))
     manager.shutdown(broker_epoch=3)
     again = started(files, assigned=THERE)
-    current = again.get_log(PARTITION)
-    assert current is not None
+    current = log_in(again)
     assert values_in(current)[-1] == b"later"
     assert again.future_log(PARTITION) is not None
 
@@ -137,8 +137,7 @@ def test_a_future_log_without_a_current_one_takes_its_place(files: FaultyFiles) 
     elsewhere = started(files)
     assert elsewhere.get_log(PARTITION) is None
     elsewhere.shutdown(broker_epoch=3)
-    log = started(files, assigned=THERE).get_log(PARTITION)
-    assert log is not None
+    log = log_in(started(files, assigned=THERE))
     assert len(values_in(log)) == COUNT
     assert files.list_directories(THERE) == ["topic-0"]
 
@@ -184,8 +183,7 @@ def test_of_two_logs_that_the_metadata_has_nowhere_the_one_that_ends_later_count
     manager = managed(directories, {PARTITION: TOPIC_ID}.get, lambda _: bytes(16))
     right = later_epoch or longer
     (wrong,) = {HERE, THERE} - {right}
-    kept = manager.get_log(PARTITION)
-    assert kept is not None
+    kept = log_in(manager)
     assert len(values_in(kept)) == (9 if right == longer else 5)
     assert files[right].list_directories(right) == ["topic-0"]
     (stray,) = files[wrong].list_directories(wrong)
@@ -223,8 +221,7 @@ def test_deleted_records_stay_deleted_in_the_next_directory(files: FaultyFiles) 
     future = moving(manager)
     future.delete_records(17, now_ms=NOW_MS)
     moved(manager)
-    log = started(files, assigned=THERE).get_log(PARTITION)
-    assert log is not None
+    log = log_in(started(files, assigned=THERE))
     assert log.local_log.log_start_offset == 17
 
 
@@ -236,8 +233,7 @@ def test_two_current_logs_are_one_where_the_metadata_has_the_replica() -> None:
         manager.shutdown(broker_epoch=3)
         (name,) = files.list_directories(THERE)
         files.rename(THERE / name, THERE / "topic-0")
-        log = started(files, assigned=assigned).get_log(PARTITION)
-        assert log is not None
+        assert started(files, assigned=assigned).get_log(PARTITION) is not None
         assert files.list_directories(assigned) == ["topic-0"]
         (other,) = {HERE, THERE} - {assigned}
         (aside,) = files.list_directories(other)
@@ -261,8 +257,7 @@ def test_a_process_that_ends_while_a_log_is_replaced_leaves_the_whole_log() -> N
             return
         files.calls_until_power_cut = None
         again = started(files.after_process_crash(), assigned=THERE)
-        found = again.get_log(PARTITION)
-        assert found is not None, number
+        found = log_in(again)
         assert values_in(found) == written, number
         future = again.future_log(PARTITION)
         if future is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.faulty_files import FaultyFiles
-from tests.unit.storage.topic_logs import NOW_MS, TOPIC_ID, append, managed, sent, values_in
+from tests.unit.storage.topic_logs import NOW_MS, TOPIC_ID, append, log_in, managed, sent, values_in
 
 from kvorum.storage.directory.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.directory.log_directory import LogDirectory
@@ -124,8 +124,7 @@ def test_a_directory_that_cannot_be_loaded_is_left_out(two: TwoDirectories) -> N
     again = managed(two.directories, {HERE: TOPIC_ID, THERE: TOPIC_ID}.get)
     assert [one.path for one in again.directories] == [SECOND]
     assert again.get_log(HERE) is None
-    found = again.get_log(THERE)
-    assert found is not None
+    found = log_in(again, THERE)
     assert values_in(found) == [b"a"]
 
 

@@ -12,6 +12,7 @@ from tests.unit.storage.topic_logs import (
     TOPIC_ID,
     abort_marker,
     append,
+    log_in,
     managed,
     sent,
     transactional,
@@ -67,8 +68,7 @@ def test_records_and_producers_are_there_after_a_start(files: FaultyFiles, is_cl
     else:
         # Bytes that the operating system has are not lost when a process dies.
         manager.abandon()
-    log = started(files).get_log(PARTITION)
-    assert log is not None
+    log = log_in(started(files))
     assert values_in(log) == [b"%d" % number for number in range(30)]
     assert log.high_watermark == (30 if is_clean else 0)
     again = append(log, sent(b"29", sequence=29, producer=PRODUCER))
@@ -251,8 +251,7 @@ def test_deleted_records_stay_deleted(files: FaultyFiles) -> None:
     with pytest.raises(OffsetOutOfRangeError):
         log.delete_records(31, now_ms=NOW_MS)
     manager.shutdown(broker_epoch=3)
-    again = started(files).get_log(PARTITION)
-    assert again is not None
+    again = log_in(started(files))
     assert again.local_log.log_start_offset == 17
     first, *_ = again.batches_since(3, end_offset=30)
     found = first_record_since(first, 3, start_offset=again.local_log.log_start_offset)
@@ -267,8 +266,7 @@ def test_a_damaged_producer_snapshot_is_made_again_from_the_log(files: FaultyFil
     for path, file in files.names.items():
         if path.suffix == ".snapshot":
             file.content[-1] ^= 1
-    log = started(files).get_log(PARTITION)
-    assert log is not None
+    log = log_in(started(files))
     assert append(log, sent(b"29", sequence=29, producer=PRODUCER)).first_offset == 29
 
 
@@ -298,8 +296,7 @@ def test_readers_of_committed_records_learn_of_aborted_transactions(files: Fault
     log.update_high_watermark(log.local_log.log_end_offset)
     assert log.last_stable_offset == 6
     manager.shutdown(broker_epoch=3)
-    again = started(files).get_log(PARTITION)
-    assert again is not None
+    again = log_in(started(files))
     assert again.last_stable_offset == 6
     read = again.read_range(2, 1 << 20, end_offset=6)
     assert read.upper_bound_offset == 6

@@ -1,21 +1,12 @@
 """The state of a log's producers; in tests/interop Kafka's code folds the same batches."""
 
 import pytest
+from tests.unit.storage.topic_logs import batch_of, marker
 
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.producer_state import CompletedTransaction, ProducerError, ProducerState
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.end_txn_marker import EndTxnMarker
-from kvorum.wire.records import (
-    BatchOptions,
-    ControlRecord,
-    ControlRecordType,
-    RecordBatch,
-    RecordData,
-    build_batch,
-    encode_control_record,
-    read_batches,
-)
+from kvorum.wire.records import ControlRecordType, RecordData
 
 PRODUCER = 1000
 INT32_MAX = 2**31 - 1
@@ -39,14 +30,14 @@ class Log:
     ) -> str:
         """Return what becomes of a batch of these sequences: ok, duplicate or a code."""
         count = (last - first) % (INT32_MAX + 1) + 1
-        options = BatchOptions(
+        batch = batch_of(
+            *[RecordData(b"v", None, 5)] * count,
             base_offset=self.state.end_offset,
             producer_id=producer,
             producer_epoch=epoch,
             base_sequence=first,
             is_transactional=open_,
         )
-        batch = one(build_batch([RecordData(b"v", None, 5)] * count, options))
         if self.state.entry(producer).duplicate_of(batch) is not None:
             return "duplicate"
         try:
@@ -59,20 +50,10 @@ class Log:
         self, producer: int, *, is_abort: bool = False, epoch: int = 0
     ) -> CompletedTransaction | None:
         kind = ControlRecordType.ABORT if is_abort else ControlRecordType.COMMIT
-        record = encode_control_record(ControlRecord(kind, EndTxnMarker(coordinator_epoch=1)), 5)
-        options = BatchOptions(
-            base_offset=self.state.end_offset,
-            producer_id=producer,
-            producer_epoch=epoch,
-            is_transactional=True,
-            is_control=True,
+        batch = marker(
+            kind, base_offset=self.state.end_offset, producer_id=producer, producer_epoch=epoch
         )
-        marker = one(build_batch([record], options))
-        return self.state.append(marker, AppendOrigin.COORDINATOR)
-
-
-def one(data: bytes) -> RecordBatch:
-    return next(iter(read_batches(data)))
+        return self.state.append(batch, AppendOrigin.COORDINATOR)
 
 
 @pytest.fixture

@@ -1,22 +1,13 @@
 """Batches that begin a transaction: appended with the guard of their verification alone."""
 
 import pytest
+from tests.unit.storage.topic_logs import batch_of, marker
 
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.producer_state import ProducerError, ProducerState
 from kvorum.storage.log.verification_state import TransactionAppend, VerificationGuard
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.end_txn_marker import EndTxnMarker
-from kvorum.wire.records import (
-    BatchOptions,
-    ControlRecord,
-    ControlRecordType,
-    RecordBatch,
-    RecordData,
-    build_batch,
-    encode_control_record,
-    read_batches,
-)
+from kvorum.wire.records import ControlRecordType, RecordBatch, RecordData
 
 PRODUCER = 7
 EXPIRATION_MS = 1000
@@ -48,30 +39,26 @@ class Log:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         must_be_verified: bool = True,
     ) -> ErrorCode:
-        options = self._options(epoch, base_sequence=sequence)
-        batch = _one(build_batch([RecordData(b"v", None, 5)], options))
+        batch = batch_of(
+            RecordData(b"v", None, 5),
+            base_offset=self.state.end_offset,
+            producer_id=PRODUCER,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            is_transactional=True,
+        )
         transaction = TransactionAppend(guard, must_be_verified=must_be_verified)
         return self._append(batch, origin, transaction)
 
     def end(self, *, epoch: int = 0, version: int = 1) -> ErrorCode:
-        marker = ControlRecord(ControlRecordType.ABORT, EndTxnMarker(coordinator_epoch=1))
-        data = build_batch(
-            [encode_control_record(marker, 5)], self._options(epoch, is_control=True)
-        )
-        transaction = TransactionAppend(transaction_version=version)
-        return self._append(_one(data), AppendOrigin.COORDINATOR, transaction)
-
-    def _options(
-        self, epoch: int, *, base_sequence: int = -1, is_control: bool = False
-    ) -> BatchOptions:
-        return BatchOptions(
+        batch = marker(
+            ControlRecordType.ABORT,
             base_offset=self.state.end_offset,
             producer_id=PRODUCER,
             producer_epoch=epoch,
-            base_sequence=base_sequence,
-            is_transactional=True,
-            is_control=is_control,
         )
+        transaction = TransactionAppend(transaction_version=version)
+        return self._append(batch, AppendOrigin.COORDINATOR, transaction)
 
     def _append(
         self, batch: RecordBatch, origin: AppendOrigin, transaction: TransactionAppend
@@ -83,10 +70,6 @@ class Log:
         if ended is not None:
             self.state.complete(ended)
         return ErrorCode.NONE
-
-
-def _one(data: bytes) -> RecordBatch:
-    return next(iter(read_batches(data)))
 
 
 @pytest.fixture

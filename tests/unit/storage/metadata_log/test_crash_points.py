@@ -3,20 +3,20 @@
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from random import Random
 
 import pytest
-from tests.support.batch_maker import make_batch, make_snapshot
+from tests.support.batch_maker import make_batch
 from tests.support.faulty_files import FaultyFiles, PowerCutError
+from tests.unit.storage.local_logs import content
+from tests.unit.storage.metadata_logs import add_snapshot, open_log
 
-from kvorum.storage.log.batch_header import split_batches
+from kvorum.storage.log.batch_header import read_header
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.storage.metadata_log.retention import clean
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
-HERE = Path("/log")
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100, retention_bytes=0)
 
 
@@ -47,7 +47,7 @@ class Scenario:
 
     def opened(self) -> MetadataLog:
         if self.log is None:
-            self.log = MetadataLog.open(HERE, files=self.files, config=CONFIG, now_ms=0)
+            self.log = open_log(self.files, CONFIG)
         return self.log
 
     def append(self, number: int, *, epoch: int) -> None:
@@ -69,10 +69,7 @@ class Scenario:
         self.model.allowed = [kept]
 
     def snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        writer = self.opened().snapshots.create(snapshot_id)
-        assert writer is not None
-        writer.append(make_snapshot(epoch=snapshot_id.epoch))
-        writer.freeze()
+        add_snapshot(self.opened().snapshots, snapshot_id)
 
     def close(self) -> None:
         self.opened().local_log.close()
@@ -129,16 +126,11 @@ def replacing_all(scenario: Scenario) -> None:
 
 def check(model: Model, files: FaultyFiles) -> None:
     """Open what is left, and compare it with the model."""
-    log = MetadataLog.open(HERE, files=files, config=CONFIG, now_ms=0)
-    found: dict[int, bytes] = {}
-    offset = log.local_log.log_start_offset
-    while offset < log.local_log.log_end_offset:
-        for header, batch in split_batches(log.local_log.read(offset, 10_000)):
-            found[header.base_offset] = bytes(batch)
-            offset = header.next_offset
+    log = open_log(files, CONFIG)
+    found = {read_header(batch).base_offset: batch for batch in content(log.local_log)}
     assert any(
-        all(index < len(content) and content[index] == batch for index, batch in found.items())
-        for content in model.allowed
+        all(index < len(allowed) and allowed[index] == batch for index, batch in found.items())
+        for allowed in model.allowed
     )
     if log.local_log.log_end_offset < len(model.must):
         raise AssertionError(

@@ -1,25 +1,17 @@
 """A disk that refuses: what is left usable, what is poisoned, and what the error says."""
 
 import errno
-from pathlib import Path
 
 import pytest
 from tests.support.batch_maker import make_batch, make_batches, make_snapshot
 from tests.support.faulty_files import Fault, FaultyFiles
 from tests.unit.storage.local_logs import content
+from tests.unit.storage.metadata_logs import HERE, open_log
 
 from kvorum.storage.errors import DiskError, DiskFullError, PoisonedError
-from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.storage.small_files.quorum_state import QuorumState, QuorumStateFile
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
-
-HERE = Path("/log")
-CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100)
-
-
-def open_log(files: FaultyFiles) -> MetadataLog:
-    return MetadataLog.open(HERE, files=files, config=CONFIG, now_ms=0)
 
 
 @pytest.mark.parametrize("written", [0, 1, 60, 80])

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from tests.support.golden_data import metadata_directories
+from tests.unit.storage.local_logs import content
+from tests.unit.storage.metadata_logs import open_in
 
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log.batch_header import split_batches
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.storage.metadata_log.snapshot_reader import (
     check_snapshot,
     read_last_contained_log_timestamp,
@@ -43,36 +44,19 @@ def log_bytes(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(directory.glob("*.log"))}
 
 
-def open_log(directory: Path, config: LogConfig | None = None) -> MetadataLog:
-    return MetadataLog.open(directory, files=FILES, config=config, now_ms=0)
-
-
-def read_all(log: MetadataLog, *, max_bytes: int) -> bytes:
-    pieces: list[bytes] = []
-    offset = log.local_log.log_start_offset
-    while offset < log.local_log.log_end_offset:
-        data = log.local_log.read(offset, max_bytes)
-        pieces.append(bytes(data))
-        for header, _ in split_batches(data):
-            offset = header.next_offset
-    return b"".join(pieces)
-
-
 def test_every_directory_opens_and_stays_as_it_is(copies: list[Path]) -> None:
     for directory in copies:
         logs = log_bytes(directory)
         epochs = (directory / "leader-epoch-checkpoint").read_bytes()
-        log = open_log(directory)
+        log = open_in(directory)
         assert log.recovery.torn_tail is None
-        assert read_all(log, max_bytes=5_000) == b"".join(logs.values())
+        assert b"".join(content(log.local_log)) == b"".join(logs.values())
         log.local_log.close()
         assert log_bytes(directory) == logs
         assert (directory / "leader-epoch-checkpoint").read_bytes() == epochs
-        again = open_log(directory)
-        assert (again.local_log.log_end_offset, again.last_epoch) == (
-            log.local_log.log_end_offset,
-            log.last_epoch,
-        )
+        again = open_in(directory)
+        assert again.local_log.log_end_offset == log.local_log.log_end_offset
+        assert again.last_epoch == log.last_epoch
         assert again.recovery.lines() == []
         again.local_log.close()
 
@@ -82,7 +66,7 @@ def test_ends_and_epochs_are_those_of_the_small_files(copies: list[Path]) -> Non
     for directory in copies:
         closed_at = max((int(path.stem) for path in directory.glob("*.snapshot")), default=0)
         lines = (directory / "leader-epoch-checkpoint").read_text().splitlines()
-        log = open_log(directory)
+        log = open_in(directory)
         assert log.local_log.log_end_offset >= closed_at
         assert str(log.last_epoch) == lines[-1].split()[0]
         log.local_log.close()
@@ -98,7 +82,7 @@ def test_appending_the_same_batches_makes_the_same_files(
         if int(first.stem) > 0:
             continue
         written = tmp_path / f"written-{number}"
-        log = open_log(written, LogConfig(segment_bytes=first.stat().st_size)).local_log
+        log = open_in(written, LogConfig(segment_bytes=first.stat().st_size)).local_log
         for path in sorted(directory.glob("*.log")):
             for _, batch in split_batches(memoryview(path.read_bytes())):
                 log.append(batch)
@@ -128,7 +112,7 @@ def test_indexes_are_rebuilt_as_kafka_wrote_them(copies: list[Path]) -> None:
                 path.unlink()
             # A log that Kafka truncated or reopened here has its entries elsewhere.
             was_written_in_one_go = segment.stem == "0" * 20
-            open_log(directory).local_log.close()
+            open_in(directory).local_log.close()
             if was_written_in_one_go:
                 assert [path.read_bytes() for path in paths] == golden
                 compared += 1
@@ -138,7 +122,7 @@ def test_indexes_are_rebuilt_as_kafka_wrote_them(copies: list[Path]) -> None:
 def test_every_snapshot_is_sound_and_has_its_timestamp(copies: list[Path]) -> None:
     seen = 0
     for directory in copies:
-        log = open_log(directory)
+        log = open_in(directory)
         for snapshot_id in log.snapshots.ids():
             reader = log.snapshots.open(snapshot_id)
             assert reader is not None

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.support.batch_maker import make_batch, make_batches, make_snapshot
+from tests.support.batch_maker import make_batch, make_batches
+from tests.unit.storage.local_logs import content
+from tests.unit.storage.metadata_logs import add_snapshot, open_in
 
 from kvorum.storage.errors import (
     InvalidAppendError,
@@ -11,18 +13,17 @@ from kvorum.storage.errors import (
     OffsetOutOfRangeError,
     PoisonedError,
 )
-from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log.batch_header import split_batches
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
-from kvorum.wire.valid_offset_and_epoch import EpochStart, ValidityKind, ValidOffsetAndEpoch
+from kvorum.wire.valid_offset_and_epoch import EpochStart, ValidityKind
 
 SMALL = LogConfig(segment_bytes=1_000, index_interval_bytes=150)
 
 
 def open_log(directory: Path, config: LogConfig = SMALL) -> MetadataLog:
-    return MetadataLog.open(directory, files=RealFileSystem(), config=config, now_ms=0)
+    return open_in(directory, config)
 
 
 def filled(directory: Path, count: int = 40) -> MetadataLog:
@@ -30,17 +31,6 @@ def filled(directory: Path, count: int = 40) -> MetadataLog:
     for batch in make_batches(0, count):
         log.local_log.append(batch)
     return log
-
-
-def read_all(log: MetadataLog, *, max_bytes: int = 10_000) -> list[bytes]:
-    found: list[bytes] = []
-    offset = log.local_log.log_start_offset
-    while offset < log.local_log.log_end_offset:
-        data = log.local_log.read(offset, max_bytes)
-        for header, batch in split_batches(data):
-            found.append(bytes(batch))
-            offset = header.next_offset
-    return found
 
 
 def test_an_empty_log_starts_and_ends_at_zero(tmp_path: Path) -> None:
@@ -52,7 +42,7 @@ def test_an_empty_log_starts_and_ends_at_zero(tmp_path: Path) -> None:
 
 def test_what_was_appended_is_read_across_segments(tmp_path: Path) -> None:
     log = filled(tmp_path)
-    assert read_all(log) == make_batches(0, 40)
+    assert content(log.local_log) == make_batches(0, 40)
     assert len(list(tmp_path.glob("*.log"))) > 3
 
 
@@ -113,14 +103,14 @@ def test_what_does_not_continue_the_log_is_refused_whole(tmp_path: Path, batch: 
     with pytest.raises(InvalidAppendError):
         log.local_log.append(batch)
     assert log.local_log.log_end_offset == 40
-    assert read_all(log) == make_batches(0, 40)
+    assert content(log.local_log) == make_batches(0, 40)
 
 
 def test_a_batch_bigger_than_a_segment_gets_one_of_its_own(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     batches = [make_batch(0), make_batch(1, values=(b"x" * 2_000,)), make_batch(2)]
     log.local_log.append(b"".join(batches))
-    assert read_all(log) == batches
+    assert content(log.local_log) == batches
     assert [path.name[18:20] for path in sorted(tmp_path.glob("*.log"))] == ["00", "01", "02"]
 
 
@@ -137,7 +127,7 @@ def test_a_segment_rolls_when_its_index_is_full(tmp_path: Path) -> None:
     for batch in make_batches(0, 9):
         log.local_log.append(batch)
     assert len(list(tmp_path.glob("*.log"))) > 1
-    assert read_all(log) == make_batches(0, 9)
+    assert content(log.local_log) == make_batches(0, 9)
 
 
 def test_rolling_leaves_the_files_that_kafka_leaves(tmp_path: Path) -> None:
@@ -204,31 +194,36 @@ def test_validation_of_a_fetch_position(tmp_path: Path) -> None:
     for batch in make_batches(0, 3) + make_batches(3, 4, epoch=3):
         log.local_log.append(batch)
     valid, diverging = ValidityKind.VALID, ValidityKind.DIVERGING
-
-    def validate(offset: int, epoch: int) -> ValidOffsetAndEpoch:
-        return log.validate_offset_and_epoch(OffsetAndEpoch(offset, epoch))
-
-    assert validate(0, 9) == ValidOffsetAndEpoch(valid, OffsetAndEpoch(0, 0))
-    assert validate(2, 1) == ValidOffsetAndEpoch(valid, OffsetAndEpoch(2, 1))
-    assert validate(4, 1) == ValidOffsetAndEpoch(diverging, OffsetAndEpoch(3, 1))
-    assert validate(5, 2) == ValidOffsetAndEpoch(diverging, OffsetAndEpoch(3, 1))
-    assert validate(7, 3) == ValidOffsetAndEpoch(valid, OffsetAndEpoch(7, 3))
-    assert validate(8, 3) == ValidOffsetAndEpoch(diverging, OffsetAndEpoch(7, 3))
-    assert validate(5, 4) == ValidOffsetAndEpoch(diverging, OffsetAndEpoch(7, 3))
+    for position, kind, answer in (
+        ((0, 9), valid, (0, 0)),
+        ((2, 1), valid, (2, 1)),
+        ((4, 1), diverging, (3, 1)),
+        ((5, 2), diverging, (3, 1)),
+        ((7, 3), valid, (7, 3)),
+        ((8, 3), diverging, (7, 3)),
+        ((5, 4), diverging, (7, 3)),
+    ):
+        assert log.validate_offset_and_epoch(OffsetAndEpoch(*position)) == (
+            kind,
+            OffsetAndEpoch(*answer),
+        )
 
 
 @pytest.mark.parametrize("offset", range(41))
 def test_truncation_removes_what_is_at_and_after_the_offset(tmp_path: Path, offset: int) -> None:
     log = filled(tmp_path)
     assert log.local_log.truncate_to(offset, now_ms=0) == offset
-    assert (log.local_log.log_end_offset, read_all(log)) == (offset, make_batches(0, offset))
+    assert (log.local_log.log_end_offset, content(log.local_log)) == (
+        offset,
+        make_batches(0, offset),
+    )
     for batch in make_batches(offset, 15, epoch=2):
         log.local_log.append(batch)
     expected = make_batches(0, offset) + make_batches(offset, 15, epoch=2)
-    assert read_all(log) == expected
+    assert content(log.local_log) == expected
     log.local_log.close()
     again = open_log(tmp_path)
-    assert read_all(again) == expected
+    assert content(again.local_log) == expected
     assert again.recovery.torn_tail is None
 
 
@@ -267,10 +262,7 @@ def test_truncated_files_are_marked_and_go_after_the_delay(tmp_path: Path) -> No
 
 def test_full_truncation_goes_on_at_the_end_of_the_snapshot(tmp_path: Path) -> None:
     log = filled(tmp_path)
-    fetched = log.snapshots.create(OffsetAndEpoch(100, 3))
-    assert fetched is not None
-    fetched.append(make_snapshot(epoch=3))
-    fetched.freeze()
+    add_snapshot(log.snapshots, OffsetAndEpoch(100, 3))
     assert log.truncate_to_latest_snapshot(now_ms=0)
     assert (log.local_log.log_start_offset, log.local_log.log_end_offset) == (100, 100)
     assert log.last_epoch == 3
@@ -286,10 +278,7 @@ def test_full_truncation_goes_on_at_the_end_of_the_snapshot(tmp_path: Path) -> N
 
 def test_full_truncation_is_made_up_for_after_a_crash(tmp_path: Path) -> None:
     log = filled(tmp_path)
-    fetched = log.snapshots.create(OffsetAndEpoch(100, 1))
-    assert fetched is not None
-    fetched.append(make_snapshot(epoch=1))
-    fetched.freeze()
+    add_snapshot(log.snapshots, OffsetAndEpoch(100, 1))
     again = open_log(tmp_path)
     assert (again.local_log.log_start_offset, again.local_log.log_end_offset) == (100, 100)
     assert again.last_epoch == 1
@@ -312,7 +301,7 @@ def test_a_closed_log_can_be_opened_again_and_not_used_any_more(tmp_path: Path) 
     with pytest.raises(PoisonedError):
         log.append(make_batch(40))
     again = open_log(tmp_path)
-    assert read_all(again) == make_batches(0, 40)
+    assert content(again.local_log) == make_batches(0, 40)
     assert again.recovery.lines() == []
     assert again.local_log.recovery_point == 40
 

@@ -1,6 +1,5 @@
 """Opening a log after a crash: torn tails go, acknowledged records never do, damage stops."""
 
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -9,21 +8,14 @@ from hypothesis import strategies as st
 from tests.support.batch_maker import make_batch, make_batches
 from tests.support.faulty_files import FaultyFiles, MemoryFile
 from tests.unit.storage.local_logs import content
+from tests.unit.storage.metadata_logs import HERE, open_log
 
 from kvorum.storage.errors import CorruptFileError, CorruptLogError
-from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.metadata_log.metadata_log import MetadataLog
 
-HERE = Path("/log")
 HINT = HERE / "kvorum-flushed-offset"
-CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100)
 BATCHES = make_batches(0, 20)
 LAST_SEGMENT = HERE / f"{18:020d}.log"
 BATCH_SIZE = len(BATCHES[0])
-
-
-def open_log(files: FaultyFiles) -> MetadataLog:
-    return MetadataLog.open(HERE, files=files, config=CONFIG, now_ms=0)
 
 
 def written(*, flushed: int | None, batches: list[bytes] = BATCHES) -> FaultyFiles:

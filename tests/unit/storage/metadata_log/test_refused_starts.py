@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from tests.support.batch_maker import make_batch, make_batches, make_snapshot
 from tests.support.faulty_files import FaultyFiles, MemoryFile
+from tests.unit.storage.local_logs import CHANGES, on_disk
+from tests.unit.storage.metadata_logs import HERE, add_snapshot, open_log
 
 from kvorum.storage.errors import MissingSnapshotError, StorageError
-from kvorum.storage.log.batch_header import split_batches
-from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.storage.names import snapshot_name
 from kvorum.storage.small_files.partition_metadata import (
     PARTITION_METADATA,
@@ -18,23 +17,17 @@ from kvorum.storage.small_files.partition_metadata import (
 )
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
-HERE = Path("/log")
-CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100)
 BATCHES = make_batches(0, 20)
 OLDER, LATEST = OffsetAndEpoch(14, 1), OffsetAndEpoch(16, 1)
 EPOCHS = HERE / "leader-epoch-checkpoint"
 FLUSHED = HERE / "kvorum-flushed-offset"
 
 
-def open_log(files: FaultyFiles) -> MetadataLog:
-    return MetadataLog.open(HERE, files=files, config=CONFIG, now_ms=0)
-
-
 def segment(base_offset: int) -> Path:
     return HERE / f"{base_offset:020d}.log"
 
 
-def add_snapshot(files: FaultyFiles, snapshot_id: OffsetAndEpoch, *, suffix: str = "") -> None:
+def put_snapshot(files: FaultyFiles, snapshot_id: OffsetAndEpoch, *, suffix: str = "") -> None:
     path = HERE / (snapshot_name(snapshot_id) + suffix)
     files.names[path] = MemoryFile(make_snapshot(epoch=snapshot_id.epoch))
 
@@ -50,10 +43,7 @@ def untidy() -> FaultyFiles:
         log.local_log.append(batch)
     log.local_log.flush()
     for snapshot_id in (OLDER, LATEST):
-        writer = log.snapshots.create(snapshot_id)
-        assert writer is not None
-        writer.append(make_snapshot(epoch=snapshot_id.epoch))
-        writer.freeze()
+        add_snapshot(log.snapshots, snapshot_id)
     assert log.delete_before_snapshot(LATEST, now_ms=0)
     log.local_log.update_files(now_ms=0)
     left = files.after_process_crash()
@@ -61,13 +51,9 @@ def untidy() -> FaultyFiles:
     left.names[segment(20)] = MemoryFile()
     left.names[HERE / f"{5:020d}.index"] = MemoryFile(b"of no segment")
     left.names[HERE / f"{5:020d}.snapshot"] = MemoryFile(b"of no segment")
-    add_snapshot(left, OffsetAndEpoch(17, 1), suffix=".part")
+    put_snapshot(left, OffsetAndEpoch(17, 1), suffix=".part")
     del left.names[HERE / f"{18:020d}.index"]
     return left
-
-
-def content(files: FaultyFiles) -> dict[str, bytes]:
-    return {path.name: bytes(file.content) for path, file in files.names.items()}
 
 
 def put(path: Path, data: bytes) -> Callable[[FaultyFiles], None]:
@@ -109,7 +95,7 @@ def add_older_epoch(files: FaultyFiles) -> None:
 
 def add_rotten_snapshot_ahead(files: FaultyFiles) -> None:
     ahead = OffsetAndEpoch(50, 3)
-    add_snapshot(files, ahead)
+    put_snapshot(files, ahead)
     del files.names[HERE / snapshot_name(ahead)].content[-3:]
 
 
@@ -171,11 +157,11 @@ REFUSALS: dict[str, Refusal] = {
 
 def test_the_directory_opens_and_much_is_removed_and_mended() -> None:
     files = untidy()
-    before = content(files)
+    before = on_disk(files)
     log = open_log(files)
     assert len(log.recovery.removed_files) >= 4
     assert len(log.recovery.lines()) >= 6
-    assert set(before) - set(content(files))
+    assert set(before) - set(on_disk(files))
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
@@ -183,12 +169,11 @@ def test_a_refused_start_changes_nothing(refusal: str) -> None:
     files = untidy()
     damage, message = REFUSALS[refusal]
     damage(files)
-    before = content(files)
+    before = on_disk(files)
     with pytest.raises(StorageError, match=message):
         open_log(files)
-    assert content(files) == before
-    changes = {"write", "truncate", "rename", "remove", "create"}
-    assert not [call for call in files.calls if call[0] in changes]
+    assert on_disk(files) == before
+    assert not [call for call in files.calls if call[0] in CHANGES]
 
 
 def test_the_advice_for_a_missing_snapshot_can_be_followed() -> None:
@@ -202,5 +187,4 @@ def test_the_advice_for_a_missing_snapshot_can_be_followed() -> None:
     log = open_log(files)
     assert log.snapshots.ids() == [OLDER]
     assert log.local_log.log_end_offset == 20
-    found = [bytes(batch) for _, batch in split_batches(log.local_log.read(12, 10_000))]
-    assert found == BATCHES[12:18]
+    assert bytes(log.local_log.read(12, 10_000)) == b"".join(BATCHES[12:18])

@@ -1,22 +1,20 @@
 """Bytes that rot while a log is open are never read as records."""
 
-from pathlib import Path
-
 import pytest
 from tests.support.batch_maker import make_batch
 from tests.support.faulty_files import FaultyFiles
+from tests.unit.storage.metadata_logs import HERE, open_log
 
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
 
-HERE = Path("/log")
 FIRST = make_batch(0, epoch=3, values=(b"one", b"two"))
 
 
 def _log() -> tuple[MetadataLog, bytearray]:
     files = FaultyFiles()
-    log = MetadataLog.open(HERE, files=files, now_ms=0)
+    log = open_log(files, LogConfig())
     log.local_log.append(FIRST + make_batch(2, epoch=3) + make_batch(3, epoch=4))
     log.local_log.flush()
     return log, files.names[HERE / "00000000000000000000.log"].content
@@ -66,8 +64,7 @@ def test_every_batch_reads_as_it_was_written() -> None:
 @pytest.mark.parametrize("bit", range(64))
 def test_no_batch_is_taken_for_the_one_after_it(bit: int, *, is_indexed: bool) -> None:
     files = FaultyFiles()
-    config = LogConfig(index_interval_bytes=0 if is_indexed else 4096)
-    log = MetadataLog.open(HERE, files=files, now_ms=0, config=config).local_log
+    log = open_log(files, LogConfig(index_interval_bytes=0 if is_indexed else 4096)).local_log
     for offset in range(4):
         log.append(make_batch(offset, epoch=3))
     content = files.names[HERE / "00000000000000000000.log"].content

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.faulty_files import FaultyFiles
+from tests.unit.storage.metadata_logs import open_in
 
 from kvorum.storage.errors import CorruptSnapshotError, DiskError
 from kvorum.storage.files import RealFileSystem
@@ -12,7 +13,6 @@ from kvorum.storage.metadata_log.bootstrap_checkpoint import (
     read_bootstrap_records,
     write_bootstrap_snapshot,
 )
-from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.storage.metadata_log.snapshot_reader import check_snapshot
 from kvorum.storage.metadata_log.snapshot_writer import BATCH_BYTES_MAX, SnapshotWriter
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
@@ -130,7 +130,7 @@ def test_the_bootstrap_snapshot_of_a_new_quorum_holds_its_voters(
     assert len(ours) == len(golden.read_bytes())
     assert [batch.base_offset for batch in read_batches(ours)] == [0, 3]
     assert last.base_offset == 3
-    log = MetadataLog.open(tmp_path, files=FILES, now_ms=0)
+    log = open_in(tmp_path)
     assert log.snapshots.latest() == BOOTSTRAP_SNAPSHOT_ID
     assert (log.local_log.log_end_offset, log.last_epoch) == (0, 0)
 
@@ -168,7 +168,7 @@ def test_kraft_version_0_has_no_voters_in_its_snapshots() -> None:
 
 
 def test_a_written_snapshot_is_checked_before_it_is_frozen(tmp_path: Path) -> None:
-    log = MetadataLog.open(tmp_path, files=FILES, now_ms=0)
+    log = open_in(tmp_path)
     raw = log.snapshots.create(OffsetAndEpoch(9, 2))
     assert raw is not None
     writer = SnapshotWriter(raw, epoch=2, last_contained_timestamp_ms=1, now_ms=2)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.support.batch_maker import make_batch, make_batches, make_snapshot
 from tests.support.faulty_files import FaultyFiles, MemoryFile
+from tests.unit.storage import metadata_logs
 
 from kvorum.storage.errors import CorruptSnapshotError, InvalidSnapshotIdError, MissingSnapshotError
 from kvorum.storage.files import RealFileSystem
@@ -25,7 +26,7 @@ SMALL = LogConfig(segment_bytes=500, retention_bytes=-1, retention_ms=-1)
 
 
 def open_log(directory: Path, config: LogConfig = SMALL) -> MetadataLog:
-    return MetadataLog.open(directory, files=RealFileSystem(), config=config, now_ms=0)
+    return metadata_logs.open_in(directory, config)
 
 
 def filled(directory: Path, config: LogConfig = SMALL) -> MetadataLog:
@@ -327,10 +328,7 @@ def test_a_snapshot_below_the_logs_start_does_not_cover_it(tmp_path: Path) -> No
 def test_a_log_behind_its_latest_snapshot_is_replaced_by_it_at_the_start(tmp_path: Path) -> None:
     log = filled(tmp_path).local_log
     log.close()
-    writer = SnapshotStore(tmp_path, RealFileSystem()).create(OffsetAndEpoch(50, 3))
-    assert writer is not None
-    writer.append(make_snapshot(epoch=3))
-    writer.freeze()
+    metadata_logs.add_snapshot(SnapshotStore(tmp_path, RealFileSystem()), OffsetAndEpoch(50, 3))
     with_snapshot = open_log(tmp_path).local_log
     assert (with_snapshot.log_start_offset, with_snapshot.log_end_offset) == (50, 50)
     with_snapshot.close()

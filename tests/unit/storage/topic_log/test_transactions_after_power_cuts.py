@@ -13,7 +13,6 @@ from tests.unit.storage.topic_logs import (
     TOPIC_ID,
     abort_marker,
     append,
-    flush,
     managed,
     transactional,
 )
@@ -77,7 +76,7 @@ def test_a_log_has_the_aborted_transactions_and_producers_of_its_records(seed: i
             sequence += 1
         abort(log)
         if random.random() < 0.2:
-            flush(log)
+            log.local_log.flush()
     left = files.after_power_cut(random)
     again = opened(left)
     local = again.local_log
