@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 from tests.support.waiting import wait_for_async
-from tests.unit.storage.topic_logs import CONFIG, NOW_MS, TOPIC_ID, append
+from tests.unit.storage.topic_logs import CONFIG, NOW_MS, TOPIC_ID, append, batch_of, managed
 
 from kvorum.node.asyncio_bridge import run
 from kvorum.node.broker.cleaner_thread import CleanerThread
@@ -15,30 +14,20 @@ from kvorum.node.config.settings import CleanerSettings
 from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.directory.log_directory import LogDirectory
-from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.directory.log_manager import LogManager
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
+from kvorum.wire.records import RecordData
 
 LEAVING, STAYING = TopicPartition("leaving", 0), TopicPartition("staying", 0)
 SETTINGS = CleanerSettings(backoff_ms=1, dedupe_buffer_bytes=100_000, load_factor=0.9)
 COMPACTED = replace(CONFIG, cleanup=CleanupConfig(is_compacted=True, is_deleted=False))
 
 
-def managed(directory: LogDirectory) -> LogManager:
-    manager = LogManager(
-        LogManagerSettings(delete_delay_ms=0), config_of=lambda _topic: COMPACTED, random=Random(1)
-    )
-    manager.startup([directory], lambda _partition: TOPIC_ID, now_ms=NOW_MS)
-    return manager
-
-
 def fill(manager: LogManager, partition: TopicPartition, count: int) -> None:
     log = manager.get_or_create_log(partition, TOPIC_ID, directory_id=None, now_ms=NOW_MS)
     for number in range(count):
-        record = RecordData(b"%d" % number, b"key", NOW_MS)
-        (batch,) = read_batches(build_batch([record], BatchOptions(base_offset=0)))
-        append(log, batch)
+        append(log, batch_of(RecordData(b"%d" % number, b"key", NOW_MS)))
     log.update_high_watermark(log.local_log.log_end_offset)
 
 
@@ -54,7 +43,7 @@ async def wait_until_clean(directory: LogDirectory, partition: TopicPartition) -
 async def test_a_partition_is_left_alone_until_its_deletion_is_done(tmp_path: Path) -> None:
     """Its files are renamed in another thread, where a pass that looked for them would fail."""
     directory = LogDirectory(tmp_path, bytes(16), RealFileSystem(), was_clean=True)
-    manager = managed(directory)
+    manager = managed([directory], lambda _: TOPIC_ID, config=COMPACTED)
     fill(manager, LEAVING, 60)
     fill(manager, STAYING, 30)
     runtime = AsyncioRuntime(SystemClock(), thread_name="cleaner")

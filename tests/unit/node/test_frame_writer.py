@@ -60,6 +60,12 @@ class Ends(NamedTuple):
             data += piece
         return bytes(data)
 
+    async def demand(self, wanted: bytes, parts: Sequence[FramePart]) -> None:
+        """Send a frame, which must arrive as these bytes."""
+        sending = asyncio.create_task(self.writer.send(parts))
+        assert await self.received(len(wanted)) == wanted
+        await sending
+
 
 @asynccontextmanager
 async def connected() -> AsyncGenerator[Ends]:
@@ -106,9 +112,7 @@ async def test_records_arrive_between_the_bytes_around_them(
     wanted = frame_of(parts)
     async with connected() as ends:
         for _ in range(2):
-            sending = asyncio.create_task(ends.writer.send(parts))
-            assert await ends.received(len(wanted)) == wanted
-            await sending
+            await ends.demand(wanted, parts)
 
 
 @pytest.mark.asyncio
@@ -124,9 +128,7 @@ async def test_what_is_sent_of_a_file_is_never_read(
 
     async with connected() as ends:
         monkeypatch.setattr(os, "pread", refuse)
-        sending = asyncio.create_task(ends.writer.send(parts))
-        assert await ends.received(len(wanted)) == wanted
-        await sending
+        await ends.demand(wanted, parts)
 
 
 @pytest.mark.asyncio
@@ -150,9 +152,7 @@ async def test_what_is_on_the_disk_alone_is_read_by_a_thread(
     async with connected() as ends:
         monkeypatch.setattr(os, "preadv", on_disk)
         monkeypatch.setattr(os, "pread", noted)
-        sending = asyncio.create_task(ends.writer.send(parts))
-        assert await ends.received(len(wanted)) == wanted
-        await sending
+        await ends.demand(wanted, parts)
     assert {position for _, position in read} >= set(range(0, LARGE, READ_BYTES))
     assert in_loop not in {thread for thread, _ in read}
 
@@ -250,6 +250,4 @@ async def test_a_lost_connection_leaves_nothing_that_the_loop_watches(tmp_path: 
             with suppress(asyncio.CancelledError):
                 await sending
     async with connected() as ends:
-        sending = asyncio.create_task(ends.writer.send([b"next"]))
-        assert await ends.received(8) == b"\x00\x00\x00\x04next"
-        await sending
+        await ends.demand(b"\x00\x00\x00\x04next", [b"next"])

@@ -17,7 +17,7 @@ from tests.unit.node.coordinated_groups import (
     Coordinated,
     code_of,
 )
-from tests.unit.storage.topic_logs import append, sent
+from tests.unit.storage.topic_logs import append, batch_of, marker, sent
 
 from kvorum.groups.coordinator_partition import coordinator_partition
 from kvorum.groups.records import CoordinatorRecord
@@ -26,7 +26,6 @@ from kvorum.node.handlers.group_requests import asked
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError
-from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
 from kvorum.wire.messages.leave_group import LeaveGroupRequest
 from kvorum.wire.messages.offset_commit import (
@@ -40,38 +39,24 @@ from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAs
 from kvorum.wire.records import (
     BatchOptions,
     Compression,
-    ControlRecord,
     ControlRecordType,
+    RecordBatch,
     RecordData,
     build_batch,
-    encode_control_record,
-    read_batches,
 )
 from kvorum.wire.records.compacted_batch import without_records
 
 pytestmark = pytest.mark.asyncio
 
 
-def write(node: Coordinated, data: bytes) -> None:
+def write(node: Coordinated, batch: RecordBatch) -> None:
     """Append a batch without the coordinator."""
-    (batch,) = read_batches(data)
     node.log.append_as_leader(batch, leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR)
 
 
 def offset_record(offset: int, group: str = "g") -> RecordData:
     record = CoordinatorRecord(OffsetCommitKey(group, TOPIC, 0), OffsetCommitValue(offset), 4)
     return RecordData(record.value_bytes(), record.key_bytes(), 5)
-
-
-def transactional(*records: RecordData) -> bytes:
-    options = BatchOptions(producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
-    return build_batch(records, options)
-
-
-def marker(kind: ControlRecordType) -> bytes:
-    end = ControlRecord(kind, EndTxnMarker(coordinator_epoch=0))
-    options = BatchOptions(producer_id=7, producer_epoch=0, is_transactional=True, is_control=True)
-    return build_batch([encode_control_record(end, 6)], options)
 
 
 async def test_a_broker_that_does_not_lead_is_not_a_coordinator(node: Coordinated) -> None:
@@ -84,9 +69,9 @@ async def test_a_broker_that_does_not_lead_is_not_a_coordinator(node: Coordinate
 
 
 async def test_what_is_in_the_log_is_known_when_it_is_loaded(node: Coordinated) -> None:
-    write(node, build_batch([offset_record(3), offset_record(4)]))
-    write(node, build_batch([RecordData(None, offset_record(0, "gone").key, 5)]))
-    write(node, build_batch([RecordData(b"x", b"\x00\x63of a type to come", 5)]))
+    write(node, batch_of(offset_record(3), offset_record(4)))
+    write(node, batch_of(RecordData(None, offset_record(0, "gone").key, 5)))
+    write(node, batch_of(RecordData(b"x", b"\x00\x63of a type to come", 5)))
     node.register(leader_epoch=0)
     assert await node.commit(9) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert node.code_of_listing() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -99,7 +84,7 @@ async def test_what_is_in_the_log_is_known_when_it_is_loaded(node: Coordinated) 
 
 async def test_a_log_of_several_segments_is_loaded_from_its_start_on(node: Coordinated) -> None:
     for offset in range(40):
-        write(node, build_batch([offset_record(offset, f"g-{offset % 4}")]))
+        write(node, batch_of(offset_record(offset, f"g-{offset % 4}")))
     node.log.update_high_watermark(40)
     segments = node.log.local_log.size_bytes // node.log.config.segments.segment_bytes
     assert segments > 1
@@ -114,8 +99,8 @@ async def test_a_log_of_several_segments_is_loaded_from_its_start_on(node: Coord
 
 
 async def test_a_log_whose_last_records_compaction_has_taken_is_loaded(node: Coordinated) -> None:
-    write(node, build_batch([offset_record(3), offset_record(4)]))
-    write(node, build_batch([offset_record(5), offset_record(6)]))
+    write(node, batch_of(offset_record(3), offset_record(4)))
+    write(node, batch_of(offset_record(5), offset_record(6)))
     emptied = without_records(node.batches()[-1])
     node.log.truncate_to(2, now_ms=0)
     node.log.append_as_follower(emptied, leader_epoch=0, now_ms=0)
@@ -161,9 +146,10 @@ async def test_offsets_that_former_releases_wrote_are_loaded(codec: Compression)
 async def test_offsets_of_a_transaction_count_with_its_marker(
     node: Coordinated, kind: ControlRecordType, expected: int
 ) -> None:
-    write(node, build_batch([offset_record(3)]))
-    write(node, transactional(offset_record(8)))
-    write(node, marker(kind))
+    write(node, batch_of(offset_record(3)))
+    options = {"producer_id": 7, "producer_epoch": 0}
+    write(node, batch_of(offset_record(8), base_sequence=0, is_transactional=True, **options))
+    write(node, marker(kind, coordinator_epoch=0, **options))
     await node.lead()
     assert await node.offset() == expected
 
@@ -172,7 +158,7 @@ async def test_a_damaged_partition_harms_no_other(caplog: pytest.LogCaptureFixtu
     node = Coordinated(partition_count=2)
     damaged, sound = "b", "g"
     assert [coordinator_partition(group, 2) for group in (damaged, sound)] == [0, 1]
-    write(node, build_batch([RecordData(b"\0\x04cut off", offset_record(0).key, 5)]))
+    write(node, batch_of(RecordData(b"\0\x04cut off", offset_record(0).key, 5)))
     with caplog.at_level(logging.ERROR):
         await node.lead()
     assert "Groups could not be loaded" in caplog.text
@@ -280,7 +266,7 @@ async def test_records_of_another_broker_are_loaded(caplog: pytest.LogCaptureFix
     node = Coordinated()
     await node.lead()
     append(node.log, sent(b"not read before"))
-    write(node, build_batch([offset_record(7)]))
+    write(node, batch_of(offset_record(7)))
     with caplog.at_level(logging.ERROR):
         assert await node.commit(1, group="other") is ErrorCode.NOT_COORDINATOR
         await node.loaded()
@@ -289,7 +275,7 @@ async def test_records_of_another_broker_are_loaded(caplog: pytest.LogCaptureFix
     assert await node.commit(1) is ErrorCode.NOT_COORDINATOR
     fresh = Coordinated()
     await fresh.lead()
-    write(fresh, build_batch([offset_record(7)]))
+    write(fresh, batch_of(offset_record(7)))
     assert await fresh.commit(1, group="other") is ErrorCode.NOT_COORDINATOR
     await fresh.loaded()
     assert (await fresh.offset(), await fresh.offset(group="other")) == (7, 1)
@@ -378,7 +364,7 @@ async def test_offsets_of_a_topic_end_with_it_in_batches_that_fit(node: Coordina
 
 async def test_a_topic_that_goes_while_groups_are_loaded_is_not_forgotten() -> None:
     node = Coordinated()
-    write(node, build_batch([offset_record(3)]))
+    write(node, batch_of(offset_record(3)))
     node.publish(TopicImage(TOPIC, TOPIC_ID))
     node.register(leader_epoch=0)
     node.publish(without=TOPIC)

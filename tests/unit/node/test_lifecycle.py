@@ -38,9 +38,7 @@ def new() -> BrokerLifecycle:
 
 
 def running() -> BrokerLifecycle:
-    broker = new()
-    broker.due(VIEW)
-    broker.on_registration(REGISTERED, 0)
+    broker = registered(0)
     for answer in (CAUGHT_UP, UNFENCED):
         broker.due(VIEW)
         broker.on_heartbeat(answer, 0)
@@ -52,6 +50,19 @@ def state(broker: BrokerLifecycle) -> BrokerState:
     return broker.state
 
 
+def registration(broker: BrokerLifecycle) -> BrokerRegistrationRequest:
+    request = broker.due(VIEW)
+    assert isinstance(request, BrokerRegistrationRequest)
+    return request
+
+
+def registered(now_ms: int) -> BrokerLifecycle:
+    broker = new()
+    broker.due(VIEW)
+    broker.on_registration(REGISTERED, now_ms)
+    return broker
+
+
 def beat(broker: BrokerLifecycle) -> BrokerHeartbeatRequest:
     request = broker.due(VIEW)
     assert isinstance(request, BrokerHeartbeatRequest)
@@ -59,8 +70,7 @@ def beat(broker: BrokerLifecycle) -> BrokerHeartbeatRequest:
 
 
 def test_it_registers_with_all_that_it_is() -> None:
-    request = new().due(VIEW)
-    assert isinstance(request, BrokerRegistrationRequest)
+    request = registration(new())
     assert (request.broker_id, request.cluster_id, request.rack) == (4, "some cluster", "r1")
     assert request.previous_broker_epoch == 11
     assert [one.port for one in request.listeners] == [9092]
@@ -72,9 +82,7 @@ def test_it_registers_with_all_that_it_is() -> None:
 
 
 def test_from_start_to_running() -> None:
-    broker = new()
-    broker.due(VIEW)
-    broker.on_registration(REGISTERED, 5)
+    broker = registered(5)
     assert broker.next_due_ms == 5
 
     first = beat(broker)
@@ -105,7 +113,7 @@ def test_a_refused_registration_is_tried_again_an_interval_later() -> None:
     broker.on_registration(refusal, 7)
     assert not broker.is_registered
     assert broker.next_due_ms == 7 + INTERVAL_MS
-    assert isinstance(broker.due(VIEW), BrokerRegistrationRequest)
+    registration(broker)
 
 
 def test_a_heartbeat_without_answer_is_tried_again_an_interval_later() -> None:
@@ -145,10 +153,7 @@ def test_the_wish_to_stop_waits_for_the_heartbeat_under_way() -> None:
 
 @pytest.mark.parametrize("is_registered", [False, True])
 def test_it_stops_at_once_where_it_never_ran(is_registered: bool) -> None:
-    broker = new()
-    if is_registered:
-        broker.due(VIEW)
-        broker.on_registration(REGISTERED, 0)
+    broker = registered(0) if is_registered else new()
     broker.begin_shutdown(1)
     assert state(broker) is BrokerState.SHUTTING_DOWN
     assert broker.next_due_ms is None
@@ -167,28 +172,21 @@ def test_it_registers_again_as_the_same_incarnation() -> None:
     broker = running()
     broker.register_again(500)
     assert broker.next_due_ms == 500
-    request = broker.due(VIEW)
-    assert isinstance(request, BrokerRegistrationRequest)
-    assert request.incarnation_id == IDENTITY.incarnation_id
+    assert registration(broker).incarnation_id == IDENTITY.incarnation_id
     broker.on_registration(REGISTERED, 510)
     assert state(broker) is BrokerState.RUNNING
 
 
 def test_a_failed_directory_is_named_from_the_next_heartbeat_on() -> None:
-    lifecycle = new()
-    lifecycle.due(VIEW)
-    lifecycle.on_registration(REGISTERED, 1)
-    in_flight = lifecycle.due(VIEW)
+    lifecycle = registered(1)
+    in_flight = beat(lifecycle)
     lifecycle.propagate_directory_failure(FAILED, 2)
-    assert isinstance(in_flight, BrokerHeartbeatRequest)
     assert in_flight.offline_log_dirs == []
     lifecycle.on_heartbeat(BrokerHeartbeatResponse(), 3)
     # That one was sent before the failure.
     assert not lifecycle.is_failure_known(FAILED)
     assert lifecycle.next_due_ms == 2
     for code, is_known in ((ErrorCode.NOT_CONTROLLER, False), (ErrorCode.NONE, True)):
-        heartbeat = lifecycle.due(VIEW)
-        assert isinstance(heartbeat, BrokerHeartbeatRequest)
-        assert heartbeat.offline_log_dirs == [FAILED]
+        assert beat(lifecycle).offline_log_dirs == [FAILED]
         lifecycle.on_heartbeat(BrokerHeartbeatResponse(error_code=code), 4)
         assert lifecycle.is_failure_known(FAILED) is is_known

@@ -35,23 +35,12 @@ def test_an_open_transaction_is_not_shown() -> None:
     assert loader.published_offset == 2
 
 
-def producer_ids(first: int, count: int) -> tuple[bytes, ...]:
-    return tuple(
-        encode_record(ProducerIdsRecord(1, 1, next_producer_id=number), 0)
-        for number in range(first, first + count)
-    )
+def producer_ids(first: int, count: int) -> list[ProducerIdsRecord]:
+    return [ProducerIdsRecord(1, 1, next_producer_id=one) for one in range(first, first + count)]
 
 
 def big_batch(offset: int, count: int) -> CommittedBatch:
-    return CommittedBatch(
-        base_offset=offset,
-        last_offset=offset + count - 1,
-        epoch=1,
-        append_timestamp_ms=0,
-        values=producer_ids(offset, count),
-        is_control=False,
-        size_bytes=1,
-    )
+    return batch(offset, *producer_ids(offset, count))
 
 
 def test_what_takes_long_is_folded_in_pieces_and_shown_as_a_whole() -> None:
@@ -82,7 +71,7 @@ def test_what_does_not_take_long_is_folded_at_once() -> None:
 
 def test_a_snapshot_is_loaded_in_pieces_and_shown_as_a_whole() -> None:
     loader = MetadataLoader()
-    values = iter([producer_ids(0, 1000), producer_ids(1000, PIECE_RECORDS)])
+    values = iter(one.values for one in (big_batch(0, 1000), big_batch(1000, PIECE_RECORDS)))
     snapshot = LoadedSnapshot(
         end_offset=7, epoch=2, last_contained_log_timestamp_ms=0, values=values
     )

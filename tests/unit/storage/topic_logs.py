@@ -36,6 +36,10 @@ CONFIG = TopicLogConfig(
 )
 
 
+def flush(log: UnifiedLog) -> None:
+    log.local_log.flush()
+
+
 def managed(
     directories: list[LogDirectory],
     hosted: Callable[[TopicPartition], bytes | None] = lambda _: None,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 import pytest
 from tests.support.source_tree import python_files
+from tests.unit.node.config.properties import BOTH
 
 from kvorum.controller.controller_mutation_quota import MutationQuotas
 from kvorum.groups.settings import GroupCoordinatorSettings
@@ -29,14 +30,6 @@ from kvorum.raft.config import RaftConfig
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.topic_log.topic_log_config import TopicLogConfig, TopicSegmentConfig
-
-BOTH = {
-    "process.roles": "broker,controller",
-    "node.id": "1",
-    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
-    "controller.listener.names": "CONTROLLER",
-    "controller.quorum.bootstrap.servers": "localhost:9093",
-}
 
 
 def in_ms(seconds: int) -> int:

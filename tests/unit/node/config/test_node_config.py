@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.node.config import properties
 
 from kvorum.metadata.config_definitions import BROKER_CONFIGS
 from kvorum.node.config import (
@@ -19,14 +20,7 @@ from kvorum.node.config import (
 )
 from kvorum.node.config.known import KEYS_IN_USE, known_but_unused, unknown
 
-BOTH = {
-    "process.roles": "broker,controller",
-    "node.id": "1",
-    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
-    "controller.listener.names": "CONTROLLER",
-    "controller.quorum.bootstrap.servers": "localhost:9093",
-    "log.dirs": "/data/a, /data/b",
-}
+BOTH = properties.BOTH | {"log.dirs": "/data/a, /data/b"}
 PLAINTEXT = SecurityProtocol.PLAINTEXT
 
 
@@ -83,12 +77,9 @@ def test_listeners_that_need_tls_are_refused_with_advice_but_may_be_formatted() 
     assert config.listeners.controllers[0].protocol is SecurityProtocol.SSL
 
 
-BROKER = {
+BROKER = properties.BOTH | {
     "process.roles": "broker",
-    "node.id": "1",
     "listeners": "PLAINTEXT://:9092",
-    "controller.listener.names": "CONTROLLER",
-    "controller.quorum.bootstrap.servers": "b:9093",
     "log.dirs": "data",
 }
 
@@ -115,59 +106,53 @@ def test_every_key_of_sasl_and_tls_is_named_as_one_without_effect(
     assert known_but_unused(properties | given) == tuple(sorted(given))
 
 
-REFUSALS = {
-    "listeners": (
-        "PLAINTEXT:9092",
-        (
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        pytest.param(
+            "listeners",
+            "PLAINTEXT:9092",
             "Error creating broker listeners from '[PLAINTEXT:9092]': Unable to parse "
-            "PLAINTEXT:9092 "
-            "to a broker endpoint"
+            "PLAINTEXT:9092 to a broker endpoint",
         ),
-    ),
-    "node.id": ("one", "Invalid value one for configuration broker.id: Not a number of type INT"),
-    "process.roles": (
-        "boss",
         (
+            "node.id",
+            "one",
+            "Invalid value one for configuration broker.id: Not a number of type INT",
+        ),
+        pytest.param(
+            "process.roles",
+            "boss",
             "Invalid value boss for configuration process.roles: String must be one of: broker, "
-            "controller"
+            "controller",
         ),
-    ),
-    "controller.quorum.voters": (
-        "2@b:9093",
-        (
-            "If process.roles contains the 'controller' role, the node id 1 must be included "
-            "in the "
-            "set of voters controller.quorum.voters=Set(2)"
+        pytest.param(
+            "controller.quorum.voters",
+            "2@b:9093",
+            "If process.roles contains the 'controller' role, the node id 1 must be included in "
+            "the set of voters controller.quorum.voters=Set(2)",
         ),
-    ),
-    "controller.listener.names": (
-        "OTHER,CONTROLLER",
-        (
+        pytest.param(
+            "controller.listener.names",
+            "OTHER,CONTROLLER",
             "controller.listener.names must only contain values appearing in the 'listeners' "
-            "configuration when running the KRaft controller role"
+            "configuration when running the KRaft controller role",
         ),
-    ),
-    "advertised.listeners": (
-        "PLAINTEXT://0.0.0.0:9092",
-        (
-            "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a "
-            "routable IP "
-            "address."
+        pytest.param(
+            "advertised.listeners",
+            "PLAINTEXT://0.0.0.0:9092",
+            "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable "
+            "IP address.",
         ),
-    ),
-    "controller.quorum.fetch.max.bytes": (
-        "0",
-        (
-            "Invalid value 0 for configuration controller.quorum.fetch.max.bytes: Value must be at "
-            "least 1"
+        pytest.param(
+            "controller.quorum.fetch.max.bytes",
+            "0",
+            "Invalid value 0 for configuration controller.quorum.fetch.max.bytes: Value must be "
+            "at least 1",
         ),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", REFUSALS)
-def test_a_bad_value_is_refused_in_one_line_of_kafkas(name: str) -> None:
-    text, message = REFUSALS[name]
+    ],
+)
+def test_a_bad_value_is_refused_in_one_line_of_kafkas(name: str, text: str, message: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         NodeConfig.from_properties(BOTH | {name: text})
     assert str(refusal.value) == message

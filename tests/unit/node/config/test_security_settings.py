@@ -1,19 +1,13 @@
 """The authorizer and the tokens of a node, as its properties file sets them."""
 
 import pytest
+from tests.unit.node.config.properties import BOTH
 
 from kvorum.metadata.delegation_tokens import TokenSettings
 from kvorum.metadata.standard_authorizer import AuthorizerRules
 from kvorum.node.config import ConfigError, NodeConfig, SecuritySettings
 from kvorum.node.config.known import known_but_unused, unknown
 
-BOTH = {
-    "process.roles": "broker,controller",
-    "node.id": "1",
-    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
-    "controller.listener.names": "CONTROLLER",
-    "controller.quorum.bootstrap.servers": "localhost:9093",
-}
 AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
 
 

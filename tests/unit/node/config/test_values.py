@@ -100,62 +100,52 @@ def test_numbers_are_written_as_java_writes_them(number: float, text: str) -> No
     assert java_double_text(number) == text
 
 
-REFUSALS = (
-    ("foo", "1", "Unknown topic config name: foo"),
-    (
-        "segment.bytes",
-        "x",
-        "Invalid value x for configuration segment.bytes: Not a number of type INT",
-    ),
-    (
-        "segment.bytes",
-        "1",
-        ("Invalid value 1 for configuration segment.bytes: Value must be at least 1048576"),
-    ),
-    (
-        "min.cleanable.dirty.ratio",
-        "2",
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("foo", "1", "Unknown topic config name: foo"),
         (
-            "Invalid value 2.0 for configuration min.cleanable.dirty.ratio: Value must be "
-            "no more than 1"
+            "segment.bytes",
+            "x",
+            "Invalid value x for configuration segment.bytes: Not a number of type INT",
         ),
-    ),
-    (
-        "preallocate",
-        "yes",
         (
-            "Invalid value yes for configuration preallocate: Expected value to be either "
-            "true or false"
+            "segment.bytes",
+            "1",
+            "Invalid value 1 for configuration segment.bytes: Value must be at least 1048576",
         ),
-    ),
-    (
-        "cleanup.policy",
-        "shred",
-        (
-            "Invalid value shred for configuration cleanup.policy: String must be one of: "
-            "compact, delete"
+        pytest.param(
+            "min.cleanable.dirty.ratio",
+            "2",
+            "Invalid value 2.0 for configuration min.cleanable.dirty.ratio: Value must be no more "
+            "than 1",
         ),
-    ),
-    (
-        "compression.type",
-        "rar",
-        (
+        pytest.param(
+            "preallocate",
+            "yes",
+            "Invalid value yes for configuration preallocate: Expected value to be either true or "
+            "false",
+        ),
+        pytest.param(
+            "cleanup.policy",
+            "shred",
+            "Invalid value shred for configuration cleanup.policy: String must be one of: compact, "
+            "delete",
+        ),
+        pytest.param(
+            "compression.type",
+            "rar",
             "Invalid value rar for configuration compression.type: String must be one of: "
-            "uncompressed, zstd, lz4, snappy, gzip, producer"
+            "uncompressed, zstd, lz4, snappy, gzip, producer",
         ),
-    ),
-    (
-        "remote.storage.enable",
-        "true",
-        (
-            "Tiered Storage functionality is disabled in the broker. Topic cannot be "
-            "configured with remote log storage."
+        pytest.param(
+            "remote.storage.enable",
+            "true",
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured "
+            "with remote log storage.",
         ),
-    ),
+    ],
 )
-
-
-@pytest.mark.parametrize(("name", "text", "message"), REFUSALS)
 def test_a_topics_bad_value_is_refused_in_kafkas_words(name: str, text: str, message: str) -> None:
     with pytest.raises(InvalidConfigError) as refusal:
         validate_topic_configs({name: text}, existing={}, defaults=topic_defaults({}))
