@@ -11,8 +11,8 @@ from kvorum.storage.log.batch_header import split_batches
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.log_loader import LoadedLog, LogCheckpoint, load_local_log
-from kvorum.storage.log.segment import Segment
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
+from kvorum.storage.log.segment import Segment
 from kvorum.wire.records import RecordBatch, read_batches
 
 HERE = Path("/data/topic-0")
