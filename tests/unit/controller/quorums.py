@@ -8,8 +8,13 @@ from kvorum.metadata.voter_key import VoterKey
 LOG_END_OFFSET = 100
 
 
+def directory(node_id: int, disk: int = 0) -> bytes:
+    """The id of a node's directory on one of its disks."""
+    return bytes([node_id, disk]) * 8
+
+
 def key(node_id: int, disk: int = 0) -> VoterKey:
-    return VoterKey(node_id, bytes([node_id, disk]) * 8)
+    return VoterKey(node_id, directory(node_id, disk))
 
 
 def described(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.controller.quorums import described, key
+from tests.unit.controller.quorums import described, directory, key
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.turn import quorum_described_by
@@ -16,9 +16,9 @@ UNKNOWN = -1
 
 
 def told(
-    node_id: int, *, end: int = 90, fetched_ms: int = NOW_MS - 10, directory: bytes | None = None
+    node_id: int, *, end: int = 90, fetched_ms: int = NOW_MS - 10, is_known: bool = True
 ) -> DescribeQuorumResponse.ReplicaState:
-    named = key(node_id).directory_id if directory is None else directory
+    named = directory(node_id) if is_known else ZERO_UUID
     return DescribeQuorumResponse.ReplicaState(node_id, named, end, fetched_ms, UNKNOWN)
 
 
@@ -62,7 +62,7 @@ def test_a_fetch_since_the_answer_began_is_not_older_than_now() -> None:
 
 
 def test_the_zero_uuid_means_an_unknown_directory() -> None:
-    found = read(told(1), LEADER, observers=(told(3, directory=ZERO_UUID),))
+    found = read(told(1), LEADER, observers=(told(3, is_known=False),))
     assert found.observers[0].key == VoterKey(3)
 
 

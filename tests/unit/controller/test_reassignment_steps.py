@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from immutables import Map
-from tests.unit.controller.quorums import described, key
+from tests.unit.controller.quorums import described, directory, key
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.next_step import (
@@ -81,10 +81,10 @@ def test_who_does_not_fetch_is_named(targets: str, silent: tuple[int, ...], text
 def test_a_step_is_asked_for_with_id_directory_and_addresses() -> None:
     listener = AddRaftVoterRequest.Listener("CONTROLLER", "c4", 9093)
     assert request_of(AddVoter(key(4), REGISTRATION), cluster_id="c") == AddRaftVoterRequest(
-        cluster_id="c", voter_id=4, voter_directory_id=key(4).directory_id, listeners=[listener]
+        cluster_id="c", voter_id=4, voter_directory_id=directory(4), listeners=[listener]
     )
     assert request_of(RemoveVoter(key(3)), cluster_id="c") == RemoveRaftVoterRequest(
-        "c", 3, key(3).directory_id
+        "c", 3, directory(3)
     )
 
 

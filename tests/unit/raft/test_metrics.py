@@ -1,6 +1,7 @@
 """The figures of a replica in its states, under the names that Kafka gives them."""
 
-from tests.unit.raft.driven_leader import CAN_ALL, CONFIG, DrivenLeader, key_of
+from tests.unit.raft.core_builder import CONFIG, key_of
+from tests.unit.raft.driven_leader import CAN_ALL, DrivenLeader
 from tests.unit.raft.reporting_follower import RECORDED, STATIC, ReportingFollower
 
 ONLY_LEADERS = {
