@@ -7,6 +7,7 @@ from typing import Final
 from kvorum.metadata.config_definitions.errors import InvalidConfigError, invalid_value
 from kvorum.metadata.config_definitions.synonyms import broker_value, group_defaults
 from kvorum.metadata.config_definitions.tables import (
+    BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
     TOPIC_CONFIGS,
@@ -16,72 +17,24 @@ from kvorum.metadata.config_definitions.values import default_value, parse_all, 
 
 _LIKE_RETENTION = -2
 _UNLIMITED = -1
-# In the order in which Kafka checks: group key, lower and upper bound key; None where one lacks.
-_BOUNDS: Final[tuple[tuple[str, str | None, str | None], ...]] = (
-    (
-        "consumer.heartbeat.interval.ms",
-        "group.consumer.min.heartbeat.interval.ms",
-        "group.consumer.max.heartbeat.interval.ms",
-    ),
-    (
-        "consumer.session.timeout.ms",
-        "group.consumer.min.session.timeout.ms",
-        "group.consumer.max.session.timeout.ms",
-    ),
-    (
-        "consumer.assignment.interval.ms",
-        "group.consumer.min.assignment.interval.ms",
-        "group.consumer.max.assignment.interval.ms",
-    ),
-    (
-        "share.heartbeat.interval.ms",
-        "group.share.min.heartbeat.interval.ms",
-        "group.share.max.heartbeat.interval.ms",
-    ),
-    (
-        "share.session.timeout.ms",
-        "group.share.min.session.timeout.ms",
-        "group.share.max.session.timeout.ms",
-    ),
-    (
-        "share.record.lock.duration.ms",
-        "group.share.min.record.lock.duration.ms",
-        "group.share.max.record.lock.duration.ms",
-    ),
-    (
-        "share.delivery.count.limit",
-        "group.share.min.delivery.count.limit",
-        "group.share.max.delivery.count.limit",
-    ),
-    (
-        "share.partition.max.record.locks",
-        "group.share.min.partition.max.record.locks",
-        "group.share.max.partition.max.record.locks",
-    ),
-    (
-        "share.assignment.interval.ms",
-        "group.share.min.assignment.interval.ms",
-        "group.share.max.assignment.interval.ms",
-    ),
-    (
-        "streams.heartbeat.interval.ms",
-        "group.streams.min.heartbeat.interval.ms",
-        "group.streams.max.heartbeat.interval.ms",
-    ),
-    (
-        "streams.session.timeout.ms",
-        "group.streams.min.session.timeout.ms",
-        "group.streams.max.session.timeout.ms",
-    ),
-    ("streams.num.standby.replicas", None, "group.streams.max.standby.replicas"),
-    (
-        "streams.assignment.interval.ms",
-        "group.streams.min.assignment.interval.ms",
-        "group.streams.max.assignment.interval.ms",
-    ),
-    ("streams.task.offset.interval.ms", "group.streams.min.task.offset.interval.ms", None),
-    ("streams.num.warmup.replicas", None, "group.streams.max.warmup.replicas"),
+_BOUNDED: Final = (
+    "consumer.heartbeat.interval.ms",
+    "consumer.session.timeout.ms",
+    "consumer.assignment.interval.ms",
+    "share.heartbeat.interval.ms",
+    "share.session.timeout.ms",
+    "share.record.lock.duration.ms",
+    "share.delivery.count.limit",
+    "share.partition.max.record.locks",
+    "share.assignment.interval.ms",
+    "streams.heartbeat.interval.ms",
+    "streams.session.timeout.ms",
+    "streams.num.standby.replicas",
+    "streams.assignment.interval.ms",
+    "streams.task.offset.interval.ms",
+    "streams.num.warmup.replicas",
 )
+"""The group keys that broker keys bound, in the order in which Kafka checks them."""
 _ASSIGNOR_NAME: Final = "streams.assignor.name"
 _DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
 _TAGS: Final = "streams.rack.aware.assignment.tags"
@@ -209,14 +162,10 @@ def validate_group_configs(new: Mapping[str, str], *, broker_texts: Mapping[str,
             raise InvalidConfigError(f"Unknown group config name: {name}")
     _check_tags_differ(new.get(_TAGS, ""))
     values = {name: parse_value(GROUP_CONFIGS[name], text) for name, text in new.items()}
-    for name, lower_key, upper_key in _BOUNDS:
+    for name in _BOUNDED:
         if name in values:
-            _check_bounds(
-                name,
-                _number(values[name]),
-                None if lower_key is None else _number(broker_value(lower_key, broker_texts)),
-                None if upper_key is None else _number(broker_value(upper_key, broker_texts)),
-            )
+            lower, upper = (_bound(name, side, broker_texts) for side in ("min", "max"))
+            _check_bounds(name, _number(values[name]), lower, upper)
     if _ASSIGNOR_NAME in values:
         known = broker_value("group.streams.assignors", broker_texts)
         _check_assignor(values[_ASSIGNOR_NAME], known)
@@ -248,6 +197,13 @@ def _check_assignor(name: ConfigValue, known: ConfigValue) -> None:
 def _number(value: ConfigValue) -> int:
     assert isinstance(value, int)
     return value
+
+
+def _bound(name: str, side: str, broker_texts: Mapping[str, str]) -> int | None:
+    """Return the value of the broker key that is the bound of a group key; None without one."""
+    kind, _, rest = name.partition(".")
+    key = f"group.{kind}.{side}.{rest.removeprefix('num.')}"
+    return _number(broker_value(key, broker_texts)) if key in BROKER_CONFIGS else None
 
 
 def _check_bounds(name: str, value: int, lower: int | None, upper: int | None) -> None:
