@@ -38,7 +38,12 @@ async def ask(replica: Replica, request: Message, version: int | None = None) ->
 
 
 def vote(cluster_id: str | None = CLUSTER_ID, **fields: Any) -> VoteRequest:
-    usual = {"replica_epoch": 2, "replica_id": 2, "last_offset_epoch": 1, "last_offset": 3}
+    usual: dict[str, Any] = {
+        "replica_epoch": 2,
+        "replica_id": 2,
+        "last_offset_epoch": 1,
+        "last_offset": 3,
+    }
     voter_id = fields.pop("voter_id", 1)
     partition = VoteRequest.PartitionData(**usual | fields)
     return VoteRequest(cluster_id, voter_id, [VoteRequest.TopicData(TOPIC, [partition])])
@@ -146,7 +151,7 @@ async def test_leaders_that_come_and_go(
 def fetch(
     *, replica_id: int = 7, max_wait_ms: int = 0, topic_id: bytes = METADATA_TOPIC_ID, **fields: Any
 ) -> FetchRequest:
-    usual = {"current_leader_epoch": 1, "fetch_offset": 3, "last_fetched_epoch": 1}
+    usual: dict[str, Any] = {"current_leader_epoch": 1, "fetch_offset": 3, "last_fetched_epoch": 1}
     partition = FetchRequest.FetchPartition(**usual | fields)
     return FetchRequest(
         CLUSTER_ID,
