@@ -25,7 +25,7 @@ from kvorum.spark.metadata_source.columns import (
 )
 from kvorum.spark.metadata_source.filters import NO_FILTER
 from kvorum.spark.metadata_source.range_rows import ROWS_MAX, Query, arrow_batches
-from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.topic_record import TopicRecord
@@ -84,7 +84,7 @@ def test_what_a_change_leaves_as_it_was_is_null(tmp_path: Path) -> None:
 
 
 def test_numbers_are_written_as_kafkas_tools_write_them(tmp_path: Path) -> None:
-    entity = [ClientQuotaRecordEntityData(entity_type="user", entity_name=None)]
+    entity = [ClientQuotaRecord.EntityData(entity_type="user", entity_name=None)]
     quota = ClientQuotaRecord(entity=entity, key="producer_byte_rate", value=1e7)
     (row,) = rows(segment(tmp_path, batch(encode_record(quota, 0)), 5))
     assert '"value":1.0E7,' in row["json"]

@@ -13,21 +13,18 @@ from kvorum.wire.messages.access_control_entry_record import AccessControlEntryR
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
-from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
 from kvorum.wire.messages.end_transaction_record import EndTransactionRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
-from kvorum.wire.messages.leader_change_message import LeaderChangeMessage, LeaderChangeMessageVoter
+from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
-from kvorum.wire.messages.register_broker_record import (
-    RegisterBrokerRecord,
-    RegisterBrokerRecordBrokerEndpoint,
-)
+from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
 from kvorum.wire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from kvorum.wire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
@@ -36,7 +33,7 @@ from kvorum.wire.messages.remove_user_scram_credential_record import RemoveUserS
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
-from kvorum.wire.messages.voters_record import VotersRecord, VotersRecordVoter
+from kvorum.wire.messages.voters_record import VotersRecord
 from kvorum.wire.primitives import Message
 
 RECORD_COUNT = 150
@@ -79,13 +76,13 @@ class RandomLog:
         kind = self.random.randrange(3)
         if kind == 0:
             self.epoch += 1
-            voters = [LeaderChangeMessageVoter(each) for each in (1, 2, 3)]
+            voters = [LeaderChangeMessage.Voter(each) for each in (1, 2, 3)]
             return LeaderChangeMessage(
                 leader_id=self.random.randint(1, 3), voters=voters, granting_voters=voters[:2]
             )
         if kind == 1:
             return KRaftVersionRecord(k_raft_version=1)
-        return VotersRecord(voters=[VotersRecordVoter(voter_id=self.random.randint(1, 3))])
+        return VotersRecord(voters=[VotersRecord.Voter(voter_id=self.random.randint(1, 3))])
 
     def transaction(self) -> Message:
         if self.image.transaction is None:
@@ -101,7 +98,7 @@ class RandomLog:
                 broker_id=broker_id,
                 incarnation_id=self.random.randbytes(16),
                 broker_epoch=epoch,
-                end_points=[RegisterBrokerRecordBrokerEndpoint("PLAIN", "host", 9092, 0)],
+                end_points=[RegisterBrokerRecord.BrokerEndpoint("PLAIN", "host", 9092, 0)],
                 rack=self.random.choice((None, "r")),
                 fenced=True,
                 log_dirs=[bytes([broker_id]) * 16],
@@ -173,7 +170,7 @@ class RandomLog:
         )
 
     def other(self) -> Message:
-        entity = [ClientQuotaRecordEntityData("user", self.random.choice((None, "u")))]
+        entity = [ClientQuotaRecord.EntityData("user", self.random.choice((None, "u")))]
         return self.random.choice(
             (
                 NoOpRecord(),

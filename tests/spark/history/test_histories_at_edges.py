@@ -25,7 +25,7 @@ from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
 from kvorum.wire.messages.topic_record import TopicRecord
-from kvorum.wire.messages.voters_record import VotersRecord, VotersRecordVoter
+from kvorum.wire.messages.voters_record import VotersRecord
 from kvorum.wire.primitives import Message
 
 TOPIC, OTHER_TOPIC = bytes(15) + b"\x07", bytes(15) + b"\x08"
@@ -139,7 +139,7 @@ def test_eligible_replicas_of_all_topics_are_cleared_at_once() -> None:
 
 def test_the_kraft_version_holds_through_changes_of_voters() -> None:
     def voters(*ids: int) -> VotersRecord:
-        return VotersRecord(voters=[VotersRecordVoter(each, TOPIC) for each in ids])
+        return VotersRecord(voters=[VotersRecord.Voter(each, TOPIC) for each in ids])
 
     version = KRaftVersionRecord(k_raft_version=1)
     records = written_records([(NoOpRecord(), 0)])

@@ -23,12 +23,7 @@ from kvorum.controller.periodic_tasks import (
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.spark.history import LogRecord, MetadataHistory
 from kvorum.spark.history.tables import LeaderChangeRow
-from kvorum.wire.messages.assign_replicas_to_dirs import (
-    AssignReplicasToDirsRequest,
-    AssignReplicasToDirsRequestDirectoryData,
-    AssignReplicasToDirsRequestPartitionData,
-    AssignReplicasToDirsRequestTopicData,
-)
+from kvorum.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kvorum.wire.messages.fence_broker_record import FenceBrokerRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
@@ -148,12 +143,12 @@ def test_a_replica_that_is_assigned_to_a_failed_directory(controller: Controller
             broker_id=1,
             broker_epoch=controller.image.cluster.brokers[1].epoch,
             directories=[
-                AssignReplicasToDirsRequestDirectoryData(
+                AssignReplicasToDirsRequest.DirectoryData(
                     id=directory_of(1, 9),
                     topics=[
-                        AssignReplicasToDirsRequestTopicData(
+                        AssignReplicasToDirsRequest.TopicData(
                             topic_id=controller.image.topics.ids["orders"],
-                            partitions=[AssignReplicasToDirsRequestPartitionData(0)],
+                            partitions=[AssignReplicasToDirsRequest.PartitionData(0)],
                         )
                     ],
                 )

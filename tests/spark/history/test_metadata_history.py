@@ -39,13 +39,13 @@ from kvorum.spark.history.tables import (
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
-from kvorum.wire.messages.client_quota_record import ClientQuotaRecord, ClientQuotaRecordEntityData
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
 from kvorum.wire.messages.end_transaction_record import EndTransactionRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
-from kvorum.wire.messages.leader_change_message import LeaderChangeMessage, LeaderChangeMessageVoter
+from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
@@ -57,7 +57,7 @@ from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
 from kvorum.wire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
-from kvorum.wire.messages.voters_record import VotersRecord, VotersRecordEndpoint, VotersRecordVoter
+from kvorum.wire.messages.voters_record import VotersRecord
 from kvorum.wire.primitives import Message
 
 TOPIC = bytes(15) + b"\x07"
@@ -226,8 +226,8 @@ def test_access_control_entries() -> None:
 def test_quotas() -> None:
     def quota(value: float, *, remove: bool = False) -> ClientQuotaRecord:
         entity = [
-            ClientQuotaRecordEntityData("user", None),
-            ClientQuotaRecordEntityData("client-id", "c"),
+            ClientQuotaRecord.EntityData("user", None),
+            ClientQuotaRecord.EntityData("client-id", "c"),
         ]
         return ClientQuotaRecord(entity, "request_percentage", value, remove)
 
@@ -304,10 +304,10 @@ def test_controllers() -> None:
 
 
 def test_epochs_and_voters() -> None:
-    voters = [LeaderChangeMessageVoter(each) for each in (1, 2, 3)]
+    voters = [LeaderChangeMessage.Voter(each) for each in (1, 2, 3)]
     change = LeaderChangeMessage(leader_id=2, voters=voters, granting_voters=voters[1:])
     record = VotersRecord(
-        voters=[VotersRecordVoter(2, TOPIC, [VotersRecordEndpoint("CONTROLLER", "h", 9)])]
+        voters=[VotersRecord.Voter(2, TOPIC, [VotersRecord.Endpoint("CONTROLLER", "h", 9)])]
     )
     records = [
         *written_records([(NoOpRecord(), 0)]),

@@ -22,14 +22,10 @@ from kvorum.wire.messages.access_control_entry_record import AccessControlEntryR
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
-from kvorum.wire.messages.leader_change_message import LeaderChangeMessage, LeaderChangeMessageVoter
+from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
-from kvorum.wire.messages.register_controller_record import (
-    RegisterControllerRecord,
-    RegisterControllerRecordControllerEndpoint,
-    RegisterControllerRecordControllerFeature,
-)
+from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
@@ -78,7 +74,7 @@ class MadeUpCluster:
 
     def elect(self, leader: int, *, lost: int = 0) -> None:
         self._epoch += 1 + lost
-        voters = [LeaderChangeMessageVoter(voter_id=one) for one in CONTROLLERS]
+        voters = [LeaderChangeMessage.Voter(voter_id=one) for one in CONTROLLERS]
         granting = [voter for voter in voters if voter.voter_id != CONTROLLERS[-1]]
         self.write(LeaderChangeMessage(leader_id=leader, voters=voters, granting_voters=granting))
 
@@ -90,12 +86,12 @@ class MadeUpCluster:
                 # Ids of other things stay the same with controllers and without.
                 incarnation_id=bytes([controller, incarnation]) * 8,
                 end_points=[
-                    RegisterControllerRecordControllerEndpoint(
+                    RegisterControllerRecord.ControllerEndpoint(
                         name="CONTROLLER", host=f"controller-{controller}", port=port
                     )
                 ],
                 features=[
-                    RegisterControllerRecordControllerFeature(
+                    RegisterControllerRecord.ControllerFeature(
                         name=METADATA_VERSION_FEATURE,
                         min_supported_version=7,
                         max_supported_version=int(LEVEL),

@@ -29,7 +29,7 @@ from kvorum.spark.report.tables_directory import TablesDirectory
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
-from kvorum.wire.messages.voters_record import VotersRecord, VotersRecordVoter
+from kvorum.wire.messages.voters_record import VotersRecord
 
 
 def test_partitions_that_recover_at_other_times_are_other_incidents(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_the_state_at_the_end_has_what_changed_in_its_last_millisecond(tmp_path:
 def test_voters_are_those_of_the_end_in_whatever_order_the_rows_are(tmp_path: Path) -> None:
     cluster = small_cluster()
     cluster.later(MINUTE_MS)
-    three = [VotersRecordVoter(each, bytes(16)) for each in (101, 102, 103)]
+    three = [VotersRecord.Voter(each, bytes(16)) for each in (101, 102, 103)]
     cluster.write(KRaftVersionRecord(k_raft_version=1), VotersRecord(voters=three))
     cluster.later(HOUR_MS)
     cluster.write(VotersRecord(voters=three[:2]))

@@ -10,20 +10,8 @@ from tests.support.threads import Threads
 from kvorum.spark.streaming.connection import Address
 from kvorum.wire.apis import request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
-from kvorum.wire.messages.api_versions import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    ApiVersionsResponseApiVersion,
-)
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchRequestFetchPartition,
-    FetchResponse,
-    FetchResponseFetchableTopicResponse,
-    FetchResponseLeaderIdAndEpoch,
-    FetchResponseNodeEndpoint,
-    FetchResponsePartitionData,
-)
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.primitives import Message
 
 VERSIONS = {1: (0, 18), 18: (0, 4), 55: (0, 2), 59: (0, 1), 60: (0, 2)}
@@ -79,7 +67,7 @@ class FakeController:
             bytes(body), 0, header.request_api_version
         )
         if isinstance(request, ApiVersionsRequest):
-            listed = [ApiVersionsResponseApiVersion(k, *r) for k, r in self._versions.items()]
+            listed = [ApiVersionsResponse.ApiVersion(k, *r) for k, r in self._versions.items()]
             answer: Message | bytes | None = ApiVersionsResponse(api_keys=listed)
         else:
             self.requests.append(request)
@@ -93,7 +81,7 @@ class FakeController:
         )
 
     @property
-    def fetches(self) -> list[FetchRequestFetchPartition]:
+    def fetches(self) -> list[FetchRequest.FetchPartition]:
         """The fetched records, in order."""
         return [
             request.topics[0].partitions[0]
@@ -103,13 +91,13 @@ class FakeController:
 
 
 def fetched(
-    data: FetchResponsePartitionData, endpoints: Iterable[tuple[int, Address]] = ()
+    data: FetchResponse.PartitionData, endpoints: Iterable[tuple[int, Address]] = ()
 ) -> FetchResponse:
     """Return an answer to Fetch with these endpoints of nodes."""
-    nodes = [FetchResponseNodeEndpoint(node_id, *address) for node_id, address in endpoints]
-    topic = FetchResponseFetchableTopicResponse(partitions=[data])
+    nodes = [FetchResponse.NodeEndpoint(node_id, *address) for node_id, address in endpoints]
+    topic = FetchResponse.FetchableTopicResponse(partitions=[data])
     return FetchResponse(responses=[topic], node_endpoints=nodes)
 
 
-def led_by(leader_id: int, epoch: int) -> FetchResponseLeaderIdAndEpoch:
-    return FetchResponseLeaderIdAndEpoch(leader_id, epoch)
+def led_by(leader_id: int, epoch: int) -> FetchResponse.LeaderIdAndEpoch:
+    return FetchResponse.LeaderIdAndEpoch(leader_id, epoch)

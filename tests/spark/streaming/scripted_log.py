@@ -9,24 +9,9 @@ from tests.support.spark.small_logs import START_MS, control, random_batch
 from kvorum.spark.streaming.connection import Address
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from kvorum.wire.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    DescribeQuorumResponseListener,
-    DescribeQuorumResponseNode,
-)
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchResponsePartitionData,
-    FetchResponseSnapshotId,
-)
-from kvorum.wire.messages.fetch_snapshot import (
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    FetchSnapshotResponsePartitionSnapshot,
-    FetchSnapshotResponseSnapshotId,
-    FetchSnapshotResponseTopicSnapshot,
-)
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from kvorum.wire.messages.snapshot_footer_record import SnapshotFooterRecord
 from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
@@ -93,7 +78,7 @@ class ScriptedLog:
 
     def _fetched(self, request: FetchRequest) -> Message:
         asked = request.topics[0].partitions[0]
-        data = FetchResponsePartitionData(current_leader=led_by(1, self.epoch), records=b"")
+        data = FetchResponse.PartitionData(current_leader=led_by(1, self.epoch), records=b"")
         if asked.current_leader_epoch != self.epoch:
             is_old = asked.current_leader_epoch < self.epoch
             data.error_code = (
@@ -104,7 +89,7 @@ class ScriptedLog:
         data.high_watermark, data.log_start_offset = self.high_watermark, self.start
         is_gone = asked.fetch_offset < self.start
         if self.snapshot is not None and (is_gone or not asked.fetch_offset):
-            data.snapshot_id = FetchResponseSnapshotId(self.snapshot.offset, self.snapshot.epoch)
+            data.snapshot_id = FetchResponse.SnapshotId(self.snapshot.offset, self.snapshot.epoch)
             return fetched(data)
         found = [batch for batch in self.batches if batch.next_offset > asked.fetch_offset]
         size, parts = 0, list[bytes]()
@@ -119,8 +104,8 @@ class ScriptedLog:
     def _snapshot(self, request: FetchSnapshotRequest) -> Message:
         asked = request.topics[0].partitions[0]
         wanted = OffsetAndEpoch(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
-        data = FetchSnapshotResponsePartitionSnapshot(
-            snapshot_id=FetchSnapshotResponseSnapshotId(wanted.offset, wanted.epoch),
+        data = FetchSnapshotResponse.PartitionSnapshot(
+            snapshot_id=FetchSnapshotResponse.SnapshotId(wanted.offset, wanted.epoch),
             position=asked.position,
             unaligned_records=b"",
         )
@@ -137,11 +122,11 @@ class ScriptedLog:
             data.unaligned_records = self.snapshot_bytes[asked.position : end]
         if data.error_code != ErrorCode.NONE and not self.is_writing_refusals:
             return FetchSnapshotResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-        topic = FetchSnapshotResponseTopicSnapshot("__cluster_metadata", [data])
+        topic = FetchSnapshotResponse.TopicSnapshot("__cluster_metadata", [data])
         return FetchSnapshotResponse(topics=[topic])
 
 
-def _node(address: Address) -> DescribeQuorumResponseNode:
-    return DescribeQuorumResponseNode(
-        listeners=[DescribeQuorumResponseListener("CONTROLLER", *address)]
+def _node(address: Address) -> DescribeQuorumResponse.Node:
+    return DescribeQuorumResponse.Node(
+        listeners=[DescribeQuorumResponse.Listener("CONTROLLER", *address)]
     )

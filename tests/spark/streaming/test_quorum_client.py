@@ -21,12 +21,7 @@ from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan
 from kvorum.spark.streaming.quorum_planner import BEGINNING
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from kvorum.wire.messages.fetch import (
-    FetchRequest,
-    FetchResponse,
-    FetchResponseEpochEndOffset,
-    FetchResponsePartitionData,
-)
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import read_batches
@@ -64,7 +59,7 @@ def log_of(count: int = 5) -> ScriptedLog:
 def refusal(
     code: ErrorCode, leader_id: int, epoch: int, endpoint: Address | None = None
 ) -> FetchResponse:
-    data = FetchResponsePartitionData(
+    data = FetchResponse.PartitionData(
         error_code=code, high_watermark=-1, current_leader=led_by(leader_id, epoch), records=b""
     )
     return fetched(data, [] if endpoint is None else [(leader_id, endpoint)])
@@ -226,10 +221,10 @@ def leave_out_the_second(log: ScriptedLog) -> Answers:
 
 
 def diverge(log: ScriptedLog) -> Answers:
-    data = FetchResponsePartitionData(
+    data = FetchResponse.PartitionData(
         high_watermark=1,
         current_leader=led_by(1, log.epoch),
-        diverging_epoch=FetchResponseEpochEndOffset(1, 1),
+        diverging_epoch=FetchResponse.EpochEndOffset(1, 1),
         records=b"",
     )
     return lambda _: fetched(data)
