@@ -19,7 +19,6 @@ from kvorum.controller.quorum_description import QuorumDescription
 from kvorum.controller.quorum_reassignment import next_step
 from kvorum.controller.quorum_reassignment.next_step import Circumstances, RemoveVoter, Step
 from kvorum.controller.quorum_reassignment.pursuit import CatchUp
-from kvorum.metadata.target_voters import TargetVoters
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.node.raft.translation import admission
 
@@ -41,7 +40,7 @@ def test_target_voters_that_are_never_reached_show(name: str) -> None:
     assert reaching(bounds, design=design).stuck is not None
 
 
-def always_a_majority(voters: Collection[VoterKey], silent: Collection[VoterKey]) -> bool:
+def always(*_: object) -> bool:
     return True
 
 
@@ -55,17 +54,9 @@ def removes_the_lowest(
     return RemoveVoter(min(leaving))
 
 
-def is_always_caught_up(catch_up: CatchUp, key: VoterKey, now_ms: float) -> bool:
-    return True
-
-
-def are_all_wanted(targets: TargetVoters, node_id: int, directory_id: bytes) -> bool:
-    return True
-
-
 DEFECTS: dict[str, tuple[object, str, object, str]] = {
     "a removal without a majority that fetches": (
-        *(next_step, "_has_fetching_majority", always_a_majority),
+        *(next_step, "_has_fetching_majority", always),
         "majority_fetches_after_step",
     ),
     "a leader that is removed like any other": (
@@ -73,11 +64,11 @@ DEFECTS: dict[str, tuple[object, str, object, str]] = {
         "leader_leaves_last",
     ),
     "a target that is taken as it is": (
-        *(CatchUp, "has_caught_up", is_always_caught_up),
+        *(CatchUp, "has_caught_up", always),
         "added_voter_has_caught_up",
     ),
     "any voter that is added by hand": (
-        *(admission, "_are_wanted", are_all_wanted),
+        *(admission, "_are_wanted", always),
         "changes_by_hand_follow_the_targets",
     ),
 }

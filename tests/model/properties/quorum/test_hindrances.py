@@ -14,7 +14,7 @@ reassignment until another target is wanted.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import Enum
 from functools import cache
@@ -128,68 +128,48 @@ def moments() -> tuple[Moment, ...]:
     return (*space(4, tuple(Target)), *space(5, (Target.READY, Target.UNHEARD_OF)))
 
 
-def first(broken: Iterator[Moment]) -> str | None:
-    found = next(broken, None)
-    return None if found is None else str(found)
-
-
 def test_the_spaces_are_as_large_as_they_are_meant_to_be() -> None:
     assert len(moments()) > 30_000
     reasons = {one.step.reason for one in moments() if isinstance(one.step, Blocked)}
-    assert reasons == {
-        BlockReason.TARGET_UNKNOWN,
-        BlockReason.TARGET_LAGGING,
-        BlockReason.MAJORITY_MISSING,
-    }
+    unknown, lagging = BlockReason.TARGET_UNKNOWN, BlockReason.TARGET_LAGGING
+    assert reasons == {unknown, lagging, BlockReason.MAJORITY_MISSING}
 
 
-def test_every_step_is_legal() -> None:
-    assert (
-        first(
-            one
-            for one in moments()
-            if (move := move_of(one.step)) is not None and move not in one.moves()
-        )
-        is None
-    )
+def takes_a_legal_step(one: Moment) -> bool:
+    move = move_of(one.step)
+    return move is None or move in one.moves()
 
 
-def test_no_decision_waits_where_a_step_is_legal() -> None:
-    assert first(o for o in moments() if isinstance(o.step, Blocked) and o.moves()) is None
+def waits_only_where_no_step_is_legal(one: Moment) -> bool:
+    return not (isinstance(one.step, Blocked) and one.moves())
 
 
-def test_the_end_is_reached_only_there() -> None:
-    assert (
-        first(
-            one
-            for one in moments()
-            if isinstance(one.step, Reached) != (one.world.voters == one.wanted)
-        )
-        is None
-    )
+def ends_at_the_target_only(one: Moment) -> bool:
+    return isinstance(one.step, Reached) == (one.world.voters == one.wanted)
 
 
-def test_a_majority_fetches_after_every_step() -> None:
-    assert (
-        first(
-            one
-            for one in moments()
-            for after in one.world.after(one.step)
-            if not after.has_fetching_majority()
-        )
-        is None
-    )
+def leaves_a_fetching_majority(one: Moment) -> bool:
+    return all(after.has_fetching_majority() for after in one.world.after(one.step))
 
 
-def test_the_nodes_that_are_waited_for_are_named() -> None:
-    assert (
-        first(
-            one
-            for one in moments()
-            if isinstance(one.step, Blocked) and not waited_for(one) <= named_in(one.step)
-        )
-        is None
-    )
+def names_the_nodes_that_are_waited_for(one: Moment) -> bool:
+    return not isinstance(one.step, Blocked) or waited_for(one) <= named_in(one.step)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        takes_a_legal_step,
+        waits_only_where_no_step_is_legal,
+        ends_at_the_target_only,
+        leaves_a_fetching_majority,
+        names_the_nodes_that_are_waited_for,
+    ],
+    ids=lambda claim: claim.__name__,
+)
+def test_every_decision(claim: Callable[[Moment], bool]) -> None:
+    broken = next((one for one in moments() if not claim(one)), None)
+    assert broken is None, str(broken)
 
 
 def waited_for(one: Moment) -> set[int]:
