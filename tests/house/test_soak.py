@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.support.programs import run_python
 from tools import soak
 from tools.soak import (
     PARTS,
@@ -159,8 +160,12 @@ def test_a_seed_that_is_written_is_the_one_that_the_command_takes(part: str) -> 
     assert has_seed == (part not in {"kills", "damages", "mutation", "models", "growth"})
 
 
-def test_a_part_that_passes_adds_one_line_with_its_figures(tmp_path: Path) -> None:
-    table = tmp_path / "soak.md"
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return tmp_path / "soak.md"
+
+
+def test_a_part_that_passes_adds_one_line_with_its_figures(table: Path) -> None:
     parts = {"fake": program("print('starting'); print('3 worlds, none broken')")}
     assert run(["fake"], parts, divisor=1, table=table) == 0
     ((date, checked_out, described, part, figures, duration, result),) = lines_in(table)
@@ -170,8 +175,7 @@ def test_a_part_that_passes_adds_one_line_with_its_figures(tmp_path: Path) -> No
     assert re.fullmatch(r"\d+:\d\d:\d\d", duration)
 
 
-def test_a_command_that_fails_fails_its_part_and_stops_no_other(tmp_path: Path) -> None:
-    table = tmp_path / "soak.md"
+def test_a_command_that_fails_fails_its_part_and_stops_no_other(table: Path) -> None:
     parts = {
         "broken": program("print('2 worlds, 1 broken'); raise SystemExit(3)"),
         "sound": program("print('3 worlds, none broken')"),
@@ -183,16 +187,14 @@ def test_a_command_that_fails_fails_its_part_and_stops_no_other(tmp_path: Path) 
     ]
 
 
-def test_a_command_without_figures_has_not_passed(tmp_path: Path) -> None:
-    table = tmp_path / "soak.md"
+def test_a_command_without_figures_has_not_passed(table: Path) -> None:
     parts = {"silent": program("print('1 skipped')")}
     assert run(["silent"], parts, divisor=1, table=table) == 1
     ((*_, figures, _, result),) = lines_in(table)
     assert (figures, result) == ("seed 7; no figures found", "failed")
 
 
-def test_the_commands_behind_one_that_fails_run_too(tmp_path: Path) -> None:
-    table = tmp_path / "soak.md"
+def test_the_commands_behind_one_that_fails_run_too(table: Path) -> None:
     first, second = program("raise SystemExit(1)"), program("print('3 worlds')")
 
     def both(divisor: int) -> list[Command]:
@@ -210,9 +212,8 @@ def test_the_commands_behind_one_that_fails_run_too(tmp_path: Path) -> None:
     ids=["all", "one", "quick"],
 )
 def test_only_a_quick_run_is_small_and_writes_no_line(
-    arguments: tuple[str, ...], divisor: int, parts: list[str], tmp_path: Path
+    arguments: tuple[str, ...], divisor: int, parts: list[str], table: Path
 ) -> None:
-    table = tmp_path / "soak.md"
     table.touch()
     with tool(table, "import sys; print('has begun:', sys.argv[1])", *arguments) as process:
         printed = process.communicate()[0]
@@ -225,9 +226,8 @@ def test_only_a_quick_run_is_small_and_writes_no_line(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_run_that_is_interrupted_writes_that_and_ends(
-    number: signal.Signals, tmp_path: Path
+    number: signal.Signals, table: Path
 ) -> None:
-    table = tmp_path / "soak.md"
     with tool(table, "import time; print('has begun'); time.sleep(600)") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "has begun\n"
@@ -238,13 +238,7 @@ def test_a_run_that_is_interrupted_writes_that_and_ends(
 
 
 def test_an_unknown_part_is_refused() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.soak", "quorum", "quorom"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-m", "tools.soak", "quorum", "quorom")
     assert done.returncode == 2
     assert "no such part: quorom" in done.stderr
 

@@ -1,13 +1,12 @@
 """Tiers are found from folders, fixtures and marks, and the quick one is held by a guard."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 import pytest
+from tests.support.programs import run_python
 from tests.support.source_tree import ROOT
 
 pytestmark = pytest.mark.process
@@ -72,15 +71,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(project: Path, *options: str) -> str:
     """Return what pytest prints about the project."""
-    command = [sys.executable, "-m", "pytest", "-p", "tests.support.tiers", *options]
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        command,
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_python(
+        *("-m", "pytest", "-p", "tests.support.tiers", *options),
+        folder=project,
+        environment=os.environ | {"PYTHONPATH": paths},
     )
     return done.stdout + done.stderr
 

@@ -30,9 +30,7 @@ class Shown(NamedTuple):
 
 def shown_commands() -> Iterator[Shown]:
     """Yield the commands of all blocks, in their order."""
-    for block in re.findall(
-        r"^```\n(\$ .*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE
-    ):
+    for block in BLOCK.findall(PAGE.read_text("utf-8")):
         command = ""
         for is_command, lines in groupby(
             block.splitlines(), key=lambda line: line.startswith(PROMPT)

@@ -1,10 +1,9 @@
 """The rule that finds unused code: what it reads, what it reports, and that its lists are sound."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.support.programs import run_python
 from tools.unused_code import (
     ALLOWED,
     LEFTOVERS,
@@ -29,10 +28,7 @@ main()
 @pytest.mark.process
 def test_what_vulture_prints_is_read(tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text(SOURCE)
-    done = subprocess.run(
-        [sys.executable, "-m", "vulture", "module.py"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = run_python("-m", "vulture", "module.py", folder=tmp_path)
     assert parsed(done.stdout) == [Finding("module.py", 2, "function", "only_tests_call_this")]
 
 

@@ -56,17 +56,16 @@ def test_the_end_of_patience_says_what_was_there_instead() -> None:
     assert told.endswith("\nits log")
 
 
-def test_a_wait_in_an_event_loop_lets_it_go_on() -> None:
-    async def run() -> int:
-        states: list[int] = []
-        asyncio.get_running_loop().call_later(0, states.append, 7)
+@pytest.mark.asyncio
+async def test_a_wait_in_an_event_loop_lets_it_go_on() -> None:
+    states: list[int] = []
+    asyncio.get_running_loop().call_later(0, states.append, 7)
 
-        async def look() -> int | None:
-            return states[0] if states else None
+    async def look() -> int | None:
+        return states[0] if states else None
 
-        return await wait_for_async(look, "a state")
-
-    assert asyncio.run(run()) == 7
+    found: int = await wait_for_async(look, "a state")
+    assert found == 7
 
 
 def test_a_wait_for_a_change_says_what_was_there_instead() -> None:
@@ -76,24 +75,20 @@ def test_a_wait_for_a_change_says_what_was_there_instead() -> None:
         wait_for_change(changed, lambda: None, "a number", patience_s=0)
 
 
-def test_a_wait_for_an_event_looks_again_with_each() -> None:
-    async def run() -> int:
-        changed = asyncio.Event()
-        states = iter([None, None, 5])
-        loop = asyncio.get_running_loop()
-        loop.call_soon(changed.set)
-        loop.call_later(0, lambda: loop.call_soon(changed.set))
-        return await wait_for_event(changed, lambda: next(states), "a number")
-
-    assert asyncio.run(run()) == 5
+@pytest.mark.asyncio
+async def test_a_wait_for_an_event_looks_again_with_each() -> None:
+    changed = asyncio.Event()
+    states = iter([None, None, 5])
+    loop = asyncio.get_running_loop()
+    loop.call_soon(changed.set)
+    loop.call_later(0, lambda: loop.call_soon(changed.set))
+    assert await wait_for_event(changed, lambda: next(states), "a number") == 5
 
 
-def test_a_wait_for_an_event_says_what_was_there_instead() -> None:
-    async def run() -> None:
-        await wait_for_event(asyncio.Event(), lambda: False, "a number", patience_s=0)
-
+@pytest.mark.asyncio
+async def test_a_wait_for_an_event_says_what_was_there_instead() -> None:
     with pytest.raises(NeverCameAboutError, match="a number; the last answer: False"):
-        asyncio.run(run())
+        await wait_for_event(asyncio.Event(), lambda: False, "a number", patience_s=0)
 
 
 def test_a_thread_that_does_not_end_is_a_failure_that_names_its_work() -> None:

@@ -5,19 +5,7 @@ import re
 import pytest
 from tests.support.source_tree import ROOT, tracked_files
 
-TEXT_SUFFIXES = {
-    ".py",
-    ".md",
-    ".toml",
-    ".txt",
-    ".json",
-    ".java",
-    ".yml",
-    ".yaml",
-    ".cfg",
-    ".xml",
-    "",
-}
+TEXTS = {".py", ".md", ".toml", ".txt", ".json", ".java", ".yml", ".yaml", ".cfg", ".xml", ""}
 SIZE_BYTES_MAX = 2_000_000
 ALLOWED = {"tests/house/test_words.py", "LICENSE"}
 HOME_FOLDER = re.compile(r"/(?:home|root|Users)/\w+/")
@@ -29,7 +17,7 @@ def test_no_path_of_a_machine_and_no_index_address() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
         for path in tracked_files()
-        if path.suffix in TEXT_SUFFIXES
+        if path.suffix in TEXTS
         and str(path.relative_to(ROOT)) not in ALLOWED
         and path.stat().st_size < SIZE_BYTES_MAX
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1)

@@ -2,7 +2,6 @@
 
 import gc
 import importlib
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from types import ModuleType
 
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
+from tests.support.programs import run_python
 
 from kvorum.spark.log_source.options import parse_options as log_options
 from kvorum.spark.log_source.source import KvorumLogReader, KvorumLogSource
@@ -135,8 +135,7 @@ def test_a_process_that_is_not_sparks_is_left_as_it_is(archive: Archive) -> None
 
 
 def test_planning_imports_nothing_that_only_tasks_and_streams_need() -> None:
-    done = subprocess.run([sys.executable, "-c", PLANNING], capture_output=True, check=True)
-    modules = done.stdout.decode().split()
+    modules = run_python("-c", PLANNING).stdout.split()
     assert "kvorum.spark.files.find" in modules
     assert not {"pandas", "kvorum.spark.streaming.quorum_client"}.intersection(modules)
 

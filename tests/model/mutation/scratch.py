@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from tests.model.mutation.mutant import Mutant
 from tests.model.mutation.sources import Sources
+from tests.support.programs import run_python
 from tests.support.source_tree import ROOT, SOURCE_ROOTS
 
 COPIED = (*SOURCE_ROOTS, "tests", "json-schemas", "pyproject.toml")
@@ -79,18 +79,11 @@ class Scratch:
 
     def run(self, tests: Sequence[str]) -> Verdict:
         """Run tests up to the first that fails; raises NoVerdictError."""
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "-q", "-x", "-rf", "--no-header"),
-                *("--timeout", str(TEST_TIMEOUT_SECONDS), "-p", "no:cacheprovider"),
-                *(f"--deselect={test}" for test in self._deselected),
-                *tests,
-            ],
-            cwd=self.folder,
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            check=False,
+        done = self._run_python(
+            *("-m", "pytest", "-q", "-x", "-rf", "--no-header"),
+            *("--timeout", str(TEST_TIMEOUT_SECONDS), "-p", "no:cacheprovider"),
+            *(f"--deselect={test}" for test in self._deselected),
+            *tests,
         )
         if done.returncode == 0:
             return Verdict(has_passed=True)
@@ -101,14 +94,7 @@ class Scratch:
 
     def worlds_until_broken(self, count: int) -> int | None:
         """Return how many worlds of brokers it takes until one is broken, None for all of them."""
-        done = subprocess.run(
-            [sys.executable, "-c", _WORLDS, str(count)],
-            cwd=self.folder,
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = self._run_python("-c", _WORLDS, str(count))
         if done.returncode != 0:
             raise NoVerdictError(done.stderr[-2000:])
         return int(done.stdout) or None
@@ -122,6 +108,7 @@ class Scratch:
             self._healthy.add(test)
         return True
 
-    def _environment(self) -> dict[str, str]:
+    def _run_python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         roots = os.pathsep.join(str(self.folder / name) for name in SOURCE_ROOTS)
-        return os.environ | {"PYTHONPATH": roots, "COLUMNS": "400"}
+        environment = os.environ | {"PYTHONPATH": roots, "COLUMNS": "400"}
+        return run_python(*arguments, folder=self.folder, environment=environment)

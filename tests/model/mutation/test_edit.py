@@ -60,64 +60,44 @@ def _normal(text: str) -> str:
     return ast.unparse(ast.parse(dedent(text)))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "before", "after"),
-    [
-        pytest.param(
-            "others and self.deadline <= now",
-            "others or now",
-            "others and self.deadline <= now",
-            "others or now",
-            id="an expression within another",
-        ),
-        pytest.param(
-            "self.is_removed",
-            "a if b else c",
-            "if self.is_removed or",
-            "if (a if b else c) or",
-            id="an expression by one that binds less",
-        ),
-        pytest.param(
-            "(self.is_removed or\n (others and (self.deadline <= now)))",
-            "True",
-            "self.is_removed or (others and self.deadline <= now)",
-            "True",
-            id="formatted otherwise",
-        ),
-        pytest.param(
-            "  self.resign()\n  return None",
-            "return 0",
-            "self.resign()\n            return None",
-            "return 0",
-            id="two statements by one",
-        ),
-        pytest.param(
-            "return self.deadline",
-            "if now:\n    return 0\nreturn 1",
-            "        return self.deadline",
-            "        if now:\n            return 0\n        return 1",
-            id="a statement by several",
-        ),
-        pytest.param("self.resign()", "", "            self.resign()\n", "", id="a statement goes"),
-        pytest.param(
-            "self.resign()\nreturn None",
-            "",
-            "self.resign()\n            return None",
-            "pass",
-            id="all that a block holds goes",
-        ),
-        pytest.param(
-            "except OSError as error:\n    self.fail(error)",
-            "",
-            "        except OSError as error:\n            self.fail(error)\n",
-            "",
-            id="an except clause goes",
-        ),
-    ],
-)
-def test_an_edit_replaces_what_it_names_and_nothing_else(
-    tmp_path: Path, old: str, new: str, before: str, after: str
-) -> None:
+EDITS: dict[str, tuple[str, str, str, str]] = {
+    "an expression within another": (
+        *("others and self.deadline <= now", "others or now"),
+        *("others and self.deadline <= now", "others or now"),
+    ),
+    "an expression by one that binds less": (
+        *("self.is_removed", "a if b else c"),
+        *("if self.is_removed or", "if (a if b else c) or"),
+    ),
+    "formatted otherwise": (
+        *("(self.is_removed or\n (others and (self.deadline <= now)))", "True"),
+        *("self.is_removed or (others and self.deadline <= now)", "True"),
+    ),
+    "two statements by one": (
+        *("  self.resign()\n  return None", "return 0"),
+        *("self.resign()\n            return None", "return 0"),
+    ),
+    "a statement by several": (
+        *("return self.deadline", "if now:\n    return 0\nreturn 1"),
+        "        return self.deadline",
+        "        if now:\n            return 0\n        return 1",
+    ),
+    "a statement goes": ("self.resign()", "", "            self.resign()\n", ""),
+    "all that a block holds goes": (
+        *("self.resign()\nreturn None", ""),
+        *("self.resign()\n            return None", "pass"),
+    ),
+    "an except clause goes": (
+        *("except OSError as error:\n    self.fail(error)", ""),
+        *("        except OSError as error:\n            self.fail(error)\n", ""),
+    ),
+}
+"""An old piece and a new one, and what becomes of which part of the file."""
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_an_edit_replaces_what_it_names_and_nothing_else(tmp_path: Path, what: str) -> None:
+    old, new, before, after = EDITS[what]
     sources = _sources(tmp_path, {POLLING: LEADER})
     texts = _mutant(_edit(old, new)).mutated(sources)
     assert _normal(LEADER).count(before) == 1
@@ -143,12 +123,11 @@ def test_several_edits_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "files",
     [
-        pytest.param({"storage/kvorum/storage/leader.py": LEADER}, id="another file"),
-        pytest.param({POLLING: f"if True:{LEADER}"}, id="another block"),
-        pytest.param(
-            {POLLING: LEADER, DRIVER: "def tick():\n    return None\n"}, id="another tick"
-        ),
+        {"storage/kvorum/storage/leader.py": LEADER},
+        {POLLING: f"if True:{LEADER}"},
+        {POLLING: LEADER, DRIVER: "def tick():\n    return None\n"},
     ],
+    ids=["another file", "another block", "another tick"],
 )
 def test_a_function_is_found_wherever_it_is(tmp_path: Path, files: dict[str, str]) -> None:
     place, _ = _edit("return None", "return 0").found_in(_sources(tmp_path, files))
@@ -168,13 +147,14 @@ def test_a_room_decides_between_functions_of_one_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edit", "problem"),
     [
-        pytest.param(_edit("return 7"), "is not in Leader.tick", id="not there"),
-        pytest.param(_edit("self.deadline", "0"), "is there 3 times", id="several times"),
-        pytest.param(_edit("return None", within="tick"), "stands in Leader.tick", id="renamed"),
-        pytest.param(_edit("self.is_removed", ""), "is an expression", id="no expression"),
-        pytest.param(_edit("return return"), "is not Python", id="not Python"),
-        pytest.param(_edit(" "), "is nothing", id="nothing"),
+        (_edit("return 7"), "is not in Leader.tick"),
+        (_edit("self.deadline", "0"), "is there 3 times"),
+        (_edit("return None", within="tick"), "stands in Leader.tick"),
+        (_edit("self.is_removed", ""), "is an expression"),
+        (_edit("return return"), "is not Python"),
+        (_edit(" "), "is nothing"),
     ],
+    ids=["not there", "several times", "renamed", "no expression", "not Python", "nothing"],
 )
 def test_an_edit_that_does_not_apply_says_why(tmp_path: Path, edit: Edit, problem: str) -> None:
     sources = _sources(tmp_path, {POLLING: LEADER})
@@ -197,46 +177,23 @@ RECORDED = _edit("return None", "return self.send(self.deadline)")
 
 
 @pytest.mark.parametrize(
-    ("edit", "names", "is_kept"),
+    ("old", "new", "names", "is_kept"),
     [
-        pytest.param(RECORDED, {"post": "send"}, True, id="as it was recorded"),
-        pytest.param(
-            _edit("return None", "return self.post(self.deadline)"),
-            {"send": "post"},
-            True,
-            id="a name was replaced",
-        ),
-        pytest.param(
-            _edit("return None", "return self.post(self.deadline)"),
-            {"send": "put"},
-            False,
-            id="by another than was given",
-        ),
-        pytest.param(
-            _edit("return None", "return self.post(self.deadline + 1)"),
-            {"send": "post"},
-            False,
-            id="and something else",
-        ),
-        pytest.param(
-            _edit("return None", "return self.at(self.at)"),
-            {"send": "at", "deadline": "at"},
-            False,
-            id="two names became one",
-        ),
-        pytest.param(
-            _edit("return 7", "return self.post(self.deadline)"),
-            {"send": "post"},
-            False,
-            id="that does not apply",
-        ),
+        ("return None", "return self.send(self.deadline)", {"post": "send"}, True),
+        ("return None", "return self.post(self.deadline)", {"send": "post"}, True),
+        ("return None", "return self.post(self.deadline)", {"send": "put"}, False),
+        ("return None", "return self.post(self.deadline + 1)", {"send": "post"}, False),
+        # Two names became one.
+        ("return None", "return self.at(self.at)", {"send": "at", "deadline": "at"}, False),
+        # An edit that does not apply.
+        ("return 7", "return self.post(self.deadline)", {"send": "post"}, False),
     ],
 )
 def test_a_result_is_kept_where_names_are_all_that_differs(
-    tmp_path: Path, edit: Edit, names: dict[str, str], is_kept: bool
+    tmp_path: Path, old: str, new: str, names: dict[str, str], is_kept: bool
 ) -> None:
     sources = _sources(tmp_path, {POLLING: LEADER})
-    ledger, mutant = {"a bug": _entry(_mutant(RECORDED))}, _mutant(edit)
+    ledger, mutant = {"a bug": _entry(_mutant(RECORDED))}, _mutant(_edit(old, new))
     entries, outdated = renamed_entries(ledger, [mutant], names=names, sources=sources)
     assert outdated == ([] if is_kept else ["a bug"])
     assert (entries["a bug"].digest == mutant.digest) is is_kept

@@ -5,8 +5,6 @@
 
 import ast
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from tests.model.mutation.ledger import read_ledger
 from tests.model.mutation.mutant import Kind, Mutant
 from tests.model.mutation.scratch import Scratch
 from tests.model.mutation.sources import Sources
+from tests.support.programs import run_python
 from tests.support.source_tree import ROOT, SOURCE_ROOTS
 
 BUGS_MIN = 60
@@ -59,17 +58,11 @@ def test_nearly_all_bugs_are_caught() -> None:
 def test_what_catches_a_bug_is_there() -> None:
     """A test that got other parameters would have its bugs' results hang on nothing."""
     named = sorted({entry.caught_by for entry in LEDGER.values() if entry.caught_by is not None})
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *named],
-        cwd=ROOT,
-        env={name: value for name, value in os.environ.items() if "PYTEST" not in name},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, (
-        f"run python -m tests.model.mutation --search: {done.stdout}{done.stderr}"
-    )
+    environment = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
+    options = ("--collect-only", "-q", "-p", "no:cacheprovider")
+    done = run_python("-m", "pytest", *options, *named, environment=environment)
+    said = f"run python -m tests.model.mutation --search: {done.stdout}{done.stderr}"
+    assert done.returncode == 0, said
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,10 @@
 
 import os
 import secrets
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
+from tests.support.programs import run_python
 
 from kvorum.raft.messages import Error
 from kvorum.raft.replica import Replica
@@ -28,14 +27,16 @@ OUT_OF_TIME = (31, 70, 9)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", FIXED_SEEDS)
 def test_a_world_known_for_long_keeps_its_properties(seed: int) -> None:
-    result = run_seed(seed, duration_ms=DURATION_MS)
-    assert result.failure is None, f"{result.failure}; again: {result.rerun}"
+    check(seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(FRESH_SEEDS))
 def test_a_fresh_world_keeps_its_properties(number: int) -> None:
-    seed = secrets.randbelow(2**40)
+    check(secrets.randbelow(2**40))
+
+
+def check(seed: int) -> None:
     result = run_seed(seed, duration_ms=DURATION_MS)
     assert result.failure is None, f"{result.failure}; again: {result.rerun}"
 
@@ -45,15 +46,10 @@ def test_a_fresh_world_keeps_its_properties(number: int) -> None:
 def test_a_world_repeats_itself_in_another_process(seed: int) -> None:
     """Strings hash differently there, so an order that hangs on a set would show."""
     here = run_seed(seed, duration_ms=60_000)
-    command = [sys.executable, "-m", "kvorum.cli", "simulate", "--only", "quorum", "--digest"]
-    done = subprocess.run(
-        [*command, "--duration", "60", "--seed", str(seed)],
-        env={**os.environ, "PYTHONHASHSEED": "42"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == here.digest
+    command = ("-m", "kvorum.cli", "simulate", "--only", "quorum", "--digest", "--duration", "60")
+    environment = os.environ | {"PYTHONHASHSEED": "42"}
+    done = run_python(*command, "--seed", str(seed), environment=environment)
+    assert (done.returncode, done.stdout.strip()) == (0, here.digest)
 
 
 @pytest.mark.slow

@@ -1,23 +1,20 @@
 """``kvorum pipeline`` as a user runs it: in a process of its own."""
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset
 import pytest
+from tests.support.programs import run_python
 
 pytestmark = pytest.mark.usefixtures("spark_java")
 NODE = "standalone-4.3.1/metadata/broker-11"
 
 
 def run_pipeline(source: Path, target: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    options = ["--input", str(source), "--output", str(target), "--master", "local[1]", *more]
-    return subprocess.run(
-        [sys.executable, "-m", "kvorum.cli", "pipeline", *options],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    options = ("--input", str(source), "--output", str(target), "--master", "local[1]", *more)
+    return run_python("-m", "kvorum.cli", "pipeline", *options, timeout_s=300)
 
 
 @pytest.mark.slow

@@ -1,12 +1,12 @@
 """``kvorum report`` as a user runs it."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.spark.report.made_up_cluster import troubled_cluster
 from tests.spark.report.written_tables import write_log
+from tests.support.programs import run_python
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli import FAILED, OK, WRONG_USAGE, main
@@ -22,10 +22,8 @@ def test_a_directory_gets_an_index_and_a_page_for_each_cluster(
         str(tmp_path / "pages" / "cluster-prod.html"),
         str(tmp_path / "pages" / "index.html"),
     ]
-    assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == [
-        "cluster-prod.html",
-        "index.html",
-    ]
+    names = {path.name for path in (tmp_path / "pages").iterdir()}
+    assert names == {"cluster-prod.html", "index.html"}
 
 
 def test_last_tuesday(tmp_path: Path) -> None:
@@ -79,13 +77,8 @@ def test_nothing_of_spark_is_imported_before_it_is_needed() -> None:
         "import sys; from kvorum.cli import main; main(['report', '--help']);"
         "print([name for name in ('pyarrow', 'numpy', 'pyspark') if name in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE_S,
-    )
+    done = run_python("-c", program, timeout_s=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
     assert "--tables DIR" in done.stdout
 

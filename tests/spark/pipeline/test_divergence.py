@@ -24,24 +24,15 @@ OTHERS = [SAME[0], SAME[1]._replace(epoch=3), SAME[2]._replace(crc=1), SAME[3]]
 @pytest.mark.parametrize(
     ("replica", "expected"),
     [
-        pytest.param(SAME, [], id="equal"),
-        pytest.param(SAME[2:], [], id="a later begin"),
-        pytest.param(SAME[:2], [("behind", 5, 10, False)], id="shorter"),
-        pytest.param(
-            [*SAME, *log((10, 2, 2), (12, 1, 2))], [("beyond", 10, 13, True)], id="longer"
-        ),
-        pytest.param([SAME[0], *SAME[2:]], [("missing", 2, 5, True)], id="a batch less"),
-        pytest.param(
-            OTHERS,
-            [("other_epoch", 2, 5, True), ("other_content", 5, 6, True)],
-            id="another epoch and other content",
-        ),
-        pytest.param(
-            [*SAME[:1], *log((2, 4, 1)), SAME[3]],
-            [("other_content", 2, 6, True)],
-            id="batches of other sizes",
-        ),
+        (SAME, []),
+        (SAME[2:], []),
+        (SAME[:2], [("behind", 5, 10, False)]),
+        ([*SAME, *log((10, 2, 2), (12, 1, 2))], [("beyond", 10, 13, True)]),
+        ([SAME[0], *SAME[2:]], [("missing", 2, 5, True)]),
+        (OTHERS, [("other_epoch", 2, 5, True), ("other_content", 5, 6, True)]),
+        ([*SAME[:1], *log((2, 4, 1)), SAME[3]], [("other_content", 2, 6, True)]),
     ],
+    ids=["equal", "a later begin", "shorter", "longer", "a batch less", "others", "other sizes"],
 )
 def test_differences_are_named(
     replica: list[BatchPlace], expected: list[tuple[str, int, int, bool]]
