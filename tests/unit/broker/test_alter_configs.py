@@ -1,12 +1,12 @@
 """A broker refuses changes of configurations, and puts the answers together again."""
 
-from dataclasses import dataclass
 from random import Random
 
 import pytest
 
 from kvorum.broker.view_api import BrokerView
 from kvorum.broker.views.alter_configs import (
+    Screened,
     reassemble_incremental,
     reassemble_legacy,
     screen_incremental,
@@ -28,88 +28,98 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 VIEW = BrokerView(node_id=1, cluster_id="c", listener="PLAIN", random=Random(1))
 
 
-@dataclass(frozen=True)
-class Refusal:
-    resource: Resource
-    message: str
-    code: ErrorCode = ErrorCode.INVALID_REQUEST
+INVALID = ErrorCode.INVALID_REQUEST
+
+
+def screened(
+    *resources: Resource, image: MetadataImage | None = None
+) -> Screened[IncrementalAlterConfigsRequest]:
+    request = IncrementalAlterConfigsRequest(resources=list(resources))
+    return screen_incremental(image or MetadataImage(), request, VIEW)
 
 
 REFUSALS = [
-    Refusal(Resource(99, "x", []), "Unknown resource type 99"),
-    Refusal(
+    (INVALID, Resource(99, "x", []), "Unknown resource type 99"),
+    (
+        INVALID,
         Resource(TOPIC, "t", [Alter("a", SET, "1"), Alter("a", SET, "2")]),
         "Error due to duplicate config keys",
     ),
-    Refusal(
+    (
+        INVALID,
         Resource(TOPIC, "t", [Alter("a", SET, None), Alter("b", APPEND, None)]),
         "Null value not supported for : a, b",
     ),
-    Refusal(Resource(BROKER_LOGGER, "x", []), "Node id must be an integer, but it is: x"),
-    Refusal(Resource(BROKER_LOGGER, "2", []), "Unexpected node id. Expected 1, but received 2"),
-    Refusal(
+    (INVALID, Resource(BROKER_LOGGER, "x", []), "Node id must be an integer, but it is: x"),
+    (INVALID, Resource(BROKER_LOGGER, "2", []), "Unexpected node id. Expected 1, but received 2"),
+    (
+        ErrorCode.INVALID_CONFIG,
         Resource(BROKER_LOGGER, "1", [Alter("root", SET, "INFO")]),
         "Logger root does not exist!",
-        ErrorCode.INVALID_CONFIG,
     ),
-    Refusal(
+    (
+        INVALID,
         Resource(BROKER_LOGGER, "1", [Alter("root", APPEND, "INFO")]),
         "APPEND operation is not allowed for the BROKER_LOGGER resource",
     ),
-    Refusal(
+    (
+        INVALID,
         Resource(BROKER_LOGGER, "1", [Alter("root", 7, "INFO")]),
         "Unknown operation type 7 is not allowed for the BROKER_LOGGER resource",
     ),
-    Refusal(Resource(BROKER, "x", []), "Node id must be an integer, but it is: x"),
-    Refusal(Resource(BROKER, "2", []), "Unexpected broker id, expected 1, but received 2"),
-    Refusal(
+    (INVALID, Resource(BROKER, "x", []), "Node id must be an integer, but it is: x"),
+    (INVALID, Resource(BROKER, "2", []), "Unexpected broker id, expected 1, but received 2"),
+    (
+        INVALID,
         Resource(BROKER, "1", [Alter("node.id", SET, "2"), Alter("log.dirs", SET, "/a")]),
         "Cannot update these configs dynamically: [log.dirs, node.id]",
     ),
-    Refusal(
+    pytest.param(
+        INVALID,
         Resource(BROKER, "1", [Alter("ssl.keystore.location", SET, "/a")]),
         "These security configs can be dynamically updated only per-listener using the listener "
         "prefix: [ssl.keystore.location]",
     ),
-    Refusal(
+    (
+        INVALID,
         Resource(BROKER, "1", [Alter("log.retention.ms", SET, "soon")]),
         "Invalid value soon for configuration log.retention.ms: Not a number of type LONG",
     ),
-    Refusal(
+    pytest.param(
+        INVALID,
         Resource(BROKER, "", [Alter("cordoned.log.dirs", SET, "/a")]),
         "Cannot update these configs at default cluster level, broker id must be specified: "
         "[cordoned.log.dirs]",
     ),
-    Refusal(Resource(BROKER, "1", [Alter("a", 9, "1")]), "Unknown operations type 9"),
-    Refusal(
+    (INVALID, Resource(BROKER, "1", [Alter("a", 9, "1")]), "Unknown operations type 9"),
+    (
+        ErrorCode.INVALID_CONFIG,
         Resource(BROKER, "1", [Alter("log.retention.ms", APPEND, "1")]),
         "Config value append is not allowed for config key: log.retention.ms",
-        ErrorCode.INVALID_CONFIG,
     ),
-    Refusal(
+    (
+        ErrorCode.INVALID_CONFIG,
         Resource(BROKER, "1", [Alter("no.such", SUBTRACT, "1")]),
         "Unknown config name: no.such",
-        ErrorCode.INVALID_CONFIG,
     ),
 ]
 
 
-@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.message[:50])
-def test_what_a_broker_refuses(case: Refusal) -> None:
-    request = IncrementalAlterConfigsRequest(resources=[case.resource])
-    screened = screen_incremental(MetadataImage(), request, VIEW)
-    refusal = screened.answers[0]
+@pytest.mark.parametrize(("code", "resource", "message"), REFUSALS)
+def test_what_a_broker_refuses(code: ErrorCode, resource: Resource, message: str) -> None:
+    found = screened(resource)
+    refusal = found.answers[0]
     assert refusal is not None
-    assert (refusal.code, refusal.message) == (case.code, case.message)
-    assert screened.remaining.resources == []
+    assert (refusal.code, refusal.message) == (code, message)
+    assert found.remaining.resources == []
 
 
 def test_a_broker_without_loggers_to_change() -> None:
-    resources = [Resource(BROKER_LOGGER, "1", [])]
-    request = IncrementalAlterConfigsRequest(resources=resources)
-    screened = screen_incremental(MetadataImage(), request, VIEW)
-    assert screened.remaining.resources == []
-    whole = reassemble_incremental(request, screened.answers, IncrementalAlterConfigsResponse())
+    nothing = Resource(BROKER_LOGGER, "1", [])
+    found = screened(nothing)
+    assert found.remaining.resources == []
+    request = IncrementalAlterConfigsRequest(resources=[nothing])
+    whole = reassemble_incremental(request, found.answers, IncrementalAlterConfigsResponse())
     assert [(r.error_code, r.error_message) for r in whole.responses] == [(0, None)]
 
 
@@ -120,9 +130,9 @@ def test_what_a_broker_passes_on() -> None:
         Resource(BROKER, "1", [Alter("cordoned.log.dirs", SET, "/a"), Alter("mine", DELETE, None)]),
     ]
     request = IncrementalAlterConfigsRequest(resources=resources, validate_only=True)
-    screened = screen_incremental(MetadataImage(), request, VIEW)
-    assert not screened.answers
-    assert screened.remaining == request
+    found = screen_incremental(MetadataImage(), request, VIEW)
+    assert not found.answers
+    assert found.remaining == request
 
 
 def test_lists_are_judged_with_what_they_are_added_to() -> None:
@@ -130,10 +140,7 @@ def test_lists_are_judged_with_what_they_are_added_to() -> None:
 
     def message(operation: int, value: str) -> str | None:
         change = Resource(BROKER, "1", [Alter("log.cleanup.policy", operation, value)])
-        screened = screen_incremental(
-            image, IncrementalAlterConfigsRequest(resources=[change]), VIEW
-        )
-        refusal = screened.answers.get(0)
+        refusal = screened(change, image=image).answers.get(0)
         return refusal.message if refusal else None
 
     assert message(APPEND, "compact") is None
@@ -146,13 +153,13 @@ def test_lists_are_judged_with_what_they_are_added_to() -> None:
 def test_a_value_that_no_broker_applies_prevents_no_other_change() -> None:
     """Controllers write any value of a broker to the log, as Kafka's do."""
     image = MetadataImage()
-    for name, value in {
-        "node.id": "4",
-        "log.retention.ms": "soon",
-        "ssl.keystore.location": "/a",
-    }.items():
-        image = image.apply(ConfigRecord(BROKER, "1", name, value), 0, 0)
-    image = image.apply(ConfigRecord(BROKER, "", "cordoned.log.dirs", "/a"), 0, 0)
+    for broker, name, value in (
+        ("1", "node.id", "4"),
+        ("1", "log.retention.ms", "soon"),
+        ("1", "ssl.keystore.location", "/a"),
+        ("", "cordoned.log.dirs", "/a"),
+    ):
+        image = image.apply(ConfigRecord(BROKER, broker, name, value), 0, 0)
     throttle = Alter("leader.replication.throttled.rate", DELETE, None)
     resources = [
         Resource(BROKER, "1", [throttle]),
@@ -160,8 +167,7 @@ def test_a_value_that_no_broker_applies_prevents_no_other_change() -> None:
         Resource(BROKER, "", [Alter("log.retention.ms", SET, "1")]),
     ]
     for resource in resources:
-        request = IncrementalAlterConfigsRequest(resources=[resource])
-        assert not screen_incremental(image, request, VIEW).answers
+        assert not screened(resource, image=image).answers
 
 
 def test_answers_come_in_the_order_of_the_request() -> None:
@@ -169,15 +175,15 @@ def test_answers_come_in_the_order_of_the_request() -> None:
     twice = Resource(BROKER, "1", [])
     lost = Resource(TOPIC, "lost", [Alter("a", SET, "1")])
     request = IncrementalAlterConfigsRequest(resources=[twice, topic, twice, lost])
-    screened = screen_incremental(MetadataImage(), request, VIEW)
-    assert screened.remaining.resources == [topic, lost]
+    found = screen_incremental(MetadataImage(), request, VIEW)
+    assert found.remaining.resources == [topic, lost]
     response = IncrementalAlterConfigsResponse(
         responses=[
             IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(3, "no topic", TOPIC, "t")
         ]
     )
     again = "Each resource must appear at most once."
-    whole = reassemble_incremental(request, screened.answers, response)
+    whole = reassemble_incremental(request, found.answers, response)
     assert [(r.error_code, r.error_message, r.resource_name) for r in whole.responses] == [
         (42, again, "1"),
         (3, "no topic", "t"),
@@ -202,13 +208,13 @@ def test_the_old_request() -> None:
             resource(BROKER, "", "5"),
         ]
     )
-    screened = screen_legacy(request, VIEW)
-    assert {index: error and error.message for index, error in screened.answers.items()} == {
+    found = screen_legacy(request, VIEW)
+    assert {index: error and error.message for index, error in found.answers.items()} == {
         0: "Invalid value soon for configuration log.retention.ms: Not a number of type LONG",
         1: "Unknown resource type 8",
         2: "Null value not supported for : log.retention.ms",
     }
-    assert screened.remaining.resources == [request.resources[3]]
+    assert found.remaining.resources == [request.resources[3]]
     answer = AlterConfigsResponse.AlterConfigsResourceResponse(0, None, BROKER, "")
-    whole = reassemble_legacy(request, screened.answers, AlterConfigsResponse(responses=[answer]))
+    whole = reassemble_legacy(request, found.answers, AlterConfigsResponse(responses=[answer]))
     assert [r.error_code for r in whole.responses] == [42, 42, 42, 0]

@@ -225,11 +225,8 @@ def test_describe_cluster(controller: ControllerUnderTest) -> None:
         include_fenced_brokers=True, include_cluster_authorized_operations=True
     )
     response = describe_cluster(controller.image, everybody, VIEW)
-    assert [(b.broker_id, b.is_fenced) for b in response.brokers] == [
-        (1, False),
-        (2, True),
-        (3, False),
-    ]
+    is_fenced = {broker.broker_id: broker.is_fenced for broker in response.brokers}
+    assert is_fenced == {1: False, 2: True, 3: False}
     assert response.cluster_authorized_operations == 8096
 
 
@@ -245,28 +242,34 @@ def test_describe_cluster_asked_for_something_else(
     assert (response.error_code, response.brokers) == (code, [])
 
 
+def described(
+    controller: ControllerUnderTest,
+    *names: str,
+    cursor: DescribeTopicPartitionsRequest.Cursor | None = None,
+    limit: int = 2000,
+) -> DescribeTopicPartitionsResponse:
+    request = DescribeTopicPartitionsRequest(
+        topics=[DescribeTopicPartitionsRequest.TopicRequest(name) for name in names],
+        response_partition_limit=limit,
+        cursor=cursor,
+    )
+    return describe_topic_partitions(controller.image, request, VIEW)
+
+
 def pages(
     controller: ControllerUnderTest, limit: int, *names: str
 ) -> list[list[tuple[str | None, list[int]]]]:
     """Follow the cursors from page to page."""
-    cursor: DescribeTopicPartitionsResponse.Cursor | None = None
+    cursor: DescribeTopicPartitionsRequest.Cursor | None = None
     found: list[list[tuple[str | None, list[int]]]] = []
     while True:
-        request = DescribeTopicPartitionsRequest(
-            topics=[DescribeTopicPartitionsRequest.TopicRequest(name) for name in names],
-            response_partition_limit=limit,
-            cursor=(
-                DescribeTopicPartitionsRequest.Cursor(cursor.topic_name, cursor.partition_index)
-                if cursor
-                else None
-            ),
-        )
-        response = describe_topic_partitions(controller.image, request, VIEW)
+        response = described(controller, *names, cursor=cursor, limit=limit)
         assert DescribeTopicPartitionsResponse.decode(response.encode(0), 0) == response
         found.append([(t.name, [p.partition_index for p in t.partitions]) for t in response.topics])
-        cursor = response.next_cursor
-        if cursor is None:
+        at = response.next_cursor
+        if at is None:
             return found
+        cursor = DescribeTopicPartitionsRequest.Cursor(at.topic_name, at.partition_index)
 
 
 @pytest.mark.parametrize(
@@ -287,10 +290,7 @@ def test_pages_of_partitions(
 
 
 def test_partitions_of_topics_that_are_not_there(controller: ControllerUnderTest) -> None:
-    request = DescribeTopicPartitionsRequest(
-        topics=[DescribeTopicPartitionsRequest.TopicRequest(name) for name in ("no", "a b", "b")]
-    )
-    response = describe_topic_partitions(controller.image, request, VIEW)
+    response = described(controller, "no", "a b", "b")
     assert [(t.name, t.error_code) for t in response.topics] == [
         ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("b", 0),
@@ -306,33 +306,25 @@ def test_partitions_of_topics_that_are_not_there(controller: ControllerUnderTest
             DescribeTopicPartitionsRequest.Cursor("b", 0),
             "DescribeTopicPartitionsRequest topic list should contain the cursor topic: b",
         ),
-        (
+        pytest.param(
             DescribeTopicPartitionsRequest.Cursor("a", -1),
-            (
-                "DescribeTopicPartitionsRequest cursor partition must be valid: "
-                "Cursor(topicName='a', partitionIndex=-1)"
-            ),
+            "DescribeTopicPartitionsRequest cursor partition must be valid: "
+            "Cursor(topicName='a', partitionIndex=-1)",
         ),
     ],
 )
 def test_cursors_that_make_no_sense(
     controller: ControllerUnderTest, cursor: DescribeTopicPartitionsRequest.Cursor, message: str
 ) -> None:
-    request = DescribeTopicPartitionsRequest(
-        topics=[DescribeTopicPartitionsRequest.TopicRequest("a")], cursor=cursor
-    )
     with pytest.raises(RequestError) as caught:
-        describe_topic_partitions(controller.image, request, VIEW)
+        described(controller, "a", cursor=cursor)
     assert (caught.value.code, caught.value.message) == (ErrorCode.INVALID_REQUEST, message)
 
 
 def test_eligible_leaders_are_shown(controller: ControllerUnderTest) -> None:
     controller.commit(((ConfigRecord(4, "", "min.insync.replicas", "3"), 0),))
     fence(controller, 2)
-    response = describe_topic_partitions(
-        controller.image, DescribeTopicPartitionsRequest(topics=[]), VIEW
-    )
-    for answered in response.topics:
+    for answered in described(controller).topics:
         for p in answered.partitions:
             assert p.eligible_leader_replicas == [2]
             assert p.offline_replicas == [2]

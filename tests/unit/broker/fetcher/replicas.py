@@ -57,14 +57,10 @@ class Replica:
             stats=self.stats,
         )
         self.problems: list[str] = []
-        self.fetcher = ReplicaFetcher(
-            FetcherSettings(broker_id, backoff_ms=BACKOFF_MS),
-            lambda _, problem: self.problems.append(problem),
-            lambda: WALL_MS,
-        )
+        self.throttle(None)
 
-    def throttle(self, quota: FollowerQuota) -> None:
-        """Fetch within a quota; before there is anything to fetch."""
+    def throttle(self, quota: FollowerQuota | None) -> None:
+        """Fetch within a quota, if any; before there is anything to fetch."""
         self.fetcher = ReplicaFetcher(
             FetcherSettings(self.id, backoff_ms=BACKOFF_MS),
             lambda _, problem: self.problems.append(problem),

@@ -3,16 +3,19 @@
 from functools import partial
 
 import pytest
+from tests.support.batch_maker import make_batch
 from tests.unit.broker.fetcher.replicas import BACKOFF_MS, KEY, LAG_MAX_MS, Replicas
-from tests.unit.storage.topic_logs import NOW_MS, sent
+from tests.unit.broker.partition_leader.leader_under_test import accepted
+from tests.unit.storage.topic_logs import NOW_MS, batch_of, sent
 
 from kvorum.broker.fetcher.out_of_range import OffsetSearch
-from kvorum.broker.partition_leader.outcomes import Accepted, Refused
+from kvorum.broker.fetcher.replica_fetcher import Fetch
+from kvorum.broker.partition_leader.outcomes import Refused
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError
-from kvorum.wire.messages.fetch import FetchResponse
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.list_offsets import ListOffsetsResponse
-from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
+from kvorum.wire.records import RecordData
 
 
 @pytest.fixture
@@ -25,6 +28,11 @@ def world() -> Replicas:
 
 def data_of(response: FetchResponse) -> FetchResponse.PartitionData:
     return response.responses[0].partitions[0]
+
+
+def wish_of(fetch: Fetch) -> FetchRequest.FetchPartition:
+    (wish,) = fetch.request.topics[0].partitions
+    return wish
 
 
 def test_a_follower_gets_records_and_one_fetch_later_what_is_committed(world: Replicas) -> None:
@@ -48,8 +56,7 @@ def test_a_new_epoch_begins_with_what_the_log_has_then(world: Replicas) -> None:
     two.fetch_from(one)
     two.partition.log.truncate_to(1, now_ms=NOW_MS)
     two.fetcher.add(two.partition, world.leader_epoch + 1)
-    (topic,) = two.ask().request.topics
-    assert topic.partitions[0].fetch_offset == 1
+    assert wish_of(two.ask()).fetch_offset == 1
 
 
 def test_what_only_a_former_leader_has_is_truncated(world: Replicas) -> None:
@@ -151,15 +158,11 @@ def test_batches_of_an_epoch_that_was_not_asked_for_are_left_out(world: Replicas
     """KAFKA-18723."""
     two = world.all[2]
     fetch = two.ask()
-    options = BatchOptions(base_offset=0, partition_leader_epoch=0)
-    wanted = build_batch([RecordData(b"a", None, 1, ())], options)
-    later = options._replace(base_offset=1, partition_leader_epoch=1)
     response = world.all[1].serve(fetch.request)
-    data = data_of(response)
-    data.records = bytes(wanted) + bytes(build_batch([RecordData(b"b", None, 1, ())], later))
+    data_of(response).records = make_batch(0, epoch=0) + make_batch(1, epoch=1)
     two.take(fetch, response, world.all[1])
-    assert two.values == [b"a"]
-    assert two.ask().request.topics[0].partitions[0].fetch_offset == 1
+    assert two.values == [b"value"]
+    assert wish_of(two.ask()).fetch_offset == 1
 
 
 def test_an_answer_without_records_keeps_the_last_fetched_epoch(world: Replicas) -> None:
@@ -168,12 +171,11 @@ def test_an_answer_without_records_keeps_the_last_fetched_epoch(world: Replicas)
     one.write(b"a")
     world.copy(1, 2)
     world.lead(3, isr=(2, 3))
-    (wish,) = two.ask().request.topics[0].partitions
-    assert wish.last_fetched_epoch == 0
+    assert wish_of(two.ask()).last_fetched_epoch == 0
     world.lead(1)
     for _ in range(3):
         two.fetch_from(one)
-        (wish,) = two.ask().request.topics[0].partitions
+        wish = wish_of(two.ask())
         assert (wish.last_fetched_epoch, wish.fetch_offset) == (0, 1)
 
 
@@ -302,7 +304,7 @@ def test_an_empty_log_that_begins_within_a_batch_takes_the_batch(world: Replicas
     """KAFKA-6975: DeleteRecords within a batch, then a new replica."""
     one, two, _ = world.all.values()
     records = [RecordData(b"%d" % number, None, 1, ()) for number in range(5)]
-    (batch,) = read_batches(build_batch(records, BatchOptions(base_offset=0)))
+    batch = batch_of(*records)
     one.partition.append_records_to_leader(batch, required_acks=1, wall_ms=NOW_MS, now_ms=1)
     one.partition.log.update_high_watermark(5)
     one.partition.delete_records(3, now_ms=NOW_MS)
@@ -310,9 +312,8 @@ def test_an_empty_log_that_begins_within_a_batch_takes_the_batch(world: Replicas
         two.fetch_from(one)
     log = two.partition.log.local_log
     assert (two.problems, log.log_start_offset, log.log_end_offset) == ([], 3, 5)
-    assert bytes(log.read(3, 1 << 20, end_offset=5)) == bytes(
-        one.partition.log.local_log.read(3, 1 << 20, end_offset=5)
-    )
+    theirs = one.partition.log.local_log.read(3, 1 << 20, end_offset=5)
+    assert bytes(log.read(3, 1 << 20, end_offset=5)) == bytes(theirs)
 
 
 def test_the_start_of_the_log_follows_the_leaders(world: Replicas) -> None:
@@ -322,10 +323,7 @@ def test_the_start_of_the_log_follows_the_leaders(world: Replicas) -> None:
     one.partition.delete_records(1, now_ms=NOW_MS)
     assert one.partition.low_watermark == 0
     world.copy(1, 2, 3)
-    assert (
-        two.partition.log.local_log.log_start_offset,
-        three.partition.log.local_log.log_start_offset,
-    ) == (1, 1)
+    assert [each.partition.log.local_log.log_start_offset for each in (two, three)] == [1, 1]
     assert one.partition.low_watermark == 1
 
 
@@ -335,8 +333,7 @@ def test_a_fetch_that_fails_tells_the_leader_nothing(world: Replicas) -> None:
     one.write(b"a")
     world.copy(1, 3)
     fetch = two.ask()
-    (wish,) = fetch.request.topics[0].partitions
-    wish.fetch_offset = 9
+    wish_of(fetch).fetch_offset = 9
     assert data_of(one.serve(fetch.request)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert one.partition.log.high_watermark == 0
 
@@ -377,13 +374,7 @@ def test_a_follower_that_catches_up_is_proposed_for_the_isr(world: Replicas) -> 
     leader = one.partition.demand_leader()
     assert (leader.is_under_replicated, leader.is_at_min_isr) == (True, True)
     one.partition.on_altered(proposal, Refused(ErrorCode.NOT_CONTROLLER), world.now_ms)
-    answer = Accepted(
-        leader_epoch=0,
-        partition_epoch=proposal.partition_epoch + 1,
-        isr=(1, 2, 3),
-        recovery_state=0,
-    )
-    one.partition.on_altered(proposal, answer, world.now_ms)
+    one.partition.on_altered(proposal, accepted(proposal), world.now_ms)
     assert (one.stats.failed_isr_updates, one.stats.isr_expands) == (1, 1)
     assert (leader.is_under_replicated, leader.is_at_min_isr) == (False, False)
 
@@ -430,12 +421,9 @@ def test_the_high_watermark_moves_when_a_lagging_follower_leaves_the_isr(world: 
     one.partition.shrink_isr(world.now_ms)
     (proposal,) = one.proposals
     assert [member for member, _ in proposal.isr] == [1, 2]
-    answer = Accepted(
-        leader_epoch=0, partition_epoch=proposal.partition_epoch + 1, isr=(1, 2), recovery_state=0
-    )
-    one.partition.on_altered(proposal, answer, world.now_ms)
+    one.partition.on_altered(proposal, accepted(proposal), world.now_ms)
     assert one.partition.log.high_watermark == 1
-    one.partition.on_altered(proposal, answer, world.now_ms)
+    one.partition.on_altered(proposal, accepted(proposal), world.now_ms)
     assert (one.stats.isr_shrinks, one.stats.isr_expands) == (1, 0)
 
 
@@ -444,12 +432,11 @@ def test_a_follower_of_another_leader_epoch_gets_nothing(world: Replicas) -> Non
     one, two, _ = world.all.values()
     one.write(b"a")
     fetch = two.ask()
-    (wish,) = fetch.request.topics[0].partitions
-    wish.current_leader_epoch = 1
+    wish_of(fetch).current_leader_epoch = 1
     data = data_of(one.serve(fetch.request))
     assert (data.error_code, data.records) == (ErrorCode.UNKNOWN_LEADER_EPOCH, b"")
     world.lead(1, known_by="1")
-    wish.current_leader_epoch = 0
+    wish_of(fetch).current_leader_epoch = 0
     data = data_of(one.serve(fetch.request))
     assert (data.error_code, data.records) == (ErrorCode.FENCED_LEADER_EPOCH, b"")
 

@@ -93,12 +93,10 @@ def test_lag_is_reported_by_the_last_time_of_having_everything() -> None:
     leading.fetch(3, 10)
     leading.now_ms += 100
     leading.append(1)
-    assert leading.leader.shrink(leading.now_ms) is None
+    assert leading.shrink() is None
     leading.fetch(2, 11)
     leading.now_ms += 1
-    proposal = leading.leader.shrink(leading.now_ms)
-    assert proposal is not None
-    assert [member for member, _ in proposal.isr] == [1, 2]
+    assert leading.shrink() == (1, 2)
 
 
 def test_who_keeps_up_with_the_last_fetch_is_not_behind() -> None:
@@ -108,7 +106,7 @@ def test_who_keeps_up_with_the_last_fetch_is_not_behind() -> None:
         leading.append(10)
         leading.fetch(2, leading.log_end_offset - 10)
         leading.fetch(3, leading.log_end_offset - 10)
-        assert leading.leader.shrink(leading.now_ms) is None
+        assert leading.shrink() is None
 
 
 def test_one_that_never_fetched_is_reported_with_no_epoch() -> None:
@@ -116,8 +114,7 @@ def test_one_that_never_fetched_is_reported_with_no_epoch() -> None:
     leading.now_ms += 101
     leading.append(1)
     leading.fetch(3, 11)
-    proposal = leading.leader.shrink(leading.now_ms)
-    assert proposal is not None
+    assert leading.shrink() is not None
     leading = Leading()
     joining = leading.fetch(3, 10)
     assert joining is not None
@@ -128,7 +125,7 @@ def test_one_change_at_a_time(leading: Leading) -> None:
     expansion(leading)
     leading.append(1)
     leading.now_ms += 1_000
-    assert leading.leader.shrink(leading.now_ms) is None
+    assert leading.shrink() is None
     assert leading.fetch(3, 10) is None
 
 
@@ -191,12 +188,8 @@ def test_a_change_that_was_certainly_not_made_is_taken_back(leading: Leading, co
 @pytest.mark.parametrize(
     "code",
     [
-        "UNKNOWN_TOPIC_OR_PARTITION",
-        "UNKNOWN_TOPIC_ID",
-        "FENCED_LEADER_EPOCH",
-        "INVALID_UPDATE_VERSION",
-        "INVALID_REQUEST",
-        "NEW_LEADER_ELECTED",
+        *("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID", "FENCED_LEADER_EPOCH"),
+        *("INVALID_UPDATE_VERSION", "INVALID_REQUEST", "NEW_LEADER_ELECTED"),
     ],
 )
 def test_a_change_with_an_unknown_outcome_waits_for_the_log(leading: Leading, code: str) -> None:
@@ -262,7 +255,7 @@ def test_a_new_epoch_of_the_same_leader_begins_again(leading: Leading) -> None:
     leading.fetch(2, 15)
     leading.now_ms += 1_000
     leading.lead(leading.partition._replace(leader_epoch=6, partition_epoch=8))
-    assert leading.leader.shrink(leading.now_ms) is None
+    assert leading.shrink() is None
     assert leading.fetch(3, 14) is None
     assert leading.fetch(3, 15) is not None
 
