@@ -8,7 +8,9 @@ import pytest
 from tests.support.batch_maker import make_batch
 
 from kvorum.node.raft.settings import RaftSettings
+from kvorum.node.raft.translation import fetch
 from kvorum.raft import RaftCore, ReplicaKey
+from kvorum.raft import messages as core
 from kvorum.raft.basics import ElectionRecord, Endpoint
 from kvorum.raft.log_view import LogView
 from kvorum.raft.roles import Follower, Leader, Role, Unattached
@@ -19,11 +21,14 @@ from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.properties.watch import Properties
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.storage.small_files.quorum_state import QuorumState, QuorumStateFile
+from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 CLUSTER_ID = "QP3oa5oOQxCSVFlV2ZtYOg"
 HERE = Path("/node/__cluster_metadata-0")
 LISTENER = "CONTROLLER"
+FETCH_VERSION = 17
+EMPTY_LOG = OffsetAndEpoch(0, 0)
 
 
 def directory_id(node_id: int) -> bytes:
@@ -44,6 +49,21 @@ def endpoint_of(node_id: int) -> Endpoint:
 def voters_of(ids: Iterable[int]) -> VoterSet:
     """Return a voter set of nodes."""
     return VoterSet.of(Voter(key_of(one), (endpoint_of(one),), 0, 1) for one in ids)
+
+
+def fetch_request(
+    node_id: int, *, position: OffsetAndEpoch = EMPTY_LOG, bytes_max: int = 1_000
+) -> FetchRequest:
+    """Return what a node asks its leader in epoch 1."""
+    asked = core.FetchRequest(
+        replica=key_of(node_id),
+        epoch=1,
+        position=position,
+        max_wait_ms=0,
+        bytes_max=bytes_max,
+        high_watermark=None,
+    )
+    return fetch.write_request(asked, cluster_id=CLUSTER_ID, version=FETCH_VERSION)
 
 
 class PretendedCore(RaftCore):
@@ -172,6 +192,11 @@ class PretendedNode:
     def look(self) -> None:
         """Let the properties look."""
         self._properties.after_event(self)
+
+    def breaks(self, property_id: str) -> None:
+        """Let the properties look, which must find this one violated."""
+        with broken(property_id):
+            self.look()
 
     def snapshot(self, end: OffsetAndEpoch, data: bytes) -> None:
         """Write a snapshot without asking whether it may be."""

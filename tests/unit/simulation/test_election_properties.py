@@ -2,9 +2,12 @@
 
 from tests.support.pretended_quorum import (
     CLUSTER_ID,
+    EMPTY_LOG,
     HERE,
+    PretendedNode,
     PretendedQuorum,
     broken,
+    directory_id,
     endpoint_of,
     key_of,
     voters_of,
@@ -21,29 +24,39 @@ from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.faults import FaultKind
 from kvorum.storage.errors import DiskError
-from kvorum.wire.messages.vote import VoteRequest, VoteResponse
-from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+from kvorum.wire.messages.vote import VoteRequest
 from kvorum.wire.records import ControlRecord, ControlRecordType, build_control_batch
 
 
 def _vote_request(
     candidate: int, *, epoch: int, voter: int, is_pre_vote: bool = False, cluster: str = CLUSTER_ID
 ) -> VoteRequest:
-    asked = core.VoteRequest(
-        epoch=epoch,
-        replica=key_of(candidate),
-        voter=key_of(voter),
-        log_end=OffsetAndEpoch(0, 0),
-        is_pre_vote=is_pre_vote,
-    )
+    asked = core.VoteRequest(epoch, key_of(candidate), key_of(voter), EMPTY_LOG, is_pre_vote)
     return vote.write_request(asked, cluster_id=cluster)
 
 
-def _vote_response(
-    *, epoch: int, is_granted: bool, error: core.Error = core.Error.NONE
-) -> VoteResponse:
-    answer = core.VoteResponse(error, core.KnownLeader(epoch), is_granted=is_granted)
-    return vote.write_answer(answer, version=2, listener_name="CONTROLLER")
+def _answer(
+    quorum: PretendedQuorum,
+    *,
+    candidate: int = 1,
+    voter: int = 2,
+    cluster: str = CLUSTER_ID,
+    is_granted: bool = False,
+    error: core.Error = core.Error.NONE,
+) -> None:
+    """Let node 2 answer who asks a node for its vote in epoch 5."""
+    request = _vote_request(candidate, epoch=5, voter=voter, cluster=cluster)
+    answer = core.VoteResponse(error, core.KnownLeader(5), is_granted=is_granted)
+    response = vote.write_answer(answer, version=2, listener_name="CONTROLLER")
+    quorum.properties.response_leaves(quorum[2], request, 2, response)
+
+
+def _stand(
+    node: PretendedNode, epoch: int, voters: VoterSet, *, leader_id: int | None = None
+) -> None:
+    """Have a node ask for votes."""
+    tally = EpochElection(voters, own_key=node.own_core.own_key)
+    node.be(Prospective(epoch, tally=tally, election_deadline=0.0, leader_id=leader_id))
 
 
 def test_a_sound_quorum_breaks_nothing_and_is_looked_at(quorum: PretendedQuorum) -> None:
@@ -62,8 +75,7 @@ def test_p1_two_leaders_of_one_epoch(quorum: PretendedQuorum) -> None:
     quorum[1].lead(4)
     quorum[1].look()
     quorum[2].lead(4)
-    with broken("P1"):
-        quorum[2].look()
+    quorum[2].breaks("P1")
 
 
 def test_p1_a_leader_that_restarts_and_leads_on(quorum: PretendedQuorum) -> None:
@@ -78,36 +90,28 @@ def test_p1_followers_of_two_leaders_in_one_epoch(quorum: PretendedQuorum) -> No
     quorum[1].follow(4, 2)
     quorum[1].look()
     quorum[2].follow(4, 3)
-    with broken("P1"):
-        quorum[2].look()
+    quorum[2].breaks("P1")
 
 
 def test_p2_a_vote_that_is_not_stored(quorum: PretendedQuorum) -> None:
     quorum[2].store(5)
     with broken("P2"):
-        quorum.properties.response_leaves(
-            quorum[2],
-            _vote_request(1, epoch=5, voter=2),
-            2,
-            _vote_response(epoch=5, is_granted=True),
-        )
+        _answer(quorum, is_granted=True)
 
 
 def test_p2_two_votes_in_one_epoch(quorum: PretendedQuorum) -> None:
     quorum[2].store(5, voted=1)
-    granted = _vote_response(epoch=5, is_granted=True)
-    quorum.properties.response_leaves(quorum[2], _vote_request(1, epoch=5, voter=2), 2, granted)
+    _answer(quorum, is_granted=True)
     quorum[2].store(5, voted=3)
     with broken("P2"):
-        quorum.properties.response_leaves(quorum[2], _vote_request(3, epoch=5, voter=2), 2, granted)
+        _answer(quorum, candidate=3, is_granted=True)
 
 
 def test_p2_a_stored_vote_that_changes(quorum: PretendedQuorum) -> None:
     quorum[2].store(5, voted=1)
     quorum[2].look()
     quorum[2].store(5, voted=3)
-    with broken("P2"):
-        quorum[2].look()
+    quorum[2].breaks("P2")
 
 
 def test_p2_a_candidate_that_has_not_stored_its_own_vote(quorum: PretendedQuorum) -> None:
@@ -119,20 +123,14 @@ def test_p2_a_candidate_that_has_not_stored_its_own_vote(quorum: PretendedQuorum
 def test_p3_an_epoch_told_before_it_is_stored(quorum: PretendedQuorum) -> None:
     quorum[2].store(4)
     with broken("P3"):
-        quorum.properties.response_leaves(
-            quorum[2],
-            _vote_request(1, epoch=5, voter=2),
-            2,
-            _vote_response(epoch=5, is_granted=False),
-        )
+        _answer(quorum)
 
 
 def test_p3_a_stored_epoch_that_falls(quorum: PretendedQuorum) -> None:
     quorum[2].store(5)
     quorum[2].look()
     quorum[2].store(4)
-    with broken("P3"):
-        quorum[2].look()
+    quorum[2].breaks("P3")
 
 
 def test_p8_a_directory_that_cannot_be_opened_again(quorum: PretendedQuorum) -> None:
@@ -184,13 +182,8 @@ def test_p21_a_start_refused_without_a_reason(quorum: PretendedQuorum) -> None:
 
 def test_p16_a_node_that_is_not_a_voter_stands_for_election(quorum: PretendedQuorum) -> None:
     quorum[1].own_core.shown_history = VoterSetHistory(static=voters_of((2, 3)))
-    quorum[1].be(
-        Prospective(
-            3, tally=EpochElection(voters_of((2, 3)), own_key=key_of(1)), election_deadline=0.0
-        )
-    )
-    with broken("P16"):
-        quorum[1].look()
+    _stand(quorum[1], 3, voters_of((2, 3)))
+    quorum[1].breaks("P16")
 
 
 def test_p16_a_leader_that_has_removed_itself_may_stand_until_that_is_settled() -> None:
@@ -198,11 +191,7 @@ def test_p16_a_leader_that_has_removed_itself_may_stand_until_that_is_settled() 
     quorum.led_by(1)
     _add_voters(quorum, 1, voters_of((2, 3)))
     quorum[1].look()
-    quorum[1].be(
-        Prospective(
-            2, tally=EpochElection(voters_of((2, 3)), own_key=key_of(1)), election_deadline=0.0
-        )
-    )
+    _stand(quorum[1], 2, voters_of((2, 3)))
     quorum[1].look()
     quorum[1].be(Unattached(3, election_deadline=0.0))
     quorum[1].commit(2)
@@ -210,13 +199,8 @@ def test_p16_a_leader_that_has_removed_itself_may_stand_until_that_is_settled() 
         _add_voters(quorum, node_id, voters_of((2, 3)))
         quorum[node_id].look()
     quorum[1].look()
-    quorum[1].be(
-        Prospective(
-            3, tally=EpochElection(voters_of((2, 3)), own_key=key_of(1)), election_deadline=0.0
-        )
-    )
-    with broken("P16"):
-        quorum[1].look()
+    _stand(quorum[1], 3, voters_of((2, 3)))
+    quorum[1].breaks("P16")
 
 
 def test_p16_a_new_disk_stands_for_the_voter_of_the_old_one(quorum: PretendedQuorum) -> None:
@@ -227,13 +211,8 @@ def test_p16_a_new_disk_stands_for_the_voter_of_the_old_one(quorum: PretendedQuo
     old = Voter(ReplicaKey(1, b"old" + bytes(13)), (endpoint_of(1),), 0, 1)
     _add_voters(quorum, 1, voters_of((2, 3)).with_voter(old))
     quorum[1].look()
-    quorum[1].be(
-        Prospective(
-            1, tally=EpochElection(by_id, own_key=key_of(1)), election_deadline=0.0, leader_id=2
-        )
-    )
-    with broken("P16"):
-        quorum[1].look()
+    _stand(quorum[1], 1, by_id, leader_id=2)
+    quorum[1].breaks("P16")
 
 
 def test_p29_a_leader_counts_the_vote_of_another_directory(quorum: PretendedQuorum) -> None:
@@ -246,8 +225,7 @@ def test_p29_a_leader_counts_the_vote_of_another_directory(quorum: PretendedQuor
     elections.vote_given(ReplicaKey(3, b"new" + bytes(13)), epoch=5, candidate=key_of(2))
     elections.vote_given(key_of(1), epoch=5, candidate=key_of(2))
     quorum[2].be_leader(5)
-    with broken("P29"):
-        quorum[2].look()
+    quorum[2].breaks("P29")
 
 
 def test_p29_a_leader_that_is_not_a_voter_counts_its_own_vote(quorum: PretendedQuorum) -> None:
@@ -256,24 +234,21 @@ def test_p29_a_leader_that_is_not_a_voter_counts_its_own_vote(quorum: PretendedQ
     quorum[1].own_core.shown_history = VoterSetHistory(static=voters)
     quorum.properties.elections.vote_given(key_of(2), epoch=4, candidate=key_of(1))
     quorum[1].be_leader(4)
-    with broken("P29"):
-        quorum[1].look()
+    quorum[1].breaks("P29")
 
 
 def test_p18_a_leader_follows_another_in_its_own_epoch(quorum: PretendedQuorum) -> None:
     quorum[1].lead(4)
     quorum[1].look()
     quorum[1].be(Follower(4, leader_id=1, leader_endpoints=(endpoint_of(1),), fetch_deadline=0.0))
-    with broken("P18"):
-        quorum[1].look()
+    quorum[1].breaks("P18")
 
 
 def test_p18_an_epoch_that_falls_in_memory(quorum: PretendedQuorum) -> None:
     quorum[1].be(Unattached(4, election_deadline=0.0))
     quorum[1].look()
     quorum[1].be(Unattached(3, election_deadline=0.0))
-    with broken("P18"):
-        quorum[1].look()
+    quorum[1].breaks("P18")
 
 
 def test_p28_a_pre_vote_that_counts_as_a_vote(quorum: PretendedQuorum) -> None:
@@ -282,30 +257,19 @@ def test_p28_a_pre_vote_that_counts_as_a_vote(quorum: PretendedQuorum) -> None:
     request = _vote_request(1, epoch=4, voter=2, is_pre_vote=True)
     quorum.properties.request_arrives(quorum[2], request, 2)
     quorum[2].be(Unattached(4, election_deadline=0.0, voted=key_of(1)))
-    with broken("P28"):
-        quorum[2].look()
+    quorum[2].breaks("P28")
 
 
 def test_p15_a_vote_in_anothers_name(quorum: PretendedQuorum) -> None:
     quorum[2].store(5, voted=1)
     with broken("P15"):
-        quorum.properties.response_leaves(
-            quorum[2],
-            _vote_request(1, epoch=5, voter=3),
-            2,
-            _vote_response(epoch=5, is_granted=False),
-        )
+        _answer(quorum, voter=3)
 
 
 def test_p15_an_answer_to_another_cluster(quorum: PretendedQuorum) -> None:
     quorum[2].store(5, voted=1)
     with broken("P15"):
-        quorum.properties.response_leaves(
-            quorum[2],
-            _vote_request(1, epoch=5, voter=2, cluster="AAAAAAAAAAAAAAAAAAAAAA"),
-            2,
-            _vote_response(epoch=5, is_granted=False),
-        )
+        _answer(quorum, cluster="AAAAAAAAAAAAAAAAAAAAAA")
 
 
 def _add_voters(quorum: PretendedQuorum, node_id: int, voters: VoterSet) -> None:
@@ -325,8 +289,7 @@ def test_p11_two_voters_at_once(quorum: PretendedQuorum) -> None:
     _add_voters(quorum, 1, voters_of((1, 2, 3)))
     quorum[1].look()
     _add_voters(quorum, 1, voters_of((1, 2, 3, 4, 5)))
-    with broken("P11"):
-        quorum[1].look()
+    quorum[1].breaks("P11")
 
 
 def test_p11_two_changes_under_way(quorum: PretendedQuorum) -> None:
@@ -335,36 +298,26 @@ def test_p11_two_changes_under_way(quorum: PretendedQuorum) -> None:
     _add_voters(quorum, 1, voters_of((1, 2, 3, 4)))
     quorum[1].look()
     _add_voters(quorum, 1, voters_of((1, 2, 3, 4, 5)))
-    with broken("P11"):
-        quorum[1].look()
+    quorum[1].breaks("P11")
 
 
 def test_p12_voters_that_the_log_does_not_say(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     _add_voters(quorum, 1, voters_of((1, 2, 3)))
     quorum[1].own_core.shown_history = VoterSetHistory(static=voters_of((1, 2)))
-    with broken("P12"):
-        quorum[1].look()
+    quorum[1].breaks("P12")
 
 
 def test_p14_a_removed_voter_comes_back_by_itself() -> None:
     quorum = _quorum_that_removed_3()
-    for node_id in (1, 2, 3):
-        _add_voters(quorum, node_id, voters_of((1, 2, 3)))
-        quorum[node_id].look()
-    quorum[1].commit(4)
     with broken("P14"):
-        quorum[1].look()
+        _commit_voters(quorum, (1, 2, 3))
 
 
 def test_p14_a_removed_voter_may_be_asked_back() -> None:
     quorum = _quorum_that_removed_3()
-    quorum.properties.operator_asked_to_add(3, key_of(3).directory_id or b"")
-    for node_id in (1, 2, 3):
-        _add_voters(quorum, node_id, voters_of((1, 2, 3)))
-        quorum[node_id].look()
-    quorum[1].commit(4)
-    quorum[1].look()
+    quorum.properties.operator_asked_to_add(3, directory_id(3))
+    _commit_voters(quorum, (1, 2, 3))
     assert quorum.count("P14") >= 3
 
 
@@ -417,12 +370,8 @@ def _quorum_that_removed_3() -> PretendedQuorum:
     quorum = PretendedQuorum()
     quorum.led_by(1)
     quorum.properties.voters.asked_to_remove(key_of(3))
-    for voters in (voters_of((1, 2, 3)), voters_of((1, 2))):
-        for node_id in (1, 2, 3):
-            _add_voters(quorum, node_id, voters)
-            quorum[node_id].look()
-        quorum[1].commit(quorum[1].own_log.local_log.log_end_offset)
-        quorum[1].look()
+    _commit_voters(quorum, (1, 2, 3))
+    _commit_voters(quorum, (1, 2))
     return quorum
 
 
@@ -442,12 +391,7 @@ def test_p20_a_node_that_a_message_has_stopped(quorum: PretendedQuorum) -> None:
 def test_p20_an_error_that_does_not_fit(quorum: PretendedQuorum) -> None:
     quorum[2].store(5)
     with broken("P20"):
-        quorum.properties.response_leaves(
-            quorum[2],
-            _vote_request(1, epoch=5, voter=2),
-            2,
-            _vote_response(epoch=5, is_granted=False, error=core.Error.VOTER_NOT_FOUND),
-        )
+        _answer(quorum, error=core.Error.VOTER_NOT_FOUND)
 
 
 def test_p5_a_leader_without_what_is_committed(quorum: PretendedQuorum) -> None:
@@ -458,15 +402,13 @@ def test_p5_a_leader_without_what_is_committed(quorum: PretendedQuorum) -> None:
     quorum[1].commit(2)
     quorum[1].look()
     quorum[3].lead(2, start=1)
-    with broken("P5"):
-        quorum[3].look()
+    quorum[3].breaks("P5")
 
 
 def test_p10_a_stored_batch_of_a_later_epoch(quorum: PretendedQuorum) -> None:
     quorum[1].append(b"a", epoch=3)
     quorum[1].be(Unattached(2, election_deadline=0.0))
-    with broken("P10"):
-        quorum[1].look()
+    quorum[1].breaks("P10")
 
 
 def test_p15_a_leader_believed_on_behalf_of_another_directory(quorum: PretendedQuorum) -> None:

@@ -3,15 +3,19 @@
 from contextlib import nullcontext
 
 import pytest
-from tests.support.pretended_quorum import CLUSTER_ID, PretendedQuorum, broken, key_of, voters_of
+from tests.support.pretended_quorum import (
+    FETCH_VERSION,
+    PretendedQuorum,
+    broken,
+    fetch_request,
+    key_of,
+    voters_of,
+)
 
-from kvorum.node.raft.translation import fetch
-from kvorum.raft import messages as core
 from kvorum.raft.roles import Download, Follower, Unattached
 from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.simulation.properties.liveness import CALM_MS_MIN, DOWNLOADS_MAX
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
@@ -243,30 +247,17 @@ def test_l5_a_leader_that_gives_up_for_no_reason() -> None:
         _look(quorum, 7_400.0)
 
 
-def _fetch_request(replica: int) -> FetchRequest:
-    asked = core.FetchRequest(
-        replica=key_of(replica),
-        epoch=1,
-        position=OffsetAndEpoch(0, 0),
-        max_wait_ms=0,
-        bytes_max=100,
-        high_watermark=None,
-    )
-    return fetch.write_request(asked, cluster_id=CLUSTER_ID, version=17)
-
-
 def test_l4_a_leader_that_no_node_fetches_from(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     for now_ms in (2_000.0, 4_000.0, 6_000.0):
         quorum.now_ms = now_ms
-        quorum.properties.request_arrives(quorum[1], _fetch_request(2), 17)
+        quorum.properties.request_arrives(quorum[1], fetch_request(2), FETCH_VERSION)
         quorum[1].look()
     assert quorum.count("L4") > 0
     quorum.now_ms = 9_000.0
     quorum[1].look()
     quorum.now_ms = 9_600.0
-    with broken("L4"):
-        quorum[1].look()
+    quorum[1].breaks("L4")
 
 
 def test_l6_a_node_that_takes_turn_after_turn(quorum: PretendedQuorum) -> None:

@@ -1,7 +1,13 @@
 """Each property about logs, snapshots, watermarks and clients is broken once, and noticed."""
 
 from tests.support.batch_maker import make_batch, make_snapshot
-from tests.support.pretended_quorum import CLUSTER_ID, HERE, PretendedQuorum, broken, key_of
+from tests.support.pretended_quorum import (
+    FETCH_VERSION,
+    HERE,
+    PretendedQuorum,
+    broken,
+    fetch_request,
+)
 
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot, RaftListener
 from kvorum.node.raft.translation import fetch
@@ -19,8 +25,7 @@ def test_p4_two_logs_with_different_records_of_one_epoch(quorum: PretendedQuorum
     quorum[1].append(b"one")
     quorum[1].look()
     quorum[2].append(b"two")
-    with broken("P4"):
-        quorum[2].look()
+    quorum[2].breaks("P4")
 
 
 def test_p4_one_record_behind_different_ones(quorum: PretendedQuorum) -> None:
@@ -30,8 +35,7 @@ def test_p4_one_record_behind_different_ones(quorum: PretendedQuorum) -> None:
         node.append(b"first", epoch=first)
         node.append(b"second", epoch=3)
     quorum[1].look()
-    with broken("P4"):
-        quorum[2].look()
+    quorum[2].breaks("P4")
 
 
 def test_p4_an_epoch_that_begins_in_two_places(quorum: PretendedQuorum) -> None:
@@ -42,8 +46,7 @@ def test_p4_an_epoch_that_begins_in_two_places(quorum: PretendedQuorum) -> None:
             node.append(b"first", epoch=1)
         node.append(b"second", epoch=3)
     quorum[1].look()
-    with broken("P4"):
-        quorum[2].look()
+    quorum[2].breaks("P4")
 
 
 def test_p13_a_gap_in_the_offsets(quorum: PretendedQuorum) -> None:
@@ -51,56 +54,43 @@ def test_p13_a_gap_in_the_offsets(quorum: PretendedQuorum) -> None:
     quorum[1].append(b"a")
     handle = quorum[1].files.open(HERE / "00000000000000000000.log")
     handle.write_at(handle.size(), make_batch(5))
-    with broken("P13"):
-        quorum[1].look()
+    quorum[1].breaks("P13")
 
 
 def test_p6_something_taken_for_durable_that_was_not_synced(quorum: PretendedQuorum) -> None:
     quorum[1].follow(1, 3)
     quorum[1].append(b"a", flush=False)
     quorum[1].own_core.shown_log.became_durable(1)
-    with broken("P6"):
-        quorum[1].look()
+    quorum[1].breaks("P6")
 
 
 def test_p6_something_committed_that_a_majority_has_not(quorum: PretendedQuorum) -> None:
     quorum[1].lead(1)
     quorum[1].append(b"a")
     quorum[1].commit(1)
-    with broken("P6"):
-        quorum[1].look()
+    quorum[1].breaks("P6")
 
 
 def test_p6_a_follower_that_fetches_behind_what_it_has_durably(quorum: PretendedQuorum) -> None:
     quorum[2].follow(1, 1)
     quorum[2].append(b"a", flush=False)
-    asked = core.FetchRequest(
-        replica=key_of(2),
-        epoch=1,
-        position=OffsetAndEpoch(1, 1),
-        max_wait_ms=0,
-        bytes_max=100,
-        high_watermark=None,
-    )
-    request = fetch.write_request(asked, cluster_id=CLUSTER_ID, version=17)
+    request = fetch_request(2, position=OffsetAndEpoch(1, 1))
     with broken("P6"):
-        quorum.properties.request_sent(quorum[2], request, 17)
+        quorum.properties.request_sent(quorum[2], request, FETCH_VERSION)
 
 
 def test_p7_a_leader_that_shows_what_its_epoch_has_not_committed(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum[2].lead(2, start=1)
     quorum[2].commit(1)
-    with broken("P7"):
-        quorum[2].look()
+    quorum[2].breaks("P7")
 
 
 def test_p9_a_snapshot_of_what_is_not_committed(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum.replicate(b"a")
     quorum[1].snapshot(OffsetAndEpoch(2, 1), make_snapshot(epoch=1))
-    with broken("P9"):
-        quorum[1].look()
+    quorum[1].breaks("P9")
 
 
 def test_p9_a_snapshot_that_ends_within_a_batch(quorum: PretendedQuorum) -> None:
@@ -109,22 +99,19 @@ def test_p9_a_snapshot_that_ends_within_a_batch(quorum: PretendedQuorum) -> None
     quorum[1].commit(3)
     quorum[1].look()
     quorum[1].snapshot(OffsetAndEpoch(2, 1), make_snapshot(epoch=1))
-    with broken("P9"):
-        quorum[1].look()
+    quorum[1].breaks("P9")
 
 
 def test_p9_a_snapshot_under_the_name_of_another_epoch(quorum: PretendedQuorum) -> None:
     quorum.led_by(1, epoch=2)
     quorum[1].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1))
-    with broken("P9"):
-        quorum[1].look()
+    quorum[1].breaks("P9")
 
 
 def test_p9_a_snapshot_that_cannot_be_read(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum[1].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1)[:-5])
-    with broken("P9"):
-        quorum[1].look()
+    quorum[1].breaks("P9")
 
 
 def test_p9_two_snapshots_of_one_name(quorum: PretendedQuorum) -> None:
@@ -132,8 +119,7 @@ def test_p9_two_snapshots_of_one_name(quorum: PretendedQuorum) -> None:
     quorum[1].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1, value_count=3))
     quorum[1].look()
     quorum[2].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1, value_count=4))
-    with broken("P9"):
-        quorum[2].look()
+    quorum[2].breaks("P9")
 
 
 def test_what_a_node_was_formatted_with_is_known_after_its_file_is_damaged() -> None:
@@ -152,8 +138,7 @@ def test_what_a_node_was_formatted_with_is_known_after_its_file_is_damaged() -> 
 def test_p9_a_log_that_starts_behind_its_snapshots(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum[1].own_log.local_log.truncate_fully_and_start_at(1, now_ms=0)
-    with broken("P9"):
-        quorum[1].look()
+    quorum[1].breaks("P9")
 
 
 def test_p22_damaged_records_that_are_served(quorum: PretendedQuorum) -> None:
@@ -178,20 +163,12 @@ def test_p23_more_than_was_asked_for(quorum: PretendedQuorum) -> None:
 
 def _serve(quorum: PretendedQuorum, records: bytes, *, bytes_max: int = 1_000) -> None:
     """Let node 1 answer a fetch of node 2 with these records."""
-    asked = core.FetchRequest(
-        replica=key_of(2),
-        epoch=1,
-        position=OffsetAndEpoch(0, 0),
-        max_wait_ms=0,
-        bytes_max=bytes_max,
-        high_watermark=None,
-    )
-    request = fetch.write_request(asked, cluster_id=CLUSTER_ID, version=17)
+    request = fetch_request(2, bytes_max=bytes_max)
     answer = core.FetchResponse(core.Error.NONE, core.KnownLeader(1, 1), high_watermark=1)
     response = fetch.write_answer(
-        answer, version=17, listener_name="CONTROLLER", records=memoryview(records)
+        answer, version=FETCH_VERSION, listener_name="CONTROLLER", records=memoryview(records)
     )
-    quorum.properties.response_leaves(quorum[1], request, 17, response)
+    quorum.properties.response_leaves(quorum[1], request, FETCH_VERSION, response)
 
 
 def test_p24_another_record_where_one_is_committed(quorum: PretendedQuorum) -> None:
@@ -201,8 +178,7 @@ def test_p24_another_record_where_one_is_committed(quorum: PretendedQuorum) -> N
     quorum.properties.memory_of(quorum[3]).high_watermark = 0
     quorum[3].follow(2, 2)
     quorum[3].append(b"other", epoch=2)
-    with broken("P24"):
-        quorum[3].look()
+    quorum[3].breaks("P24")
 
 
 def test_p26_a_high_watermark_that_falls(quorum: PretendedQuorum) -> None:
@@ -211,8 +187,7 @@ def test_p26_a_high_watermark_that_falls(quorum: PretendedQuorum) -> None:
     quorum[2].commit(2)
     quorum[2].look()
     quorum[2].commit(1)
-    with broken("P26"):
-        quorum[2].look()
+    quorum[2].breaks("P26")
 
 
 def test_p26_a_new_leader_below_the_old_one(quorum: PretendedQuorum) -> None:
@@ -224,15 +199,13 @@ def test_p26_a_new_leader_below_the_old_one(quorum: PretendedQuorum) -> None:
     quorum[2].commit(None)
     quorum[2].lead(2, start=1)
     quorum[2].commit(2)
-    with broken("P26"):
-        quorum[2].look()
+    quorum[2].breaks("P26")
 
 
 def test_p27_a_log_that_is_cut_below_its_high_watermark(quorum: PretendedQuorum) -> None:
     quorum.led_by(1)
     quorum[2].own_log.local_log.truncate_to(0, now_ms=0)
-    with broken("P27"):
-        quorum[2].look()
+    quorum[2].breaks("P27")
 
 
 class Deaf:

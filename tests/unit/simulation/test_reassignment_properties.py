@@ -2,7 +2,13 @@
 
 import pytest
 from immutables import Map
-from tests.support.pretended_quorum import PretendedQuorum, broken, directory_id
+from tests.support.pretended_quorum import (
+    FETCH_VERSION,
+    PretendedQuorum,
+    broken,
+    directory_id,
+    fetch_request,
+)
 
 from kvorum.controller.quorum_reassignment.next_step import AddVoter, HandOver, Reached, RemoveVoter
 from kvorum.metadata.cluster_image import ControllerRegistration
@@ -11,23 +17,17 @@ from kvorum.metadata.record_frame import encode_record
 from kvorum.metadata.target_voters import TARGET_VOTERS
 from kvorum.metadata.voter_key import VoterKey
 from kvorum.node.raft.listener import CommittedBatch
-from kvorum.node.raft.translation import fetch
-from kvorum.raft import OffsetAndEpoch, ReplicaKey
-from kvorum.raft import messages as core
+from kvorum.raft import OffsetAndEpoch
 from kvorum.simulation.properties.reassignments import IDLE_MS_MAX, Step
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
 NEXT_OFFSET = 10
 
 
 def _commit_targets(quorum: PretendedQuorum, text: str | None, *, offset: int = 5) -> None:
-    resource_type, resource_name = CLUSTER_RESOURCE
-    record = ConfigRecord(
-        resource_type=resource_type, resource_name=resource_name, name=TARGET_VOTERS, value=text
-    )
+    record = ConfigRecord(*CLUSTER_RESOURCE, TARGET_VOTERS, text)
     batch = CommittedBatch(
         base_offset=offset,
         last_offset=max(offset, NEXT_OFFSET - 1),
@@ -46,19 +46,8 @@ def _quorum(recorded: str | None, *, fetching: tuple[int, ...] = (2, 3)) -> Pret
     quorum.led_by(1)
     _commit_targets(quorum, recorded)
     for node_id in fetching:
-        asked = core.FetchRequest(
-            replica=ReplicaKey(node_id, directory_id(node_id)),
-            epoch=1,
-            position=OffsetAndEpoch(1, 1),
-            max_wait_ms=0,
-            bytes_max=1,
-            high_watermark=1,
-        )
-        version = FetchRequest.MAX_VERSION
-        request = fetch.write_request(
-            asked, cluster_id=quorum[1].settings.cluster_id, version=version
-        )
-        quorum.properties.request_arrives(quorum[1], request, version)
+        request = fetch_request(node_id, position=OffsetAndEpoch(1, 1))
+        quorum.properties.request_arrives(quorum[1], request, FETCH_VERSION)
     return quorum
 
 

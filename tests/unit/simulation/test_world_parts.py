@@ -10,8 +10,8 @@ from kvorum.simulation.budget import may_become, may_damage, may_reach
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.faults import FaultKind, draw_plan
 from kvorum.simulation.network import Network
-from kvorum.simulation.node import Part
-from kvorum.simulation.options import QuorumKind, draw_options
+from kvorum.simulation.node import Part, SimulatedNode
+from kvorum.simulation.options import Options, QuorumKind, draw_options
 from kvorum.simulation.trace import Trace
 from kvorum.simulation.world import World
 
@@ -19,6 +19,19 @@ DURATION_MS = 20_000
 DYNAMIC_SEED = 28
 UPGRADED_SEED = 17
 """Three voters and a controller that is none."""
+
+
+def _options_of(seed: int, duration_ms: int) -> Options:
+    return draw_options(Random(f"{seed}/options"), duration_ms=duration_ms)
+
+
+def _dynamic_world() -> tuple[World, list[SimulatedNode], SimulatedNode]:
+    """Run a world without faults; return it, its voters, and the controller that is none."""
+    world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
+    world.run()
+    voters = [node for node in world.nodes.values() if node.part is Part.VOTER]
+    spare = next(node for node in world.nodes.values() if node.part is Part.SPARE)
+    return world, voters, spare
 
 
 def run_all(events: Events, until_ms: float) -> None:
@@ -101,7 +114,7 @@ def test_loss_and_doubling_are_reported_each_time() -> None:
 def test_some_plan_has_each_kind_that_is_planned() -> None:
     planned = set[FaultKind]()
     for seed in range(200):
-        options = draw_options(Random(f"{seed}/options"), duration_ms=DURATION_MS)
+        options = _options_of(seed, DURATION_MS)
         planned |= {fault.kind for fault in draw_plan(Random(f"{seed}/plan"), options)}
     # Those two come of power cuts.
     assert set(FaultKind) - planned == {FaultKind.TORN_WRITE, FaultKind.LOST_NAME}
@@ -109,7 +122,7 @@ def test_some_plan_has_each_kind_that_is_planned() -> None:
 
 def test_a_disk_is_replaced_after_an_upgrade_once_where_there_is_one() -> None:
     for seed in range(60):
-        options = draw_options(Random(f"{seed}/options"), duration_ms=120_000)
+        options = _options_of(seed, 120_000)
         plan = draw_plan(Random(f"{seed}/plan"), options)
         after = [fault for fault in plan if fault.kind is FaultKind.WIPE_AFTER_UPGRADE]
         assert len(after) == (options.kind is QuorumKind.UPGRADED)
@@ -119,10 +132,7 @@ def test_a_disk_is_replaced_after_an_upgrade_once_where_there_is_one() -> None:
 
 def test_nothing_strikes_a_node_once_all_faults_have_stopped() -> None:
     """A disk is replaced so late that its node's second restart falls into the calm."""
-    drawn = draw_plan(
-        Random(f"{UPGRADED_SEED}/plan"),
-        draw_options(Random(f"{UPGRADED_SEED}/options"), duration_ms=DURATION_MS),
-    )
+    drawn = draw_plan(Random(f"{UPGRADED_SEED}/plan"), _options_of(UPGRADED_SEED, DURATION_MS))
     upgrade = next(fault for fault in drawn if fault.kind is FaultKind.UPGRADE)
     lost_disk = next(fault for fault in drawn if fault.kind is FaultKind.WIPE_AFTER_UPGRADE)
     plan = (
@@ -139,19 +149,14 @@ def test_nothing_strikes_a_node_once_all_faults_have_stopped() -> None:
 def test_a_snapshot_can_be_fetched_before_its_leader_drops_it() -> None:
     """Two worlds in which a replica fetched the first half of one snapshot after the other."""
     for seed in (116751297, 116751337):
-        options = draw_options(Random(f"{seed}/options"), duration_ms=120_000)
+        options = _options_of(seed, 120_000)
         snapshot_bytes, between_snapshots_ms = 640_000, 1_000
         assert (options.snapshot_every, options.client_count, options.think_ms) == (5, 3, 600)
         assert snapshot_bytes / options.raft.fetch_snapshot_bytes_max < between_snapshots_ms
 
 
 def test_small_parts_stay_where_snapshots_are_rare() -> None:
-    sizes = {
-        draw_options(
-            Random(f"{seed}/options"), duration_ms=DURATION_MS
-        ).raft.fetch_snapshot_bytes_max
-        for seed in range(50)
-    }
+    sizes = {_options_of(seed, DURATION_MS).raft.fetch_snapshot_bytes_max for seed in range(50)}
     assert {500, 4_096, 1024 * 1024} <= sizes
 
 
@@ -194,10 +199,7 @@ def test_a_trace_that_is_not_kept_has_the_same_digest() -> None:
 
 def test_damaged_controllers_count_as_voters_they_may_become() -> None:
     """Else one that joins with its damage would leave a majority without what it stored."""
-    world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
-    world.run()
-    voters = [node for node in world.nodes.values() if node.part is Part.VOTER]
-    spare = next(node for node in world.nodes.values() if node.part is Part.SPARE)
+    world, voters, spare = _dynamic_world()
     assert len(voters) == 3
     assert may_damage(world.quorum, voters[0])
     spare.damage()
@@ -205,10 +207,7 @@ def test_damaged_controllers_count_as_voters_they_may_become() -> None:
 
 
 def test_a_single_target_voter_is_out_of_reach_while_a_damaged_controller_may_join_it() -> None:
-    world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
-    world.run()
-    voters = [node for node in world.nodes.values() if node.part is Part.VOTER]
-    spare = next(node for node in world.nodes.values() if node.part is Part.SPARE)
+    world, voters, spare = _dynamic_world()
     only = voters[0].voters
     for voter in voters[1:]:
         only = only.without(voter.node_id)
@@ -223,9 +222,7 @@ def test_a_single_target_voter_is_out_of_reach_while_a_damaged_controller_may_jo
 def test_a_controller_is_not_damaged_that_may_become_a_target_voter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
-    world.run()
-    spare = next(node for node in world.nodes.values() if node.part is Part.SPARE)
+    world, _, spare = _dynamic_world()
     assert may_damage(world.quorum, spare)
     targets = parse_target_voters("1")
     reassignments = world.properties.reassignments
@@ -235,10 +232,8 @@ def test_a_controller_is_not_damaged_that_may_become_a_target_voter(
 
 def test_target_voters_that_others_may_lead_through_are_judged_with_them() -> None:
     """The other one leads to two voters, one of which is damaged."""
-    world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
-    world.run()
-    voters = sorted(node.node_id for node in world.nodes.values() if node.part is Part.VOTER)
-    first, second, third = voters
+    world, voters, _ = _dynamic_world()
+    first, second, third = sorted(node.node_id for node in voters)
     world.nodes[first].damage()
     last = parse_target_voters(f"{second},{third}")
     assert may_reach(world.quorum, last)
