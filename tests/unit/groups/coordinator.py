@@ -104,6 +104,12 @@ class Coordinator:
         assert answer is None or isinstance(answer, JoinGroupResponse)
         return answer
 
+    def join_response(self, promise: JoinPromise) -> JoinGroupResponse:
+        """Return the answer to a join, which must be there."""
+        answer = self.joined(promise)
+        assert answer is not None
+        return answer
+
     def join_error(self, promise: JoinPromise) -> ErrorCode | None:
         answer = self.joined(promise)
         return None if answer is None else ErrorCode(answer.error_code)
@@ -127,17 +133,17 @@ class Coordinator:
         self.append(self.shard.sync_group(request, promise), error)
         return promise
 
-    def synced(self, promise: SyncPromise) -> SyncGroupResponse | None:
-        answer = self._answers.get(promise)
-        assert answer is None or isinstance(answer, SyncGroupResponse)
+    def sync_response(self, promise: SyncPromise) -> SyncGroupResponse:
+        """Return the answer to a sync, which must be there."""
+        answer = self._answers[promise]
+        assert isinstance(answer, SyncGroupResponse)
         return answer
 
     def stable_group(self, *instances: str | None) -> list[str]:
         """Have members join and sync; return their ids, that of the leader first."""
         promises = [self.join(instance=one, version=9 if one else 3) for one in instances]
         self.advance(JOIN_MS)
-        answers = [self.joined(promise) for promise in promises]
-        ids = [answer.member_id for answer in answers if answer is not None]
+        ids = [self.join_response(promise).member_id for promise in promises]
         assert ids[0] == self.group.leader_id
         self.sync(ids[0], {one: f"for {one}".encode() for one in ids})
         for one in ids[1:]:

@@ -72,12 +72,8 @@ def test_errors_of_the_log_become_errors_of_a_coordinator(
     """KAFKA-15647."""
     joined = coordinator.join(version=3)
     coordinator.advance(JOIN_MS)
-    response = coordinator.joined(joined)
-    assert response is not None
-    promise = coordinator.sync(response.member_id, error=error)
-    synced = coordinator.synced(promise)
-    assert synced is not None
-    assert synced.error_code == answer
+    promise = coordinator.sync(coordinator.join_response(joined).member_id, error=error)
+    assert coordinator.sync_response(promise).error_code == answer
     assert coordinator.group.is_in(_PREPARING)
 
 
@@ -101,8 +97,7 @@ def test_a_static_leader_that_comes_back_does_not_assign_again(version: int, ski
     """KAFKA-13435."""
     coordinator = Coordinator()
     old, _ = coordinator.stable_group("one", "two")
-    answer = coordinator.joined(coordinator.join(instance="one", version=version))
-    assert answer is not None
+    answer = coordinator.join_response(coordinator.join(instance="one", version=version))
     assert answer.skip_assignment is skips
     assert answer.leader == (answer.member_id if skips else old)
     assert len(answer.members) == (2 if skips else 0)
@@ -113,7 +108,7 @@ def test_a_member_that_never_syncs_is_removed(coordinator: Coordinator) -> None:
     """KAFKA-12890."""
     promises = [coordinator.join(version=3) for _ in range(2)]
     coordinator.advance(JOIN_MS)
-    ids = [answer.member_id for one in promises if (answer := coordinator.joined(one))]
+    ids = [coordinator.join_response(one).member_id for one in promises]
     coordinator.sync(ids[0], {})
     for _ in range(REBALANCE_MS // SESSION_MS * 2):
         coordinator.advance(SESSION_MS // 2)
@@ -126,8 +121,7 @@ def test_a_member_that_never_syncs_is_removed(coordinator: Coordinator) -> None:
 def test_the_new_id_of_a_static_member_outlives_the_coordinator(coordinator: Coordinator) -> None:
     """KAFKA-10284."""
     coordinator.stable_group("one", "two")
-    answer = coordinator.joined(coordinator.join(instance="two"))
-    assert answer is not None
+    answer = coordinator.join_response(coordinator.join(instance="two"))
     coordinator.reload()
     assert coordinator.heartbeat(answer.member_id, "two") is ErrorCode.NONE
 
@@ -182,9 +176,8 @@ def test_a_static_member_that_is_there_twice_is_fenced_while_it_waits() -> None:
     follower = coordinator.group.static_members["two"]
     waiting = coordinator.sync(follower)
     coordinator.join(instance="two")
-    answer = coordinator.synced(waiting)
-    assert answer is not None
-    assert answer.error_code == ErrorCode.FENCED_INSTANCE_ID
+    fenced = coordinator.sync_response(waiting)
+    assert fenced.error_code == ErrorCode.FENCED_INSTANCE_ID
 
 
 def test_a_static_member_sleeps_through_a_join_phase(coordinator: Coordinator) -> None:
@@ -195,24 +188,21 @@ def test_a_static_member_sleeps_through_a_join_phase(coordinator: Coordinator) -
         coordinator.advance(SESSION_MS // 2)
         if coordinator.joined(joined) is None:
             coordinator.heartbeat(sleeper, "two")
-    answer = coordinator.joined(joined)
-    assert answer is not None
-    assert sleeper in [one.member_id for one in answer.members]
+    members = coordinator.join_response(joined).members
+    assert sleeper in [one.member_id for one in members]
 
 
 def test_a_member_that_was_only_expected_does_not_hold_the_join_phase_up() -> None:
     """KAFKA-7909: it is dropped by its session, and joins at once when it comes back."""
     coordinator = Coordinator()
     (member,) = coordinator.stable_group(None)
-    required = coordinator.joined(coordinator.join())
-    assert required is not None
+    required = coordinator.join_response(coordinator.join())
     assert required.error_code == ErrorCode.MEMBER_ID_REQUIRED
     again = coordinator.join(member)
     assert coordinator.joined(again) is None
     coordinator.advance(SESSION_MS)
     assert coordinator.join_error(again) is ErrorCode.NONE
-    required = coordinator.joined(coordinator.join())
-    assert required is not None
+    required = coordinator.join_response(coordinator.join())
     again = coordinator.join(member)
     coordinator.join(required.member_id)
     assert coordinator.join_error(again) is ErrorCode.NONE
