@@ -2,12 +2,13 @@
 
 import shutil
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.dump_log import dump
+from tests.support import dump_log
 
 from kvorum.cli.dump.decoders import java_text
 from kvorum.metadata.json_text import json_text
@@ -15,6 +16,15 @@ from kvorum.wire.records import BatchOptions, Compression, RecordData, build_bat
 
 SUFFIXES = (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot")
 LOG = "00000000000000000000.log"
+
+
+Dump = Callable[..., dump_log.Dumped]
+
+
+@pytest.fixture
+def dump(capsys: pytest.CaptureFixture[str]) -> Dump:
+    """The command, on one file."""
+    return lambda file, *words: dump_log.dump(capsys, "--files", str(file), *words)
 
 
 @pytest.fixture
@@ -26,97 +36,81 @@ def metadata_log(golden_sets: Path, tmp_path: Path) -> Path:
 
 
 def test_anything_that_is_not_a_batch_ends_the_dump_in_one_line(
-    metadata_log: Path, capsys: pytest.CaptureFixture[str]
+    metadata_log: Path, dump: Dump
 ) -> None:
-    whole = dump(capsys, "--files", str(metadata_log))
+    whole = dump(metadata_log)
     size = metadata_log.stat().st_size
     with metadata_log.open("ab") as file:
         file.write(b"\0" * 20)
-    printed = dump(capsys, "--files", str(metadata_log))
+    printed = dump(metadata_log)
     assert printed.exit_code == 1
     assert printed.stdout == whole.stdout
     assert f"record batch at byte {size}: " in printed.stderr
     assert printed.stderr.count("\n") == 1
 
 
-def test_a_few_bytes_at_the_end_are_counted(
-    metadata_log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_few_bytes_at_the_end_are_counted(metadata_log: Path, dump: Dump) -> None:
     with metadata_log.open("ab") as file:
         file.write(b"torn")
-    printed = dump(capsys, "--files", str(metadata_log))
+    printed = dump(metadata_log)
     assert printed.stdout.endswith(f"Found 4 invalid bytes at the end of {LOG}\n")
 
 
-def test_a_flipped_bit_is_shown_and_not_hidden(
-    metadata_log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_flipped_bit_is_shown_and_not_hidden(metadata_log: Path, dump: Dump) -> None:
     data = bytearray(metadata_log.read_bytes())
     data[70] ^= 1
     metadata_log.write_bytes(data)
-    printed = dump(capsys, "--files", str(metadata_log))
+    printed = dump(metadata_log)
     assert printed.stdout.count("isvalid: false") == 1
 
 
-def test_a_file_that_is_not_there_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    name = str(tmp_path / LOG)
-    printed = dump(capsys, "--files", name)
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, dump: Dump) -> None:
+    name = tmp_path / LOG
+    printed = dump(name)
     assert printed.exit_code == 1
     assert printed.stderr == f"Cannot read {name}: No such file or directory\n"
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "README"])
-def test_other_files_are_passed_over(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    printed = dump(capsys, "--files", str(tmp_path / name))
+def test_other_files_are_passed_over(tmp_path: Path, dump: Dump, name: str) -> None:
+    printed = dump(tmp_path / name)
     assert printed.exit_code == 0
     assert printed.stderr == f"Ignoring unknown file {tmp_path / name}\n"
 
 
 @pytest.mark.parametrize("name", ["first.log", "99999999999999999999999.log", "x.checkpoint"])
-def test_a_name_without_an_offset_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_a_name_without_an_offset_is_one_line(tmp_path: Path, dump: Dump, name: str) -> None:
     (tmp_path / name).write_bytes(b"")
-    printed = dump(capsys, "--files", str(tmp_path / name))
+    printed = dump(tmp_path / name)
     assert printed.exit_code == 1
     assert name in printed.stderr
     assert printed.stderr.count("\n") == 1
 
 
-def test_an_empty_log_has_nothing_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_log_has_nothing_in_it(tmp_path: Path, dump: Dump) -> None:
     (tmp_path / LOG).write_bytes(b"")
-    printed = dump(capsys, "--files", str(tmp_path / LOG), "--print-data-log")
+    printed = dump(tmp_path / LOG, "--print-data-log")
     assert printed.stdout == f"Dumping {tmp_path / LOG}\nLog starting offset: 0\n"
 
 
-def test_a_batch_that_unpacks_to_much_is_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_batch_that_unpacks_to_much_is_printed(tmp_path: Path, dump: Dump) -> None:
     value = b"a" * (20 * 1024 * 1024)
     options = BatchOptions(compression=Compression.ZSTD)
     (tmp_path / LOG).write_bytes(build_batch([RecordData(value, None, 1)], options))
-    printed = dump(capsys, "--files", str(tmp_path / LOG), "--deep-iteration")
+    printed = dump(tmp_path / LOG, "--deep-iteration")
     assert f"valueSize: {len(value)}" in printed.stdout
 
 
-def test_a_record_that_is_not_metadata_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_record_that_is_not_metadata_says_so(tmp_path: Path, dump: Dump) -> None:
     (tmp_path / LOG).write_bytes(build_batch([RecordData(b"\x01\x7f\x00", None, 1)]))
-    printed = dump(capsys, "--files", str(tmp_path / LOG), "--cluster-metadata-decoder")
+    printed = dump(tmp_path / LOG, "--cluster-metadata-decoder")
     assert printed.exit_code == 0
     assert " payload: Error at 0, skipping. " in printed.stdout
 
 
-def test_a_coordinators_record_without_a_key_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_coordinators_record_without_a_key_is_one_line(tmp_path: Path, dump: Dump) -> None:
     (tmp_path / LOG).write_bytes(build_batch([RecordData(b"v", None, 1)]))
-    printed = dump(capsys, "--files", str(tmp_path / LOG), "--offsets-decoder")
+    printed = dump(tmp_path / LOG, "--offsets-decoder")
     assert printed.exit_code == 1
     assert "(message had a missing key)" in printed.stderr
 
@@ -127,13 +121,13 @@ def test_a_coordinators_record_without_a_key_is_one_line(
     st.binary(max_size=300),
 )
 def test_any_bytes_are_printed_or_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str, data: bytes
+    tmp_path: Path, dump: Dump, suffix: str, data: bytes
 ) -> None:
     name = "00000000000000000005-0000000001" if suffix == ".checkpoint" else "00000000000000000005"
     for companion in (".log", ".index"):
         (tmp_path / (name + companion)).write_bytes(b"")
     (tmp_path / (name + suffix)).write_bytes(data)
-    printed = dump(capsys, "--files", str(tmp_path / (name + suffix)), "--deep-iteration")
+    printed = dump(tmp_path / (name + suffix), "--deep-iteration")
     assert printed.exit_code in {0, 1}
     if printed.exit_code:
         assert printed.stderr.count("\n") == 1
@@ -167,24 +161,20 @@ def test_malformed_text_is_replaced_as_java_replaces_it(data: bytes, count: int)
     assert java_text(data).count("\N{REPLACEMENT CHARACTER}") == count
 
 
-def test_an_index_that_points_before_its_log_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_index_that_points_before_its_log_is_one_line(tmp_path: Path, dump: Dump) -> None:
     (tmp_path / LOG).write_bytes(build_batch([RecordData(b"v", None, 1)]))
     index = tmp_path / LOG.replace(".log", ".index")
     index.write_bytes(struct.pack(">ii", 7, -8))
-    printed = dump(capsys, "--files", str(index))
+    printed = dump(index)
     assert printed.exit_code == 1
     assert printed.stderr == f"{index}: offset 7 points at position -8\n"
 
 
-def test_aborted_transactions_of_a_version_to_come_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_aborted_transactions_of_a_version_to_come_are_one_line(tmp_path: Path, dump: Dump) -> None:
     index = tmp_path / LOG.replace(".log", ".txnindex")
     known, unknown = (struct.pack(">hqqqq", version, 9, 1, 2, 3) for version in (0, 1))
     index.write_bytes(known + unknown)
-    printed = dump(capsys, "--files", str(index))
+    printed = dump(index)
     assert printed.exit_code == 1
     assert printed.stdout.splitlines()[1:] == [
         "version: 0 producerId: 9 firstOffset: 1 lastOffset: 2 lastStableOffset: 3"
@@ -193,12 +183,10 @@ def test_aborted_transactions_of_a_version_to_come_are_one_line(
     assert printed.stderr == f"{index}: {problem}\n"
 
 
-def test_what_is_cut_off_is_counted_whatever_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_cut_off_is_counted_whatever_it_is(tmp_path: Path, dump: Dump) -> None:
     for magic in (0, 1, 2, 3):
         tail = b"\xff" * 8 + struct.pack(">iiB", 1_000, 0, magic) + bytes(20)
         (tmp_path / LOG).write_bytes(build_batch([RecordData(b"v", None, 1)]) + tail)
-        printed = dump(capsys, "--files", str(tmp_path / LOG))
+        printed = dump(tmp_path / LOG)
         assert printed.exit_code == 0
         assert printed.stdout.endswith(f"Found {len(tail)} invalid bytes at the end of {LOG}\n")

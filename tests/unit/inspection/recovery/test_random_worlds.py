@@ -21,6 +21,7 @@ from tests.support.lost_quorum import (
     stopped_world,
     subsets,
 )
+from tests.unit.storage.local_logs import content
 
 from kvorum.inspection.recovery.forecast import Loss
 from kvorum.inspection.recovery.plan import RecoveryOptions, RecoveryPlan, plan_recovery
@@ -36,7 +37,6 @@ FIXED_SEEDS = range(1, 13)
 FRESH_SEEDS = 3
 NODES_MAX = 5
 EXECUTED_SHARE = 0.3
-READ_BYTES = 64 * 1024 * 1024
 OPTIONS = RecoveryOptions(address=("host", 9093), allows_observer=True)
 
 
@@ -133,19 +133,8 @@ def batches_of(node: SimulatedNode) -> dict[int, tuple[int, int]]:
     log = MetadataLog.open(node.settings.directory, files=files, config=node.settings.log, now_ms=0)
     return {
         batch.base_offset: (batch.partition_leader_epoch, batch.crc)
-        for batch in read_batches(whole(log))
+        for batch in read_batches(b"".join(content(log.local_log)))
     }
-
-
-def whole(log: MetadataLog) -> bytes:
-    """Return all of a log from its start."""
-    parts: list[bytes] = []
-    offset = log.local_log.log_start_offset
-    while offset < log.local_log.log_end_offset:
-        part = bytes(log.local_log.read(offset, READ_BYTES))
-        parts.append(part)
-        offset = list(read_batches(part))[-1].next_offset
-    return b"".join(parts)
 
 
 def check_execution(world: World, plan: RecoveryPlan, nodes: Sequence[SimulatedNode]) -> None:
@@ -169,11 +158,9 @@ def check_execution(world: World, plan: RecoveryPlan, nodes: Sequence[SimulatedN
     if plan.is_dynamic:
         assert again.voters.is_only_voter(ReplicaKey(node.node_id, node.directory_id))
         assert again.end.epoch == plan.epoch
-        assert (after.local_log.log_start_offset, after.local_log.log_end_offset) == (
-            before.local_log.log_start_offset,
-            plan.chosen.end.offset + 3,
-        )
-        assert whole(after).startswith(whole(before))
+        assert after.local_log.log_start_offset == before.local_log.log_start_offset
+        assert after.local_log.log_end_offset == plan.chosen.end.offset + 3
+        assert b"".join(content(after.local_log)).startswith(b"".join(content(before.local_log)))
     else:
-        assert whole(after) == whole(before)
+        assert b"".join(content(after.local_log)) == b"".join(content(before.local_log))
         assert again.election.voters == (node.node_id,)
