@@ -161,12 +161,11 @@ def test_a_value_that_no_broker_applies_prevents_no_other_change() -> None:
     ):
         image = image.apply(ConfigRecord(BROKER, broker, name, value), 0, 0)
     throttle = Alter("leader.replication.throttled.rate", DELETE, None)
-    resources = [
+    for resource in [
         Resource(BROKER, "1", [throttle]),
         Resource(BROKER, "1", [Alter("node.id", DELETE, None)]),
         Resource(BROKER, "", [Alter("log.retention.ms", SET, "1")]),
-    ]
-    for resource in resources:
+    ]:
         assert not screened(resource, image=image).answers
 
 

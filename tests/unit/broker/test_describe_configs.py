@@ -92,11 +92,11 @@ def test_against_real_brokers(golden: Path) -> None:
     for result in golden_results(golden):
         kind, name = result["resourceType"], result["resourceName"]
         records: list[ConfigRecord | TopicRecord] = [
-            ConfigRecord(*resource, key, value)
-            for resource, sources in (
-                ((kind, name), TOPIC_LIKE),
-                ((4, ""), [DYNAMIC_CLUSTER]),
-                ((4, "1"), [DYNAMIC_BROKER]),
+            ConfigRecord(of_kind, of_name, key, value)
+            for of_kind, of_name, sources in (
+                (kind, name, TOPIC_LIKE),
+                (4, "", [DYNAMIC_CLUSTER]),
+                (4, "1", [DYNAMIC_BROKER]),
             )
             for key, value in layer(result, *sources).items()
         ]
@@ -194,8 +194,7 @@ def test_this_broker() -> None:
 
 def test_all_brokers_together() -> None:
     image = image_with(ConfigRecord(4, "", "log.retention.ms", "7200000"))
-    result = described(image, Resource(4, "", None), view({"log.retention.ms": "1"}))
-    (config,) = result.configs
+    (config,) = described(image, Resource(4, "", None), view({"log.retention.ms": "1"})).configs
     assert (config.name, config.value, config.config_source) == ("log.retention.ms", "7200000", 3)
     assert [(s.value, s.source) for s in config.synonyms] == [("7200000", 3)]
 

@@ -169,8 +169,7 @@ def test_a_request_that_another_one_has_overtaken_is_refused(client: Client) -> 
     slow = client.manager.new_context(request, version=12, names=no_name, now_ms=0)
     client.epoch = 2
     assert listed(client.fetch(data(0))) == []
-    answer = slow.response([], now_ms=0)
-    assert answer.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert slow.response([], now_ms=0).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
 def test_an_id_outside_of_every_shard_is_an_error_as_in_kafka() -> None:

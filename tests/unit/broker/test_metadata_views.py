@@ -118,8 +118,7 @@ def test_topics_by_id(controller: ControllerUnderTest) -> None:
             MetadataRequestTopic(topic_id=ZERO_UUID, name="a"),
         ]
     )
-    response = ask(controller, request)
-    assert [(t.name, t.topic_id, t.error_code) for t in response.topics] == [
+    assert [(t.name, t.topic_id, t.error_code) for t in ask(controller, request).topics] == [
         (None, b"u" * 16, ErrorCode.UNKNOWN_TOPIC_ID),
         ("b", ids["b"], 0),
     ]
@@ -195,8 +194,7 @@ def test_a_leader_without_the_listener(
 
 def test_a_failed_directory_makes_its_replica_offline(controller: ControllerUnderTest) -> None:
     broker = controller.image.cluster.brokers[3]
-    change = BrokerRegistrationChangeRecord(3, broker.epoch, log_dirs=[b"z" * 16])
-    controller.commit(((change, 2),))
+    controller.commit(((BrokerRegistrationChangeRecord(3, broker.epoch, log_dirs=[b"z" * 16]), 2),))
     for p in topic(ask(controller, named("a")), "a").partitions:
         assert p.offline_replicas == [3]
 

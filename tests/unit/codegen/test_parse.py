@@ -94,8 +94,7 @@ def test_types() -> None:
 
 def test_a_tag_may_be_spelt_as_text_as_older_releases_do() -> None:
     for tag in (0, "0"):
-        spec = spec_of(field("int32", "2+", tag=tag, taggedVersions="2+"))
-        assert spec.root.fields[0].tag == 0
+        assert spec_of(field("int32", "2+", tag=tag, taggedVersions="2+")).root.fields[0].tag == 0
 
 
 def test_a_tagged_field_takes_its_versions_from_its_tagged_ones() -> None:

@@ -120,8 +120,7 @@ def test_what_is_new_and_gone_stands_in_the_table_of_its_kind(tmp_path: Path) ->
 
 def test_configuration_keys_differ_fact_by_fact() -> None:
     def printed(*rows: Mapping[str, Any]) -> str:
-        synonyms = {"b": [["log.b", 1]]}
-        return json.dumps({"topic": rows, "topic_synonyms": synonyms})
+        return json.dumps({"topic": rows, "topic_synonyms": {"b": [["log.b", 1]]}})
 
     same = {"name": "a", "type": "INT", "default": "1", "required": False}
     old = definitions_in(printed(same, {**same, "name": "b"}, {**same, "name": "gone"}))

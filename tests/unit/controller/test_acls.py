@@ -173,8 +173,7 @@ def test_what_only_filters_know_fails_the_whole_request(
 
 
 def test_too_many_entries_at_once_are_refused(controller: ControllerUnderTest) -> None:
-    creations = [creation(name=f"t{number}") for number in range(10_001)]
-    request = CreateAclsRequest(creations=creations)
+    request = CreateAclsRequest(creations=[creation(name=f"t{number}") for number in range(10_001)])
     with pytest.raises(RequestError) as caught:
         create_acls(controller.image, request, restricted(controller))
     assert caught.value.code == ErrorCode.POLICY_VIOLATION
@@ -232,8 +231,7 @@ def test_unknown_filters_are_refused_by_themselves(
     controller: ControllerUnderTest, unknown: DeleteAclsRequest.DeleteAclsFilter, message: str
 ) -> None:
     create(controller, creation())
-    response = delete(controller, unknown, any_filter())
-    refused, done = response.filter_results
+    refused, done = delete(controller, unknown, any_filter()).filter_results
     assert (refused.error_code, refused.error_message) == (ErrorCode.INVALID_REQUEST, message)
     assert (done.error_code, len(done.matching_acls)) == (0, 1)
 

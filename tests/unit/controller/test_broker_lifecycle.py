@@ -68,8 +68,7 @@ def test_registrations_that_are_refused(code: ErrorCode, field: str, value: obje
     controller = started_cluster(brokers=1)
     request = controller.registration(9)
     setattr(request, field, value)
-    response = controller.ask(request)
-    assert response == BrokerRegistrationResponse(error_code=code, broker_epoch=-1)
+    assert controller.ask(request) == BrokerRegistrationResponse(error_code=code, broker_epoch=-1)
     assert controller.last_records == ()
 
 

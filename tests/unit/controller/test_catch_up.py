@@ -25,8 +25,7 @@ class Watch:
     ) -> bool:
         """Return whether the replica has caught up: it is `at` one offset `of` the leader's end."""
         state = ReplicaState(self.key, at, fetched_ms_ago)
-        quorum = described(1, [], [state], log_end_offset=of)
-        self.catch_up.observe(quorum, [self.key], now_ms)
+        self.catch_up.observe(described(1, [], [state], log_end_offset=of), [self.key], now_ms)
         return self.catch_up.has_caught_up(self.key, now_ms)
 
 

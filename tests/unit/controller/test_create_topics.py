@@ -22,10 +22,9 @@ Config = CreateTopicsRequest.CreatableTopicConfig
 def create(
     controller: ControllerUnderTest, *topics: Topic, validate_only: bool = False
 ) -> list[CreateTopicsResponse.CreatableTopicResult]:
-    response = controller.answer(
+    return controller.answer(
         CreateTopicsResponse, CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
-    )
-    return response.topics
+    ).topics
 
 
 def assigned(*replicas: list[int], **changes: int) -> Topic:

@@ -99,8 +99,7 @@ def test_refusals_are_kafkas_and_write_nothing(
 )
 def test_downgrades_that_would_lose_something(upgrade_type: int, reason: str) -> None:
     message = f"{PREFIX}Unsupported metadata.version downgrade from 30 to 29. {reason}"
-    controller = started_cluster(brokers=1)
-    assert refusal(controller, ("metadata.version", 29, upgrade_type)) == message
+    assert refusal(started_cluster(brokers=1), ("metadata.version", 29, upgrade_type)) == message
 
 
 def test_up_and_safely_down_again() -> None:
@@ -124,8 +123,7 @@ def test_dependencies_may_be_met_by_the_same_request() -> None:
         "eligible.leader.replicas.version could not be set to 1 because it depends on "
         "metadata.version level 23"
     )
-    response = update(controller, ("metadata.version", 23, UPGRADE), eligible_leaders)
-    assert response.error_code == 0
+    assert update(controller, ("metadata.version", 23, UPGRADE), eligible_leaders).error_code == 0
     assert controller.image.features.is_elr_enabled
 
 

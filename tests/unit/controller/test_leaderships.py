@@ -59,11 +59,9 @@ def cluster(random: Random) -> MetadataImage:
         )
         for broker_id in BROKERS
     ]
-    names = ["d", "a", "c", "b"]
-    for name in names:
+    for name in ["d", "a", "c", "b"]:
         messages += topic(random, name)
-    image = MetadataImage()
-    return image.apply_all(
+    return MetadataImage().apply_all(
         (message, type(message).MAX_VERSION, offset) for offset, message in enumerate(messages)
     )
 

@@ -78,8 +78,7 @@ def test_a_full_bucket_may_be_overdrawn_once_and_then_refuses_until_it_is_refill
 
 
 def test_nothing_is_saved_beyond_the_windows() -> None:
-    quotas = MutationQuotas(window_count=3, window_seconds=2)
-    asked = quota(quotas, ALICE)
+    asked = quota(MutationQuotas(window_count=3, window_seconds=2), ALICE)
     asked.record(13, 1_000_000)
     assert is_refused(asked, 1, 1_000_000)
     assert asked.throttle_time_ms(1_000_000) == 500

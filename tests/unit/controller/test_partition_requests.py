@@ -79,8 +79,7 @@ def test_the_preferred_leader_is_elected_again(controller: ControllerUnderTest) 
 
 
 def test_elections_that_are_refused(controller: ControllerUnderTest) -> None:
-    answers = elect(controller, PREFERRED, ("t", 0), ("t", 1), ("no", 0))
-    assert answers == [
+    assert elect(controller, PREFERRED, ("t", 0), ("t", 1), ("no", 0)) == [
         ("t", 0, 84, ErrorCode.ELECTION_NOT_NEEDED.default_message),
         ("t", 1, 3, "No such partition as t-1"),
         ("no", 0, 3, "No such topic as no"),

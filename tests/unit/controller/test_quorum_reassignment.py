@@ -91,12 +91,11 @@ def set_key(
 ) -> tuple[int, str | None]:
     config = IncrementalAlterConfigsRequest.AlterableConfig(TARGET_VOTERS, operation, value)
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(BROKER, broker, [config])
-    response = controller.answer(
+    (answer,) = controller.answer(
         IncrementalAlterConfigsResponse,
         IncrementalAlterConfigsRequest(resources=[resource]),
         is_forwarded=True,
-    )
-    (answer,) = response.responses
+    ).responses
     return answer.error_code, answer.error_message
 
 
@@ -107,10 +106,9 @@ def replace_all(
     kept = {} if broker else {"min.insync.replicas": "1"}
     configs = [AlterConfigsRequest.AlterableConfig(*item) for item in (values | kept).items()]
     resource = AlterConfigsRequest.AlterConfigsResource(BROKER, broker, configs)
-    response = controller.answer(
+    (answer,) = controller.answer(
         AlterConfigsResponse, AlterConfigsRequest(resources=[resource]), is_forwarded=True
-    )
-    (answer,) = response.responses
+    ).responses
     return answer.error_code, answer.error_message
 
 

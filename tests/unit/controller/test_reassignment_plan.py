@@ -82,8 +82,7 @@ def test_a_plan_stops_before_the_majority_is_lost() -> None:
 
 
 def test_a_voter_that_does_not_fetch_is_not_a_failure_that_may_still_come() -> None:
-    plan = planned(quorum(1, 2, 3, 4, 5, silent=(5,)), 1, 2, 3, 5)
-    (step,) = plan.steps
+    (step,) = planned(quorum(1, 2, 3, 4, 5, silent=(5,)), 1, 2, 3, 5).steps
     assert (step.voter_count, step.silent_count, step.tolerated_failures) == (4, 1, 0)
 
 

@@ -53,8 +53,7 @@ def test_the_wait_begins_again_when_something_changes(other: Situation) -> None:
 
 def test_time_in_which_nothing_could_be_done_does_not_count() -> None:
     waiting = situation(1, 2, 3, waits_for=BlockReason.TARGET_LAGGING)
-    turns = [Turn(node_id, delay_ms=DELAY_MS) for node_id in LIVE]
-    for turn in turns:
+    for turn in [Turn(node_id, delay_ms=DELAY_MS) for node_id in LIVE]:
         turn.has_come(waiting, LIVE, 0)
         assert turn.has_come(waiting, LIVE, 60_000)
         assert not turn.has_come(NOW, LIVE, 60_001)
@@ -63,8 +62,7 @@ def test_time_in_which_nothing_could_be_done_does_not_count() -> None:
 def test_who_made_the_latest_change_goes_on_at_once() -> None:
     turn = Turn(4, delay_ms=DELAY_MS)
     turn.changed_voters(NOW, voters(1, 2, 3, 4))
-    after = situation(1, 2, 3, 4)
-    assert turn.has_come(after, LIVE, 0)
+    assert turn.has_come(situation(1, 2, 3, 4), LIVE, 0)
     assert turn.has_come(situation(1, 2, 3, 4, waits_for=BlockReason.TARGET_LAGGING), LIVE, 0)
     assert not turn.has_come(situation(1, 2, 4), LIVE, 0)
     assert not turn.has_come(situation(1, 2, 3, 4, text="4,5"), LIVE, 0)

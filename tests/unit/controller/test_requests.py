@@ -90,8 +90,7 @@ def test_producer_ids_come_in_blocks() -> None:
     controller = started_cluster(brokers=1)
     epoch = controller.image.cluster.brokers[1].epoch
     for first in (0, 1000, 2000):
-        response = controller.ask(AllocateProducerIdsRequest(1, epoch))
-        assert response == AllocateProducerIdsResponse(
+        assert controller.ask(AllocateProducerIdsRequest(1, epoch)) == AllocateProducerIdsResponse(
             producer_id_start=first, producer_id_len=1000
         )
         assert controller.last_records[0][0] == ProducerIdsRecord(1, epoch, first + 1000)
@@ -108,8 +107,7 @@ def test_the_controllers_of_the_cluster() -> None:
     controller = started_cluster(brokers=1)
     controller.register_controller(2)
     controller.register_controller(1)
-    response = controller.ask(DescribeClusterRequest(endpoint_type=2))
-    assert response == DescribeClusterResponse(
+    assert controller.ask(DescribeClusterRequest(endpoint_type=2)) == DescribeClusterResponse(
         cluster_id=CLUSTER_ID,
         controller_id=1,
         endpoint_type=2,

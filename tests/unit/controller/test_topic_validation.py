@@ -32,8 +32,7 @@ def test_the_first_name_that_differs_only_in_separators_is_found(
     existing: list[str], name: str, expected: str | None, more: str
 ) -> None:
     names = CollidingNames(topics(*(each + more for each in existing)))
-    found = names.existing(name + more)
-    assert found == (None if expected is None else expected + more)
+    assert names.existing(name + more) == (None if expected is None else expected + more)
 
 
 def test_a_name_without_separators_collides_with_nothing() -> None:

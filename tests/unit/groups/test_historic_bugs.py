@@ -42,8 +42,7 @@ def test_a_failed_static_rejoin_leaves_the_old_member_as_it_was(coordinator: Coo
         instance="one", rebalance_ms=60_000, error=ErrorCode.NOT_LEADER_OR_FOLLOWER
     )
     assert coordinator.join_error(failed) is ErrorCode.NOT_COORDINATOR
-    session = coordinator.timers[f"heartbeat-{GROUP}-{leader}"]
-    assert session[0] == coordinator.now + SESSION_MS
+    assert coordinator.timers[f"heartbeat-{GROUP}-{leader}"][0] == coordinator.now + SESSION_MS
     member = coordinator.group.members.get(leader)
     assert member is not None
     assert coordinator.group.leader_id == leader
@@ -173,11 +172,9 @@ def test_a_static_member_that_is_there_twice_is_fenced_while_it_waits() -> None:
     coordinator.join(instance="two")
     coordinator.advance(JOIN_MS)
     assert coordinator.join_error(second) is ErrorCode.NONE
-    follower = coordinator.group.static_members["two"]
-    waiting = coordinator.sync(follower)
+    waiting = coordinator.sync(coordinator.group.static_members["two"])
     coordinator.join(instance="two")
-    fenced = coordinator.sync_response(waiting)
-    assert fenced.error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert coordinator.sync_response(waiting).error_code == ErrorCode.FENCED_INSTANCE_ID
 
 
 def test_a_static_member_sleeps_through_a_join_phase(coordinator: Coordinator) -> None:
@@ -188,8 +185,7 @@ def test_a_static_member_sleeps_through_a_join_phase(coordinator: Coordinator) -
         coordinator.advance(SESSION_MS // 2)
         if coordinator.joined(joined) is None:
             coordinator.heartbeat(sleeper, "two")
-    members = coordinator.join_response(joined).members
-    assert sleeper in [one.member_id for one in members]
+    assert sleeper in [one.member_id for one in coordinator.join_response(joined).members]
 
 
 def test_a_member_that_was_only_expected_does_not_hold_the_join_phase_up() -> None:

@@ -196,8 +196,7 @@ def test_denying_an_operation_does_not_deny_what_allowing_it_implies() -> None:
 
 
 def test_a_type_with_a_colon_is_never_taken_for_another_name() -> None:
-    entry = AccessControlEntry(2, "a", PatternType.LITERAL, "User:b:c", "*", 3, 3)
-    acls = image_of(entry)
+    acls = image_of(AccessControlEntry(2, "a", PatternType.LITERAL, "User:b:c", "*", 3, 3))
     right = Access(AuthorizerRules(), acls, Principal("User", "b:c"))
     wrong = Access(AuthorizerRules(), acls, Principal("User:b", "c"))
     assert right.allows_on_topic(AclOperation.READ, "a")

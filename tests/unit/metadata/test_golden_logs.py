@@ -115,8 +115,7 @@ def test_snapshots_hold_the_records_that_kafka_writes(golden_sets: Path) -> None
                 # 3.9.1 still wrote it; it says that no migration is going on.
                 if not isinstance(message, ZkMigrationStateRecord)
             ]
-            image = MetadataImage().apply_all(snapshot_records(file, end))
-            ours = list(image_records(image))
+            ours = list(image_records(MetadataImage().apply_all(snapshot_records(file, end))))
             assert sorted(encode_record(*record) for record in ours) == sorted(
                 encode_record(*record) for record in theirs
             ), file

@@ -253,8 +253,7 @@ def test_an_earlier_image_is_not_touched_and_parts_are_shared() -> None:
     assert partition(first).isr == (1, 2)
     assert second.configs is first.configs
     assert second.cluster is first.cluster
-    third = fold(BROKER, onto=second)
-    assert third.topics is second.topics
+    assert fold(BROKER, onto=second).topics is second.topics
 
 
 @pytest.mark.parametrize(

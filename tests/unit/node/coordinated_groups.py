@@ -142,11 +142,10 @@ class Coordinated:
 
     def _partition(self, index: int) -> Partition:
         where = TopicPartition(OFFSETS, index)
-        log = self.logs.get_or_create_log(where, OFFSETS_ID, directory_id=None, now_ms=0)
         return Partition(
             where,
             OFFSETS_ID,
-            log,
+            self.logs.get_or_create_log(where, OFFSETS_ID, directory_id=None, now_ms=0),
             self.broker,
             alter_partition=self.proposals.append,
             flush_log=flush,

@@ -70,8 +70,7 @@ def test_records_in_the_snapshot_at_offset_0_count_first(formatted_by_4_3: Path)
         voters=None,
         now_ms=1,
     )
-    found = bootstrap_in(formatted_by_4_3)
-    assert found.records == ((level, 0),)
+    assert bootstrap_in(formatted_by_4_3).records == ((level, 0),)
 
 
 def test_without_records_a_cluster_begins_at_the_latest_level(formatted_by_4_3: Path) -> None:

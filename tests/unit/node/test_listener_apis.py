@@ -149,8 +149,7 @@ def test_a_whole_request_can_be_refused_in_every_version(api: Served, version: i
 
 
 def test_what_a_controller_demands_is_what_kafka_demands() -> None:
-    found = {api.key: api.load().permission for api in controller_apis().values()}
-    assert found == ON_CONTROLLER
+    assert {api.key: api.load().permission for api in controller_apis().values()} == ON_CONTROLLER
 
 
 def test_what_a_broker_demands_is_what_kafka_demands() -> None:

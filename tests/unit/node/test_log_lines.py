@@ -135,8 +135,7 @@ def test_a_change_of_a_broker_is_one_line(change: dict[str, object], said: list[
 
 
 def test_fencing_and_a_new_incarnation_are_reported() -> None:
-    alive = replace(BROKER, is_fenced=False)
-    assert lines(with_broker(alive), with_broker(BROKER)) == [
+    assert lines(with_broker(replace(BROKER, is_fenced=False)), with_broker(BROKER)) == [
         "A broker is fenced broker=3 epoch=12"
     ]
     (line,) = lines(with_broker(BROKER), with_broker(replace(BROKER, epoch=20)))

@@ -75,7 +75,6 @@ def test_a_snapshot_is_loaded_in_pieces_and_shown_as_a_whole() -> None:
     snapshot = LoadedSnapshot(
         end_offset=7, epoch=2, last_contained_log_timestamp_ms=0, values=values
     )
-    offsets = [loader.last_offset for _ in loader.load_in_pieces(snapshot)]
-    assert offsets == [-1, -1]
+    assert [loader.last_offset for _ in loader.load_in_pieces(snapshot)] == [-1, -1]
     assert loader.last_offset == loader.image.last_offset == 6
     assert loader.image.next_producer_id == 999 + PIECE_RECORDS

@@ -124,8 +124,7 @@ async def test_a_fetch_waits_for_no_more_than_a_response_holds() -> None:
 
 
 async def test_a_place_that_the_quorum_does_not_have() -> None:
-    broker = Broker(committed=3, end=5)
-    assert (await broker.fetch(6)).error is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (await Broker(committed=3, end=5).fetch(6)).error is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 async def test_a_broker_out_of_touch_does_not_know_what_others_have() -> None:

@@ -39,8 +39,7 @@ def test_work_and_waiting_are_counted_apart() -> None:
     assert progress.local_time_ms == 24
     progress.has_response(clock.now_ms)
     clock.now_ms += 7
-    times = progress.times(clock.now_ms, 50)
-    assert times == RequestTimes(431, 24, 400, 7, 0, 50)
+    assert progress.times(clock.now_ms, 50) == RequestTimes(431, 24, 400, 7, 0, 50)
 
 
 def test_work_that_is_cancelled_hears_of_it() -> None:

@@ -63,8 +63,7 @@ async def test_the_coordinator_is_asked_before_anything_is_written(node: Coordin
         refused = await node.commit_in_transaction(8, version=version)
         assert refused is ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert node.batches() == []
-    asked = [one.operation for one in node.transactions.asked]
-    assert asked == list(TransactionSupportedOperation)
+    assert [one.operation for one in node.transactions.asked] == list(TransactionSupportedOperation)
     node.transactions.error = ErrorCode.NETWORK_EXCEPTION
     refused = await node.commit_in_transaction(8)
     assert refused is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "older clients repeat upon this"

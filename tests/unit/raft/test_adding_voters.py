@@ -93,16 +93,14 @@ def test_one_change_at_a_time(leader: DrivenLeader) -> None:
 
 @pytest.mark.parametrize("kraft_version", [0, 1])
 def test_a_leader_must_have_committed_something(kraft_version: int) -> None:
-    leader = DrivenLeader(kraft_version=kraft_version, is_committed=False)
-    assert refused(leader, FOUR) == (
+    assert refused(DrivenLeader(kraft_version=kraft_version, is_committed=False), FOUR) == (
         Error.REQUEST_TIMED_OUT,
         "Request timed out waiting for leader to establish HWM and fence previous voter changes",
     )
 
 
 def test_static_voters_do_not_change() -> None:
-    leader = DrivenLeader(kraft_version=0)
-    assert refused(leader, FOUR) == (
+    assert refused(DrivenLeader(kraft_version=0), FOUR) == (
         Error.UNSUPPORTED_VERSION,
         "Cluster doesn't support adding voter because the kraft.version feature is 0",
     )
@@ -123,8 +121,7 @@ def test_the_voters_must_be_committed(leader: DrivenLeader) -> None:
 
 
 def test_a_node_has_one_entry_whatever_its_directory() -> None:
-    leader = DrivenLeader([1, 2])
-    error, text = refused(leader, AddRaftVoterRequest(key_of(2, 99), endpoints_of(2)))
+    error, text = refused(DrivenLeader([1, 2]), AddRaftVoterRequest(key_of(2, 99), endpoints_of(2)))
     assert error is Error.DUPLICATE_VOTER
     assert text == (
         "The voter id for ReplicaKey(id=2, directoryId=Y2NjY2NjY2NjY2NjY2NjYw) is already part of "

@@ -66,8 +66,7 @@ def test_only_a_living_leader_is_a_reason_to_refuse_a_pre_vote(contact: LeaderCo
     follower = follower_in(contact)
     assert follower.would_grant(request, is_up_to_date=True) is not is_refused
     assert not follower.would_grant(request, is_up_to_date=False)
-    vote = request._replace(is_pre_vote=False)
-    assert not follower.would_grant(vote, is_up_to_date=True)
+    assert not follower.would_grant(request._replace(is_pre_vote=False), is_up_to_date=True)
 
 
 @pytest.mark.parametrize("contact", LeaderContact)

@@ -127,9 +127,7 @@ def test_an_epoch_that_leaves_none_for_an_election_is_not_entered() -> None:
 
 
 def test_a_vote_waits_to_be_stored_before_it_is_reported() -> None:
-    follower = DrivenFollower()
-    request = vote_request(3, epoch=EPOCH + 1)
-    effects = follower.core.receive(0.0, token=9, request=request)
+    effects = DrivenFollower().core.receive(0.0, token=9, request=vote_request(3, epoch=EPOCH + 1))
     assert effects.write is not None
     assert effects.write.record.epoch == EPOCH + 1
     assert effects.write.record.voted == key_of(3)

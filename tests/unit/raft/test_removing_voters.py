@@ -80,8 +80,7 @@ def test_one_change_at_a_time(leader: DrivenLeader) -> None:
 
 @pytest.mark.parametrize("kraft_version", [0, 1])
 def test_a_leader_must_have_committed_something(kraft_version: int) -> None:
-    leader = DrivenLeader(kraft_version=kraft_version, is_committed=False)
-    assert refused(leader, key_of(3)) == (
+    assert refused(DrivenLeader(kraft_version=kraft_version, is_committed=False), key_of(3)) == (
         Error.REQUEST_TIMED_OUT,
         "Request timed out waiting for leader to establish HWM and fence previous voter changes",
     )
@@ -119,8 +118,7 @@ def test_only_who_votes_under_this_directory_can_go(key: ReplicaKey, name: str) 
 
 
 def test_the_last_voter_stays() -> None:
-    leader = DrivenLeader([1])
-    assert refused(leader, key_of(1)) == (
+    assert refused(DrivenLeader([1]), key_of(1)) == (
         Error.VOTER_NOT_FOUND,
         f"Cannot remove voter {ONE} from the set of voters [{ONE}]",
     )
@@ -193,5 +191,4 @@ def test_a_removal_that_shrinks_the_majority_never_moves_the_high_watermark_back
 def test_a_leader_that_resigns_before_the_commit_says_so(leader: DrivenLeader) -> None:
     token = leader.remove(3)
     leader.resign()
-    answer = leader.answer_at(token, RemoveRaftVoterResponse)
-    assert answer.error is Error.NOT_LEADER_OR_FOLLOWER
+    assert leader.answer_at(token, RemoveRaftVoterResponse).error is Error.NOT_LEADER_OR_FOLLOWER

@@ -163,8 +163,7 @@ def test_a_leader_is_followed_again_only_for_more_endpoints() -> None:
 def test_no_node_follows_itself_or_one_without_an_address() -> None:
     old = make(RoleName.UNATTACHED, 3)
     assert not is_allowed(old, make(RoleName.FOLLOWER, 4, leader_id=1))
-    nowhere = Follower(4, leader_id=2, leader_endpoints=(), fetch_deadline=0)
-    assert not is_allowed(old, nowhere)
+    assert not is_allowed(old, Follower(4, leader_id=2, leader_endpoints=(), fetch_deadline=0))
 
 
 def test_only_a_lone_voter_goes_from_resigned_to_an_election() -> None:

@@ -136,8 +136,7 @@ def test_updates_come_one_after_the_other_is_committed(leader: DrivenLeader) -> 
 
 
 def test_an_update_of_what_is_known_is_a_record_all_the_same(leader: DrivenLeader) -> None:
-    request = leader.update_of(key_of(2), endpoints_of(2))
-    assert error_of(leader, request) is Error.NONE
+    assert error_of(leader, leader.update_of(key_of(2), endpoints_of(2))) is Error.NONE
     assert len(leader.appended) == 1
 
 

@@ -30,8 +30,7 @@ def keys_of(line: str) -> list[ReplicaKey]:
 @pytest.mark.parametrize("line", SETS)
 def test_keys_come_in_the_order_of_a_java_set(line: str) -> None:
     keys = keys_of(line)
-    by_id = sorted(keys, key=lambda key: key.id)
-    assert keys_text(by_id) == f"[{', '.join(map(key_text, keys))}]"
+    assert keys_text(sorted(keys, key=lambda key: key.id)) == f"[{', '.join(map(key_text, keys))}]"
 
 
 def test_a_key() -> None:

@@ -46,8 +46,7 @@ def test_sets_are_ordered_changed_and_asked() -> None:
 def test_a_change_is_safe_only_if_all_majorities_of_both_sets_meet() -> None:
     sets = [s for size in range(1, 5) for s in combinations(range(4), size)]
     for old, new in product(sets, sets):
-        is_safe = voters_of(*old).overlaps_safely(voters_of(*new))
-        if is_safe:
+        if voters_of(*old).overlaps_safely(voters_of(*new)):
             assert (
                 all(set(one) & set(other) for one in majorities(old) for other in majorities(new))
                 or len(set(old) ^ set(new)) == 2

@@ -47,8 +47,7 @@ def test_a_nominee_that_is_not_a_voter_has_no_vote(own_key: ReplicaKey) -> None:
 
 
 def test_a_voter_that_is_known_by_its_id_alone_has_its_vote_in_any_directory() -> None:
-    voters = static_voters_of(1, 2, 3)
-    tally = EpochElection(voters, own_key=key_of(1, 9))
+    tally = EpochElection(static_voters_of(1, 2, 3), own_key=key_of(1, 9))
     assert tally.granted == (ReplicaKey(1),)
     assert tally.record(ReplicaKey(2), is_granted=True)
     assert tally.is_granted

@@ -277,8 +277,7 @@ def test_a_full_disk_refuses_and_takes_again() -> None:
     with pytest.raises(DiskFullError):
         log.append(make_batch(log.log_end_offset, epoch=1))
     disk.accept_writes()
-    end = log.log_end_offset
-    log.append(make_batch(end, epoch=1))
+    log.append(make_batch(log.log_end_offset, epoch=1))
     assert notes.kinds == [FaultKind.REFUSED_WRITE]
 
 
@@ -305,9 +304,7 @@ def test_after_a_failed_sync_nothing_is_durable_though_the_next_sync_says_so() -
         log.flush()
     with pytest.raises(PoisonedError):
         log.flush()
-    files = disk.inspect()
-    segment = files.open(HERE / "log" / "00000000000000000000.log")
-    segment.sync()
+    disk.inspect().open(HERE / "log" / "00000000000000000000.log").sync()
     disk.crash(is_power_cut=False)
     again = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0).local_log
     assert again.log_end_offset == end

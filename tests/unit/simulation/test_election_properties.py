@@ -136,8 +136,7 @@ def test_p3_a_stored_epoch_that_falls(quorum: PretendedQuorum) -> None:
 def test_p8_a_directory_that_cannot_be_opened_again(quorum: PretendedQuorum) -> None:
     quorum[1].append(b"a")
     quorum[1].append(b"b")
-    file = quorum[1].disk.directory_at(HERE).names["00000000000000000000.log"]
-    file.flip(20, 3)
+    quorum[1].disk.directory_at(HERE).names["00000000000000000000.log"].flip(20, 3)
     with broken("P8"):
         quorum.properties.node_starts(quorum[1])
 
@@ -230,8 +229,7 @@ def test_p29_a_leader_counts_the_vote_of_another_directory(quorum: PretendedQuor
 
 def test_p29_a_leader_that_is_not_a_voter_counts_its_own_vote(quorum: PretendedQuorum) -> None:
     old = Voter(ReplicaKey(1, b"old" + bytes(13)), (endpoint_of(1),), 0, 1)
-    voters = voters_of((2, 3)).with_voter(old)
-    quorum[1].own_core.shown_history = VoterSetHistory(static=voters)
+    quorum[1].own_core.shown_history = VoterSetHistory(static=voters_of((2, 3)).with_voter(old))
     quorum.properties.elections.vote_given(key_of(2), epoch=4, candidate=key_of(1))
     quorum[1].be_leader(4)
     quorum[1].breaks("P29")

@@ -135,7 +135,6 @@ def test_an_append_is_known_by_its_place_though_an_offset_has_rotted(bit: int) -
     one.scan.refresh()
     marks = one.scan.marks()
     one.append()
-    first = one.disk.directory_at(HERE).names["00000000000000000000.log"]
-    first.flip(bit // 8, bit % 8)
+    one.disk.directory_at(HERE).names["00000000000000000000.log"].flip(bit // 8, bit % 8)
     one.scan.refresh()
     assert [batch.base_offset for batch in one.scan.batches_behind(marks)] == [3]

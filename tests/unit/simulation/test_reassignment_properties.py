@@ -192,8 +192,7 @@ def test_p32_a_leader_that_hands_over_while_others_are_to_go() -> None:
 
 
 def _look(quorum: PretendedQuorum, now_ms: float) -> None:
-    nodes = list(quorum.nodes.values())
-    quorum.properties.reassignments.look(now_ms, nodes, quorum[1])
+    quorum.properties.reassignments.look(now_ms, list(quorum.nodes.values()), quorum[1])
 
 
 def test_l9_no_node_works_towards_the_target_voters() -> None:

@@ -40,8 +40,7 @@ def test_faults_are_made_weaker_as_long_as_that_fails() -> None:
     def weaker(one: int) -> tuple[int, int]:
         return one // 4, one // 2
 
-    smaller = Shrinker(fails, simpler=weaker).shrink([100, 3])
-    assert smaller == [25]
+    assert Shrinker(fails, simpler=weaker).shrink([100, 3]) == [25]
 
 
 def test_a_shrinker_gives_up_after_its_tries() -> None:

@@ -63,8 +63,7 @@ def test_a_clock_that_drifts_knows_when_it_shows_a_time() -> None:
 
 
 def test_the_calendar_may_go_back_where_the_clock_does_not() -> None:
-    events = Events()
-    clock = NodeClock(events)
+    clock = NodeClock(Events())
     before, wall_before = clock.monotonic_ms(), clock.wall_ms()
     clock.jump_wall(-30_000)
     assert clock.wall_ms() == wall_before - 30_000
@@ -225,8 +224,7 @@ def test_a_controller_is_not_damaged_that_may_become_a_target_voter(
     world, _, spare = _dynamic_world()
     assert may_damage(world.quorum, spare)
     targets = parse_target_voters("1")
-    reassignments = world.properties.reassignments
-    monkeypatch.setattr(reassignments, "possible_targets", lambda: iter([targets]))
+    monkeypatch.setattr(world.properties.reassignments, "possible_targets", lambda: iter([targets]))
     assert not may_damage(world.quorum, spare)
 
 

@@ -109,8 +109,7 @@ def test_responses_decode_and_encode_to_the_same(golden: Path, name: str) -> Non
 @pytest.mark.parametrize("name", ["dynamic-4.3.1", "static-3.9.1"])
 def test_a_version_from_the_future_is_answered_in_version_zero(golden: Path, name: str) -> None:
     asked, answered = (frame for frame in frames_of(golden, name) if frame["api_version"] == 99)
-    data = bytes.fromhex(asked["frame_hex"])
-    header, _ = decode_request_frame(data)
+    header, _ = decode_request_frame(bytes.fromhex(asked["frame_hex"]))
     assert (header.request_api_key, header.request_api_version) == (ApiKey.API_VERSIONS, 99)
     answer, response = decode_response_frame(
         bytes.fromhex(answered["frame_hex"]), response_class=ApiVersionsResponse, version=0

@@ -50,8 +50,7 @@ def test_records_may_be_given_by_their_size() -> None:
     partition = FetchResponse.PartitionData(records=b"abc")
     topic = FetchResponse.FetchableTopicResponse(partitions=[partition])
     response = FetchResponse(responses=[topic])
-    whole = to_json(response, 13)["responses"][0]["partitions"][0]
-    assert whole["records"] == "YWJj"
+    assert to_json(response, 13)["responses"][0]["partitions"][0]["records"] == "YWJj"
     options = JsonOptions(is_with_records=False)
     sized = to_json(response, 13, options)["responses"][0]["partitions"][0]
     assert "records" not in sized

@@ -260,8 +260,7 @@ def test_tags_are_refused_in_versions_without_tags() -> None:
 
 def test_tagged_fields_at_their_default_take_no_room() -> None:
     assert FetchResponse().encode(16) == b"\0" * 4 + b"\0\0" + b"\0" * 4 + b"\x01\x00"
-    topics = [MetadataResponseTopic()]
-    assert MetadataResponse(topics=topics).encode(12).endswith(b"\0")
+    assert MetadataResponse(topics=[MetadataResponseTopic()]).encode(12).endswith(b"\0")
 
 
 # -- imports -----------------------------------------------------------------------------------

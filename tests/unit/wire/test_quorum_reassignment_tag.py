@@ -36,5 +36,4 @@ def test_it_survives_every_version_of_the_response(version: int) -> None:
 
 @pytest.mark.parametrize("tags", [None, [], [(9, b"x")], [(REASSIGNMENT_TAG, b"\xff")]])
 def test_without_the_tag_or_with_another_it_is_none(tags: list[tuple[int, bytes]] | None) -> None:
-    partition = DescribeQuorumResponse.PartitionData(unknown_tagged_fields=tags)
-    assert reassignment_in(partition) is None
+    assert reassignment_in(DescribeQuorumResponse.PartitionData(unknown_tagged_fields=tags)) is None

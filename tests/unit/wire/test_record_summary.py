@@ -36,13 +36,21 @@ def read_one_by_one(data: bytes, count: int) -> RecordSummary | None:
     return summary_of(records, 0) if records else None
 
 
+def written(records: list[RecordData], step: int = 1) -> bytes:
+    numbers = [step * index for index in range(len(records))]
+    return bytes(write_numbered(zip(numbers, records, strict=True), BASE).data)
+
+
+def right_summary(data: bytes, count: int) -> RecordSummary:
+    summary = summarize(data, count=count, base_timestamp=BASE)
+    assert summary is not None
+    assert summary == read_one_by_one(data, count)
+    return summary
+
+
 @given(records=RECORDS, step=st.sampled_from((1, 7, 0)))
 def test_right_records(records: list[RecordData], step: int) -> None:
-    numbers = [step * index for index in range(len(records))]
-    data = write_numbered(zip(numbers, records, strict=True), BASE).data
-    summary = summarize(data, count=len(records), base_timestamp=BASE)
-    assert summary is not None
-    assert summary == read_one_by_one(data, len(records))
+    summary = right_summary(written(records, step), len(records))
     assert summary.latest == max(record.timestamp for record in records)
     assert summary.has_all_keys is all(record.key is not None for record in records)
 
@@ -57,17 +65,12 @@ def test_right_records(records: list[RecordData], step: int) -> None:
 def test_wrong_bytes(
     records: list[RecordData], places: list[tuple[int, int]], cut: int, more: int
 ) -> None:
-    data = bytearray(write_numbered(enumerate(records), BASE).data)
+    data = bytearray(written(records))
     for place, value in places:
         data[place % len(data)] = value
     damaged = bytes(data[: len(data) - cut]) if cut > 0 else bytes(data) + bytes(-cut)
     count = len(records) + more
     assert summarize(damaged, count=count, base_timestamp=BASE) == read_one_by_one(damaged, count)
-
-
-def written(records: list[RecordData], step: int = 1) -> bytes:
-    numbers = [step * index for index in range(len(records))]
-    return bytes(write_numbered(zip(numbers, records, strict=True), BASE).data)
 
 
 @pytest.mark.parametrize("value_size", [None, 0, 55, 63, 64, 8192])
@@ -79,10 +82,7 @@ def test_records_that_are_alike(
 ) -> None:
     key, value = (None if size is None else bytes(size) for size in (key_size, value_size))
     records = [RecordData(value, key, BASE + time_step * index // 3) for index in range(90)]
-    data = written(records, step)
-    summary = summarize(data, count=90, base_timestamp=BASE)
-    assert summary is not None
-    assert summary == read_one_by_one(data, 90)
+    right_summary(written(records, step), 90)
 
 
 @pytest.mark.parametrize("number", [0x00, 0x01, 0x7F, 0x80, 0xFF])
@@ -120,10 +120,7 @@ def test_a_record_that_differs_among_many_that_are_alike(
 ) -> None:
     records = [RecordData(bytes(5), b"k", BASE)] * count
     records[place] = other
-    data = written(records)
-    summary = summarize(data, count=count, base_timestamp=BASE)
-    assert summary is not None
-    assert summary == read_one_by_one(data, count)
+    right_summary(written(records), count)
 
 
 @pytest.mark.parametrize("base", [INT64_MAX - NEAR_LIMIT + 1, -INT64_MAX - 1])

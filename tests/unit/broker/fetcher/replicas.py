@@ -40,8 +40,7 @@ class Replica:
         self.world = world
         self.files = FaultyFiles()
         self.files.make_directory(ROOT)
-        directory = LogDirectory(ROOT, bytes(16), self.files, was_clean=True)
-        self.manager = managed([directory])
+        self.manager = managed([LogDirectory(ROOT, bytes(16), self.files, was_clean=True)])
         log = self.manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=None, now_ms=WALL_MS)
         self.proposals: list[IsrProposal] = []
         self.stats = PartitionStats()

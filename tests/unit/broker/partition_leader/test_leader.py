@@ -180,8 +180,7 @@ def test_a_change_that_changes_nothing_is_over_too(leading: Leading) -> None:
 
 @pytest.mark.parametrize("code", ["INELIGIBLE_REPLICA", "OPERATION_NOT_ATTEMPTED"])
 def test_a_change_that_was_certainly_not_made_is_taken_back(leading: Leading, code: str) -> None:
-    proposal = expansion(leading)
-    assert leading.answer(proposal, Refused(ErrorCode[code])) is None
+    assert leading.answer(expansion(leading), Refused(ErrorCode[code])) is None
     assert leading.leader.state == CommittedPartitionState(frozenset({1, 2}))
 
 
@@ -262,8 +261,7 @@ def test_a_new_epoch_of_the_same_leader_begins_again(leading: Leading) -> None:
 
 def test_a_leader_has_recovered() -> None:
     leading = Leading(PARTITION._replace(leader_recovery_state=1))
-    proposal = expansion(leading)
-    assert proposal.recovery_state == 0
+    assert expansion(leading).recovery_state == 0
 
 
 def test_writes_need_enough_in_sync(leading: Leading) -> None:

@@ -16,15 +16,17 @@ from kvorum.wire.records import BatchOptions, Compression, RecordData, build_bat
 
 SUFFIXES = (".log", ".checkpoint", ".index", ".timeindex", ".txnindex", ".snapshot")
 LOG = "00000000000000000000.log"
-
-
 Dump = Callable[..., dump_log.Dumped]
 
 
 @pytest.fixture
 def dump(capsys: pytest.CaptureFixture[str]) -> Dump:
     """The command, on one file."""
-    return lambda file, *words: dump_log.dump(capsys, "--files", str(file), *words)
+
+    def run(file: Path, *words: str) -> dump_log.Dumped:
+        return dump_log.dump(capsys, "--files", str(file), *words)
+
+    return run
 
 
 @pytest.fixture
@@ -52,16 +54,14 @@ def test_anything_that_is_not_a_batch_ends_the_dump_in_one_line(
 def test_a_few_bytes_at_the_end_are_counted(metadata_log: Path, dump: Dump) -> None:
     with metadata_log.open("ab") as file:
         file.write(b"torn")
-    printed = dump(metadata_log)
-    assert printed.stdout.endswith(f"Found 4 invalid bytes at the end of {LOG}\n")
+    assert dump(metadata_log).stdout.endswith(f"Found 4 invalid bytes at the end of {LOG}\n")
 
 
 def test_a_flipped_bit_is_shown_and_not_hidden(metadata_log: Path, dump: Dump) -> None:
     data = bytearray(metadata_log.read_bytes())
     data[70] ^= 1
     metadata_log.write_bytes(data)
-    printed = dump(metadata_log)
-    assert printed.stdout.count("isvalid: false") == 1
+    assert dump(metadata_log).stdout.count("isvalid: false") == 1
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, dump: Dump) -> None:

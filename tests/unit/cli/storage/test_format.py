@@ -161,8 +161,7 @@ def test_golden_voters_are_written_again_as_they_were(golden_sets: Path) -> None
             )
             for each in voters.voters
         }
-        listener_name = voters.voters[0].endpoints[0].name
-        assert voters_record(named, listener_name=listener_name) == voters
+        assert voters_record(named, listener_name=voters.voters[0].endpoints[0].name) == voters
 
 
 @given(

@@ -42,8 +42,7 @@ def test_every_kind_of_file_is_known(golden_sets: Path) -> None:
     for path in golden_sets.glob("*-4.3.1/*/*/*"):
         if path.is_file() and parse_offset_name(path.name) and "dynamic" in str(path):
             assert path in decoded, path
-    types = {found["type"] for path in decoded for found in file_objects(path)}
-    assert types == {
+    assert {found["type"] for path in decoded for found in file_objects(path)} == {
         "abortedTransaction",
         "batch",
         "cleanShutdown",

@@ -91,8 +91,7 @@ def test_the_latest_snapshot_and_what_lies_after_it_even_within_a_batch(
 
 def test_a_snapshot_alone_stands_at_its_end(tmp_path: Path, warnings: list[str]) -> None:
     (tmp_path / snapshot_name(OffsetAndEpoch(70, 5))).write_bytes(snapshot(VERSION, topic(9)))
-    folded = fold_directory(tmp_path, warn=warnings.append)
-    provenance = folded.provenance
+    provenance = fold_directory(tmp_path, warn=warnings.append).provenance
     assert (provenance.offset, provenance.epoch) == (69, 5)
     assert provenance.timestamp_ms == TIME_MS + 99
 

@@ -97,5 +97,4 @@ def test_moments_that_are_not_in_the_files(golden_sets: Path, tmp_path: Path) ->
     earliest, _ = next(iter(snapshots(log).items()))
     with pytest.raises(MetadataSourceError, match=f"the next snapshot ends at {earliest}"):
         fold_until(node, Moment(300), warn=no_warning)
-    snapshot_time = fold_until(log, Moment(earliest - 1), warn=no_warning).provenance
-    assert snapshot_time.offset == earliest - 1
+    assert fold_until(log, Moment(earliest - 1), warn=no_warning).provenance.offset == earliest - 1

@@ -114,8 +114,7 @@ def state_of(story: Story, disk: SimulatedDisk, first: SimulatedDisk) -> str:
 
 
 def check_recovered(story: Story, disk: SimulatedDisk, *, is_ours: bool) -> None:
-    directory = directory_of(story.voters[0])
-    (record,) = find_records(directory, disk.inspect())
+    (record,) = find_records(directory_of(story.voters[0]), disk.inspect())
     assert record.is_done
     survivor = survivor_on(story, disk)
     assert survivor.voters == VoterSet.of(survivor.voters.voters[:1])

@@ -111,8 +111,7 @@ def check_forecast(world: World, plan: RecoveryPlan) -> None:
     shared = world.properties.shared
     assert forecast.committed.end.offset <= shared.committed_end
     lost = 0
-    chosen_node = world.nodes[plan.chosen.key.id]
-    held = batches_of(chosen_node)
+    held = batches_of(world.nodes[plan.chosen.key.id])
     start = min(held, default=plan.chosen.end.offset)
     for batch in shared.committed:
         is_held = batch.last_offset < max(

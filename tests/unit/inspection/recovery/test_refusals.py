@@ -104,8 +104,7 @@ def test_directories_of_two_clusters_and_twice_the_same_node_are_refused(
     properties = copy / "meta.properties"
     cluster = load_java_properties(properties.read_bytes())["cluster.id"]
     properties.write_text(properties.read_text().replace(cluster, "another"))
-    text = refused("--directories", f"{folders[0]},{copy}")
-    assert "name directories of one cluster" in text
+    assert "name directories of one cluster" in refused("--directories", f"{folders[0]},{copy}")
 
 
 def test_an_observer_has_to_be_allowed_and_to_be_given_an_address(
@@ -116,8 +115,7 @@ def test_an_observer_has_to_be_allowed_and_to_be_given_an_address(
     properties.write_text(properties.read_text().replace(old, "node.id=101\n"))
     words = ("--directories", folders[0])
     assert "--allow-observer" in refused(*words, "--execute")
-    text = refused(*words, "--allow-observer", "--execute")
-    assert "--voters 101@HOST:PORT" in text
+    assert "--voters 101@HOST:PORT" in refused(*words, "--allow-observer", "--execute")
     allowed = (*words, "--allow-observer", "--voters", "101@host:9093", "--execute")
     assert main(["quorum", "recover", *map(str, allowed)]) == 0
     assert "101@host:9093" in capsys.readouterr().out

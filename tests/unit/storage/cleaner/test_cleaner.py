@@ -89,8 +89,7 @@ class World:
             return
         if ended.is_aborted:
             stable = self.producers.last_stable_offset(ended)
-            index = self.log.segments[-1].transaction_index
-            index.append(
+            self.log.segments[-1].transaction_index.append(
                 AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
             )
         self.producers.complete(ended)
@@ -244,8 +243,7 @@ def test_empty_batches_of_older_epochs_go(world: World) -> None:
     for epoch in range(4):
         world.data((b"same", b"%d" % epoch), producer=5, epoch=epoch)
         world.clean()
-    kept = [one.producer_epoch for one in world.batches() if one.producer_id == 5]
-    assert kept == [3]
+    assert [one.producer_epoch for one in world.batches() if one.producer_id == 5] == [3]
 
 
 def test_segments_far_apart_are_not_joined(world: World) -> None:
@@ -270,8 +268,7 @@ def test_a_tombstone_goes_in_a_pass_after_its_horizon(world: World) -> None:
     world.data((b"other", b"1"))
     world.clean()
     assert world.offsets() == [1, 2]
-    horizon = world.batches()[0].delete_horizon_ms
-    assert horizon == world.now + RETENTION_MS
+    assert world.batches()[0].delete_horizon_ms == world.now + RETENTION_MS
     before = bytes(world.batches()[0].data)
     world.clean(later_ms=RETENTION_MS - 1)
     assert bytes(world.batches()[0].data) == before
@@ -322,8 +319,7 @@ def test_the_records_of_a_large_batch_are_not_all_objects_at_once() -> None:
     """A few KiB of packed bytes may be hundreds of thousands of records."""
     count = 100_000
     options = BatchOptions(partition_leader_epoch=0, compression=Compression.ZSTD)
-    data = build_batch([RecordData(b"v", b"k", START_MS)] * count, options)
-    (batch,) = read_batches(data)
+    (batch,) = read_batches(build_batch([RecordData(b"v", b"k", START_MS)] * count, options))
     keys = OffsetMap(size_bytes=1000, load_factor=0.9)
     keys.put(b"k", count - 1)
     keys.latest_offset = count - 1

@@ -74,8 +74,7 @@ class Round:
         self.files = files
         self.logs = dict(logs)
         self.manager = LogCleanerManager(OffsetCheckpointFile(FILE, files, advice=""))
-        keys = OffsetMap(size_bytes=2400, load_factor=0.9)
-        self.cleaner = LogCleaner(self.manager, keys, files)
+        self.cleaner = LogCleaner(self.manager, OffsetMap(size_bytes=2400, load_factor=0.9), files)
 
     def clean(self) -> TopicPartition | None:
         done = self.clean_filthiest()
@@ -333,8 +332,7 @@ def test_the_last_batch_of_an_active_producer_stays_empty(files: FaultyFiles) ->
     log.log.append(build_batch([record], BatchOptions(base_offset=21, partition_leader_epoch=0)))
     log.log.append(build_batch([record], BatchOptions(base_offset=22, partition_leader_epoch=0)))
     log.log.roll()
-    found = Hosted(log.log, log.config, 23, {5: last})
-    Round(files, (ONE, found)).clean()
+    Round(files, (ONE, Hosted(log.log, log.config, 23, {5: last}))).clean()
     kept = {batch.base_offset: batch.record_count for batch in batches_in(log.log.segments)}
     assert kept == {19: 1, 20: 0, 22: 1}
 

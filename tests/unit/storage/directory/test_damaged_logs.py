@@ -60,8 +60,7 @@ def test_a_damaged_log_that_can_be_fetched_is_kept_aside_and_fetched_again(
     manager = manager_of(sets_aside=True)
     start(manager, files, is_fetchable=True)
     assert manager.get_log(DAMAGED) is None
-    sound = log_in(manager, SOUND)
-    assert values_in(sound) == [b"value"]
+    assert values_in(log_in(manager, SOUND)) == [b"value"]
     (aside,) = [name for name in files.list_directories(ROOT) if name.endswith("-stray")]
     assert bytes(files.names[ROOT / aside / offset_name(0, LOG_SUFFIX)].content) == damaged
     log = manager.get_or_create_log(DAMAGED, TOPIC_ID, directory_id=None, now_ms=NOW_MS).local_log

@@ -67,8 +67,7 @@ def moving(manager: LogManager) -> UnifiedLog:
 def copy(log: UnifiedLog, future: UnifiedLog) -> None:
     source, copied = log.local_log, future.local_log
     while copied.log_end_offset < source.log_end_offset:
-        end = source.log_end_offset
-        records = source.read(copied.log_end_offset, 1 << 20, end_offset=end)
+        records = source.read(copied.log_end_offset, 1 << 20, end_offset=source.log_end_offset)
         future.append_as_follower(records, leader_epoch=0, now_ms=NOW_MS)
     future.update_high_watermark(log.high_watermark)
 
@@ -124,8 +123,7 @@ def test_a_start_goes_on_with_a_move_that_the_controller_knows_of(files: FaultyF
     append(manager.directories[0].logs[PARTITION], sent(b"later"))
     manager.shutdown(broker_epoch=3)
     again = started(files, assigned=THERE)
-    current = log_in(again)
-    assert values_in(current)[-1] == b"later"
+    assert values_in(log_in(again))[-1] == b"later"
     assert again.future_log(PARTITION) is not None
 
 
@@ -183,8 +181,7 @@ def test_of_two_logs_that_the_metadata_has_nowhere_the_one_that_ends_later_count
     manager = managed(directories, {PARTITION: TOPIC_ID}.get, lambda _: bytes(16))
     right = later_epoch or longer
     (wrong,) = {HERE, THERE} - {right}
-    kept = log_in(manager)
-    assert len(values_in(kept)) == (9 if right == longer else 5)
+    assert len(values_in(log_in(manager))) == (9 if right == longer else 5)
     assert files[right].list_directories(right) == ["topic-0"]
     (stray,) = files[wrong].list_directories(wrong)
     assert stray.endswith("-stray")
@@ -218,11 +215,9 @@ def test_no_future_log_is_made_while_a_directory_is_offline() -> None:
 
 def test_deleted_records_stay_deleted_in_the_next_directory(files: FaultyFiles) -> None:
     manager = started(files)
-    future = moving(manager)
-    future.delete_records(17, now_ms=NOW_MS)
+    moving(manager).delete_records(17, now_ms=NOW_MS)
     moved(manager)
-    log = log_in(started(files, assigned=THERE))
-    assert log.local_log.log_start_offset == 17
+    assert log_in(started(files, assigned=THERE)).local_log.log_start_offset == 17
 
 
 def test_two_current_logs_are_one_where_the_metadata_has_the_replica() -> None:

@@ -124,8 +124,7 @@ def test_a_directory_that_cannot_be_loaded_is_left_out(two: TwoDirectories) -> N
     again = managed(two.directories, {HERE: TOPIC_ID, THERE: TOPIC_ID}.get)
     assert [one.path for one in again.directories] == [SECOND]
     assert again.get_log(HERE) is None
-    found = log_in(again, THERE)
-    assert values_in(found) == [b"a"]
+    assert values_in(log_in(again, THERE)) == [b"a"]
 
 
 def test_a_start_without_any_directory_fails(two: TwoDirectories) -> None:

@@ -122,14 +122,12 @@ def test_a_batch_that_was_not_written_may_be_sent_again(files: FaultyFiles) -> N
     with pytest.raises(DiskError):
         append(log, batch)
     files.faults.clear()
-    found = append(log, batch)
-    assert (found.first_offset, log.local_log.log_end_offset) == (1, 2)
+    assert (append(log, batch).first_offset, log.local_log.log_end_offset) == (1, 2)
     assert values_in(log) == [b"0", b"1"]
 
 
 def test_records_that_are_not_durable_are_as_many_as_flush_messages_allows() -> None:
-    files = FaultyFiles()
-    log = created(started(files))
+    log = created(started(FaultyFiles()))
     log.config = replace(log.config, flush_messages=3)
     durable: list[int] = []
     for _ in range(4):
@@ -161,8 +159,7 @@ def test_the_directory_of_another_topic_is_set_aside() -> None:
         manager = started(files)
         filled(manager)
         manager.shutdown(broker_epoch=3)
-        second = started(files, topic_id=topic_id)
-        assert second.get_log(PARTITION) is None
+        assert started(files, topic_id=topic_id).get_log(PARTITION) is None
         (stray,) = [name for name in files.list_directories(ROOT) if name.endswith("-stray")]
         assert stray.startswith("topic-0.")
 

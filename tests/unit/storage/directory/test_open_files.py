@@ -88,8 +88,7 @@ def test_all_files_are_used_and_few_are_open(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_used_again_and_again_is_opened_once(files: FaultyFiles) -> None:
-    turns = Turns(files, ROOT)
-    hot, *others = turns.write(5)
+    hot, *others = Turns(files, ROOT).write(5)
     files.calls.clear()
     for file in others * 3:
         hot.read_at(0, 1)
@@ -211,8 +210,7 @@ def test_an_append_that_gets_no_descriptor_can_be_repeated(one: OneLog) -> None:
 
 def test_a_flush_that_gets_no_descriptor_can_be_repeated(one: OneLog) -> None:
     log, other = one.log(0), one.log(1)
-    segments = replace(CONFIG.segments, is_flushed_on_roll=False)
-    log.update_config(replace(CONFIG, segments=segments))
+    log.update_config(replace(CONFIG, segments=replace(CONFIG.segments, is_flushed_on_roll=False)))
     for value in (b"a" * 400, b"b" * 400):
         append(log, sent(value))
     append(other, sent(b"c"))

@@ -85,8 +85,7 @@ def test_a_truncated_log_ends_with_its_last_batch(seed: int) -> None:
 
 
 def test_a_segment_that_begins_after_a_gap_is_named_after_its_first_batch() -> None:
-    files = FaultyFiles()
-    log = opened(files).log
+    log = opened(FaultyFiles()).log
     log.append(make_batch(0, values=(bytes(500),)))
     log.append(make_batch(77, values=(bytes(500),)))
     assert [segment.base_offset for segment in log.segments] == [0, 77]
@@ -95,8 +94,7 @@ def test_a_segment_that_begins_after_a_gap_is_named_after_its_first_batch() -> N
 
 def test_a_gap_at_the_end_is_not_damage() -> None:
     """The active segment is empty and begins above the last batch that compaction left."""
-    files = FaultyFiles()
-    log = opened(files).log
+    log = opened(FaultyFiles()).log
     log.append(make_batch(0, values=(bytes(500),)))
     log.append(make_batch(77, values=(bytes(500),)))
     log.truncate_to(77, now_ms=0)
@@ -107,8 +105,7 @@ def test_a_gap_at_the_end_is_not_damage() -> None:
 @pytest.mark.parametrize("is_cleanly_closed", [True, False])
 def test_batches_that_go_back_are_damage(*, is_cleanly_closed: bool) -> None:
     files = FaultyFiles()
-    log = filled(files, [make_batch(0), make_batch(5), make_batch(9)])
-    log.close()
+    filled(files, [make_batch(0), make_batch(5), make_batch(9)]).close()
     content = files.names[HERE / "00000000000000000000.log"].content
     content[len(make_batch(0)) + 7] = 11
     checkpoint = clean(10) if is_cleanly_closed else crashed(10)
@@ -118,8 +115,7 @@ def test_batches_that_go_back_are_damage(*, is_cleanly_closed: bool) -> None:
 
 def test_a_last_segment_that_lost_its_last_batch_is_damage_after_a_clean_shutdown() -> None:
     files = FaultyFiles()
-    log = filled(files, [make_batch(0), make_batch(5), make_batch(9)])
-    log.close()
+    filled(files, [make_batch(0), make_batch(5), make_batch(9)]).close()
     del files.names[HERE / "00000000000000000000.log"].content[-len(make_batch(9)) :]
     with pytest.raises(CorruptLogError, match="end at offset 6, not at 10"):
         opened(files, clean(10)).log.read(0, 1)
@@ -132,14 +128,12 @@ def test_an_appended_batch_may_not_begin_below_the_end() -> None:
 
 
 def test_a_log_without_gaps_takes_none_as_before() -> None:
-    files = FaultyFiles()
-    strict = loaded(files).log
+    strict = loaded(FaultyFiles()).log
     strict.append(make_batch(0))
     with pytest.raises(InvalidAppendError):
         strict.append(make_batch(2))
     other = FaultyFiles()
-    log = filled(other, [make_batch(0), make_batch(5)])
-    log.close()
+    filled(other, [make_batch(0), make_batch(5)]).close()
     with pytest.raises(CorruptLogError):
         loaded(other.after_process_crash(), clean(6)).log.read(0, 1)
     with pytest.raises(CorruptLogError, match="instead of 1"):

@@ -138,8 +138,7 @@ def test_a_flush_removes_the_files_of_deleted_segments_before_what_follows_count
     log = filled(files)
     log.increment_log_start_offset(13, now_ms=0)
     log.flush()
-    again = loaded(files.after_power_cut(Random(seed)), crashed(20)).log
-    assert content(again) == BATCHES[12:]
+    assert content(loaded(files.after_power_cut(Random(seed)), crashed(20)).log) == BATCHES[12:]
 
 
 @pytest.mark.parametrize("call", range(30))

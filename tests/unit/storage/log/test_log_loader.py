@@ -95,8 +95,7 @@ def test_a_first_use_reads_only_what_lies_after_the_last_index_entry() -> None:
         log.append(batch)
     log.close()
     left = files.after_process_crash()
-    again = loaded(left, clean(500), config).log
-    again.append(make_batch(500))
+    loaded(left, clean(500), config).log.append(make_batch(500))
     reads = [name for operation, name in left.calls if operation == "read"]
     assert reads.count(segment(0).name) <= 3
     assert reads.count(f"{0:020d}.index") == 1
@@ -228,8 +227,7 @@ def test_an_index_that_does_not_fit_is_made_again_when_it_is_used(
         del files.names[path]
     else:
         files.names[path] = MemoryFile(bad)
-    log = loaded(files, clean(20)).log
-    assert content(log) == BATCHES
+    assert content(loaded(files, clean(20)).log) == BATCHES
     if suffix == "index" and bad != b"":
         assert bytes(files.names[path].content) == good
 
@@ -243,8 +241,7 @@ def test_epochs_without_records_are_forgotten_at_a_start() -> None:
 
 
 def test_a_log_that_ends_before_its_start_begins_there() -> None:
-    found = loaded(closed(), crashed(50, 50))
-    log = found.log
+    log = loaded(closed(), crashed(50, 50)).log
     assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (50, 50, 50)
 
 
@@ -376,8 +373,7 @@ def test_an_index_whose_last_entry_names_another_offset_is_made_again() -> None:
     good = bytes(index.content)
     *_, last = range(0, len(good), 8)
     index.content[last + 3] += 1
-    log = loaded(files, clean(20)).log
-    assert content(log) == BATCHES
+    assert content(loaded(files, clean(20)).log) == BATCHES
     assert bytes(index.content) == good
 
 

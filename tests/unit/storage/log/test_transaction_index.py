@@ -115,8 +115,7 @@ def test_another_version_than_0_is_refused(files: FaultyFiles, version: int) -> 
 
 
 def test_a_marker_below_the_segment_is_found(files: FaultyFiles) -> None:
-    index = filled(files)
-    index.check()
+    filled(files).check()
     with pytest.raises(CorruptFileError, match="marker at offset 9"):
         TransactionIndex(FILE, 10, files=files).check()
 
@@ -133,6 +132,5 @@ def test_a_failed_write_leaves_the_entries_as_they_were(files: FaultyFiles) -> N
 
 
 def test_synced_entries_survive_a_power_cut(files: FaultyFiles) -> None:
-    index = filled(files)
-    index.sync()
+    filled(files).sync()
     assert files.names[FILE].synced == bytes(files.names[FILE].content)

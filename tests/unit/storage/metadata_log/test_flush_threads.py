@@ -101,8 +101,7 @@ def test_many_flushes_beside_many_appends(tmp_path: Path) -> None:
 
     flusher = threading.Thread(target=keep_flushing)
     flusher.start()
-    batches = make_batches(0, 400)
-    for batch in batches:
+    for batch in make_batches(0, 400):
         log.append(batch)
         assert bytes(log.read(log.log_end_offset - 1, 10_000)) == batch
     is_done.set()

@@ -41,15 +41,13 @@ def test_an_empty_log_starts_and_ends_at_zero(tmp_path: Path) -> None:
 
 
 def test_what_was_appended_is_read_across_segments(tmp_path: Path) -> None:
-    log = filled(tmp_path)
-    assert content(log.local_log) == make_batches(0, 40)
+    assert content(filled(tmp_path).local_log) == make_batches(0, 40)
     assert len(list(tmp_path.glob("*.log"))) > 3
 
 
 @pytest.mark.parametrize("offset", range(40))
 def test_a_read_begins_with_the_batch_that_holds_the_offset(tmp_path: Path, offset: int) -> None:
-    log = filled(tmp_path).local_log
-    headers = [header for header, _ in split_batches(log.read(offset, 1))]
+    headers = [header for header, _ in split_batches(filled(tmp_path).local_log.read(offset, 1))]
     assert [header.base_offset for header in headers] == [offset]
 
 
@@ -173,8 +171,7 @@ def test_indexes_that_outlived_their_segment_do_no_harm(tmp_path: Path) -> None:
     log.truncate_fully_and_start_at(0, now_ms=0)
     log.close()
     (tmp_path / f"{7:020d}.timeindex").write_bytes(b"rubbish")
-    again = open_log(tmp_path)
-    assert f"{7:020d}.timeindex" in again.recovery.removed_files
+    assert f"{7:020d}.timeindex" in open_log(tmp_path).recovery.removed_files
     assert not (tmp_path / f"{7:020d}.timeindex").exists()
 
 
@@ -277,8 +274,7 @@ def test_full_truncation_goes_on_at_the_end_of_the_snapshot(tmp_path: Path) -> N
 
 
 def test_full_truncation_is_made_up_for_after_a_crash(tmp_path: Path) -> None:
-    log = filled(tmp_path)
-    add_snapshot(log.snapshots, OffsetAndEpoch(100, 1))
+    add_snapshot(filled(tmp_path).snapshots, OffsetAndEpoch(100, 1))
     again = open_log(tmp_path)
     assert (again.local_log.log_start_offset, again.local_log.log_end_offset) == (100, 100)
     assert again.last_epoch == 1
@@ -317,7 +313,6 @@ def test_epoch_entries_of_a_reopened_log_begin_at_its_start(tmp_path: Path) -> N
     log.append(make_batch(40, epoch=2))
     log.close()
     (tmp_path / "leader-epoch-checkpoint").unlink()
-    again = open_log(tmp_path)
-    assert again.recovery.rewrote_epochs
+    assert open_log(tmp_path).recovery.rewrote_epochs
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n1 0\n2 40\n"
     assert EpochStart(2, 40) == EpochStart(epoch=2, start_offset=40)

@@ -73,8 +73,7 @@ def test_a_log_cut_below_what_was_flushed_does_not_open(hint: int) -> None:
         assert caught.value.file == LAST_SEGMENT
         assert caught.value.offset == size - size % BATCH_SIZE
         assert caught.value.advice
-        after = {path: bytes(file.content) for path, file in files.names.items()}
-        assert after == before
+        assert {path: bytes(file.content) for path, file in files.names.items()} == before
 
 
 @pytest.mark.parametrize("bit", [0, 3, 7])
@@ -124,8 +123,7 @@ def test_zeros_after_the_last_batch_are_cut_off(hint: int | None, count: int) ->
 def test_garbage_after_the_last_flushed_batch_is_cut_off(garbage: bytes) -> None:
     files = written(flushed=20)
     last_segment(files).content.extend(garbage)
-    log = open_log(files)
-    assert content(log.local_log) == BATCHES
+    assert content(open_log(files).local_log) == BATCHES
     assert last_segment(files).content == b"".join(BATCHES[18:])
 
 
@@ -144,8 +142,7 @@ def test_garbage_is_never_taken_for_records_nor_records_for_garbage(garbage: byt
 
 @pytest.mark.parametrize("hint", [None, 18, 20])
 def test_a_batch_that_lost_its_blocks_is_torn_unless_it_was_flushed(hint: int | None) -> None:
-    big = make_batch(20, values=(b"x" * 3_000,))
-    files = written(flushed=hint, batches=[*BATCHES, big])
+    files = written(flushed=hint, batches=[*BATCHES, make_batch(20, values=(b"x" * 3_000,))])
     segment = files.names[HERE / f"{20:020d}.log"]
     segment.content[1_000:] = bytes(len(segment.content) - 1_000)
     assert content(open_log(files).local_log) == BATCHES

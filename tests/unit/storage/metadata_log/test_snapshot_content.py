@@ -141,8 +141,7 @@ def test_data_batches_hold_1024_records_at_most() -> None:
     writer.append((b"%d" % number for number in range(1500)), now_ms=3)
     writer.append((b"%d" % number for number in range(1500, 2100)), now_ms=3)
     writer.finish(now_ms=4)
-    data = b"".join(sink.batches)
-    batches = list(read_batches(data))
+    batches = list(read_batches(b"".join(sink.batches)))
     assert [batch.record_count for batch in batches] == [1, 1024, 1024, 52, 1]
     assert [batch.base_offset for batch in batches] == [0, 1, 1025, 2049, 2101]
     assert {batch.partition_leader_epoch for batch in batches} == {3}

@@ -191,8 +191,7 @@ def test_opening_clears_away_what_kafka_clears_away(tmp_path: Path) -> None:
         "00000000000000000000.log.deleted",
     ):
         (tmp_path / name).write_bytes(b"rest")
-    again = open_log(tmp_path)
-    assert len(again.recovery.removed_files) == 3
+    assert len(open_log(tmp_path).recovery.removed_files) == 3
     assert sorted(path.name for path in tmp_path.glob("*.checkpoint*")) == [
         "00000000000000000030-0000000002.checkpoint"
     ]
@@ -218,8 +217,7 @@ def test_a_snapshot_that_someone_removed_is_no_longer_there(tmp_path: Path) -> N
 
 
 def test_retention_by_size_keeps_the_latest(tmp_path: Path) -> None:
-    config = LogConfig(segment_bytes=500, retention_bytes=0, retention_ms=-1)
-    log = filled(tmp_path, config)
+    log = filled(tmp_path, LogConfig(segment_bytes=500, retention_bytes=0, retention_ms=-1))
     for offset in (10, 20, 30):
         add_snapshot(log, offset, 1 if offset <= 20 else 2)
     assert clean(log, now_ms=0)
@@ -245,8 +243,7 @@ def test_retention_by_size_drops_no_more_than_needed(tmp_path: Path) -> None:
 
 
 def test_retention_by_age_goes_by_the_last_contained_timestamp(tmp_path: Path) -> None:
-    config = LogConfig(segment_bytes=500, retention_bytes=-1, retention_ms=1_000)
-    log = filled(tmp_path, config)
+    log = filled(tmp_path, LogConfig(segment_bytes=500, retention_bytes=-1, retention_ms=1_000))
     for offset in (10, 20, 30):
         add_snapshot(log, offset, 1 if offset <= 20 else 2, timestamp=offset * 100)
     assert not clean(log, now_ms=2_000)
@@ -314,8 +311,7 @@ def test_the_timestamp_of_a_snapshot(tmp_path: Path) -> None:
     log = filled(tmp_path)
     add_snapshot(log, 30, 2, timestamp=1_234_567_890_123)
     store: SnapshotStore = log.snapshots
-    snapshot_id = OffsetAndEpoch(30, 2)
-    assert read_last_contained_log_timestamp(store, snapshot_id) == 1_234_567_890_123
+    assert read_last_contained_log_timestamp(store, OffsetAndEpoch(30, 2)) == 1_234_567_890_123
     assert read_last_contained_log_timestamp(store, OffsetAndEpoch(31, 2)) is None
 
 
@@ -326,8 +322,7 @@ def test_a_snapshot_below_the_logs_start_does_not_cover_it(tmp_path: Path) -> No
 
 
 def test_a_log_behind_its_latest_snapshot_is_replaced_by_it_at_the_start(tmp_path: Path) -> None:
-    log = filled(tmp_path).local_log
-    log.close()
+    filled(tmp_path).local_log.close()
     metadata_logs.add_snapshot(SnapshotStore(tmp_path, RealFileSystem()), OffsetAndEpoch(50, 3))
     with_snapshot = open_log(tmp_path).local_log
     assert (with_snapshot.log_start_offset, with_snapshot.log_end_offset) == (50, 50)

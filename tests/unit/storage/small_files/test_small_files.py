@@ -130,8 +130,7 @@ def test_a_quorum_state_that_kafka_wrote_has_no_checksum(tmp_path: Path) -> None
     state = file.read()
     assert state is not None
     file.write(state, version=1)
-    written = file.path.read_bytes()
-    assert written.startswith(VERSION_1[:-1] + b',"kvorumChecksum":"')
+    assert file.path.read_bytes().startswith(VERSION_1[:-1] + b',"kvorumChecksum":"')
     assert file.read() == state
 
 
@@ -188,8 +187,7 @@ def test_reserved_directory_ids(low: int, expected: bool) -> None:
 
 def write_meta(directory: Path, properties: MetaProperties) -> None:
     directory.mkdir()
-    data = encode_meta_properties(properties, now=NOW)
-    (directory / "meta.properties").write_bytes(data)
+    (directory / "meta.properties").write_bytes(encode_meta_properties(properties, now=NOW))
 
 
 def test_the_files_of_a_node_are_completed_and_written(tmp_path: Path) -> None:

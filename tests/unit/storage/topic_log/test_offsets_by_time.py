@@ -62,8 +62,7 @@ def test_a_stored_batch_is_looked_at_whatever_its_topic_takes_now(compression: C
 
 def test_a_record_above_the_topics_limit_hides_those_after_it() -> None:
     records = [RecordData(bytes(size), None, time) for size, time in ((10, 1), (100, 2), (10, 3))]
-    options = BatchOptions(compression=Compression.ZSTD)
-    (batch,) = read_batches(build_batch(records, options))
+    (batch,) = read_batches(build_batch(records, BatchOptions(compression=Compression.ZSTD)))
     found = first_record_since(batch, 1, start_offset=0, record_bytes_max=100)
     assert found is not None
     assert found.offset == 0

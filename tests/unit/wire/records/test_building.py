@@ -102,6 +102,14 @@ def test_a_bare_snappy_block_is_read_too() -> None:
     assert decompress(b"\x03\x08abc", Compression.SNAPPY) == b"abc"
 
 
+def records_in(body: bytes) -> list[Record]:
+    """Read a batch of one record that has this body."""
+    whole = build_batch([RecordData(None)])
+    length = (49 + len(body)).to_bytes(4, "big")
+    (batch,) = read_batches(whole[:8] + length + whole[12:61] + body)
+    return list(batch.records())
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -116,17 +124,10 @@ def test_a_bare_snappy_block_is_read_too() -> None:
     ],
 )
 def test_bytes_that_are_not_records_are_refused(body: bytes) -> None:
-    whole = build_batch([RecordData(None)])
-    length = (49 + len(body)).to_bytes(4, "big")
-    (batch,) = read_batches(whole[:8] + length + whole[12:61] + body)
     with pytest.raises(CorruptBatchError):
-        list(batch.records())
+        records_in(body)
 
 
 def test_a_header_key_that_is_not_utf_8_is_read_as_java_reads_it() -> None:
-    body = b"\x12\x00\x00\x00\x01\x01\x02\x02\xff\x00"
-    whole = build_batch([RecordData(None)])
-    length = (49 + len(body)).to_bytes(4, "big")
-    (batch,) = read_batches(whole[:8] + length + whole[12:61] + body)
-    (record,) = batch.records()
+    (record,) = records_in(b"\x12\x00\x00\x00\x01\x01\x02\x02\xff\x00")
     assert record.headers == (("\ufffd", b""),)

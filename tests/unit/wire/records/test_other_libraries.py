@@ -85,8 +85,7 @@ def test_what_we_build_is_read_by_them(library: str, codec: Compression) -> None
     batch: Any = module.MemoryRecords(build_batch(SAMPLE, options)).next_batch()
     assert batch.validate_crc()
     assert (batch.base_offset, batch.producer_id, batch.is_transactional) == (500, 9, True)
-    found = [record_of(each) for each in batch]
-    assert found == as_read(SAMPLE, 500)
+    assert [record_of(each) for each in batch] == as_read(SAMPLE, 500)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
