@@ -10,7 +10,6 @@
         cluster.heal()
 """
 
-from kvorum.testing.async_cluster import AsyncCluster
-from kvorum.testing.cluster import Cluster
+from kvorum.testing.cluster import AsyncCluster, Cluster
 
 __all__ = ["AsyncCluster", "Cluster"]

@@ -1,20 +1,23 @@
-"""A cluster for tests without asyncio: its event loop runs in a thread of its own."""
+"""Clusters for tests: in the current event loop, or in a thread of their own."""
 
 import asyncio
+import tempfile
 import threading
 from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from kvorum.node.embedded.cluster import EmbeddedCluster
+from kvorum.node.embedded.node import ClusterSize
 from kvorum.node.kafka_raft_server import KafkaRaftServer
-from kvorum.testing.async_cluster import AsyncCluster
 
 Result = TypeVar("Result")
 
 
-class Cluster:
-    """A blocking interface to an `AsyncCluster`, which documents the arguments."""
+class _ClusterOfNodes:
+    """The size and the properties of a cluster, and the nodes of a started one."""
 
     def __init__(
         self,
@@ -24,11 +27,142 @@ class Cluster:
         folder: Path | None = None,
         overrides: Mapping[str, str] | None = None,
     ) -> None:
-        self._cluster = AsyncCluster(
-            controllers=controllers, brokers=brokers, folder=folder, overrides=overrides
-        )
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._size = ClusterSize(controllers=controllers, brokers=brokers)
+        self._given_folder = folder
+        self._overrides = dict(overrides or {})
+        self._resources = ExitStack()
+        self._cluster: EmbeddedCluster | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The addresses of the running brokers, for clients."""
+        return self._running.bootstrap_servers
+
+    @property
+    def controller_servers(self) -> str:
+        """The addresses of the running controllers, for tools."""
+        return self._running.controller_servers
+
+    @property
+    def leader_id(self) -> int | None:
+        """The id of the active controller, None without one."""
+        return None if self._cluster is None else self._cluster.leader_id
+
+    @property
+    def node_ids(self) -> tuple[int, ...]:
+        """The ids of the running nodes, controllers first."""
+        return tuple(sorted(self._running.nodes))
+
+    @property
+    def cluster_id(self) -> str:
+        """The id that the directories were formatted with."""
+        return self._running.cluster_id
+
+    @property
+    def folder(self) -> Path:
+        """The folder of properties and data; it does not exist before `start`."""
+        return self._running.folder
+
+    def node(self, node_id: int) -> KafkaRaftServer:
+        """Return a running node, for tests of its internals."""
+        return self._running.nodes[node_id].node
+
+    async def _start(self) -> None:
+        folder = self._given_folder or self._temporary_folder()
+        try:
+            self._cluster = EmbeddedCluster(folder, size=self._size, overrides=self._overrides)
+            await self._cluster.start()
+        except BaseException:
+            self._cluster = None
+            self._resources.close()
+            raise
+
+    async def _stop(self) -> None:
+        cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            await cluster.stop()
+        self._resources.close()
+
+    @property
+    def _running(self) -> EmbeddedCluster:
+        if self._cluster is None:
+            raise RuntimeError("the cluster is not started")
+        return self._cluster
+
+    def _temporary_folder(self) -> Path:
+        name = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="kvorum-test-"))
+        return Path(name)
+
+
+class AsyncCluster(_ClusterOfNodes):
+    """Controllers and brokers, formatted and started by `start`, or on entering the context.
+
+    One controller and one broker are one combined node, 1. In every other cluster the controllers
+    are 1, 2, 3 ... and the brokers 101, 102 ... `overrides` replace properties of every node.
+    Without a `folder` the data is temporary, and `stop` removes it; existing data in a given folder
+    is used again. Raises WrongSizeError, a ValueError, for an impossible size, and for one that
+    differs from that of the existing data.
+    """
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Format what is not formatted, start, and return when the cluster serves."""
+        await self._start()
+
+    async def stop(self) -> None:
+        """Stop every node cleanly and remove temporary data; a second call has no effect."""
+        await self._stop()
+
+    async def wait_for_leader(self, *, other_than: int | None = None) -> int:
+        """Wait for an active controller, whose id is not `other_than`, and return its id."""
+        return await self._running.wait_for_leader(other_than=other_than)
+
+    async def kill(self, node_id: int) -> None:
+        """Stop a node abruptly: without controlled shutdown, and connections just end.
+
+        Raises KeyError for a node that is not running.
+        """
+        await self._running.kill(node_id)
+
+    async def restart(self, node_id: int) -> None:
+        """Start a killed node, or stop and start a running one, on the same addresses.
+
+        This returns when a restarted broker serves clients. Raises KeyError for an unknown node.
+        """
+        await self._running.restart(node_id)
+
+    def partition(self, *groups: Iterable[int]) -> None:
+        """Prevent connections between nodes of different groups, until `heal`.
+
+        Nodes in no group reach all nodes. Clients of the test are not affected. A later call
+        replaces an earlier one. Raises ValueError for unknown nodes, or for one in two groups.
+        """
+        self._running.partition(*groups)
+
+    def heal(self) -> None:
+        """Remove every partition."""
+        self._running.heal()
+
+
+class Cluster(_ClusterOfNodes):
+    """A cluster whose event loop runs in a thread of its own; `AsyncCluster` has the arguments.
+
+    A node is for reading only: it runs in the other thread.
+    """
+
+    _loop: asyncio.AbstractEventLoop | None = None
+    _thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -42,40 +176,6 @@ class Cluster:
     ) -> None:
         self.stop()
 
-    @property
-    def bootstrap_servers(self) -> str:
-        """The addresses of the running brokers, for clients."""
-        return self._cluster.bootstrap_servers
-
-    @property
-    def controller_servers(self) -> str:
-        """The addresses of the running controllers, for tools."""
-        return self._cluster.controller_servers
-
-    @property
-    def leader_id(self) -> int | None:
-        """The id of the active controller, None without one."""
-        return self._cluster.leader_id
-
-    @property
-    def node_ids(self) -> tuple[int, ...]:
-        """The ids of the running nodes, controllers first."""
-        return self._cluster.node_ids
-
-    @property
-    def cluster_id(self) -> str:
-        """The id that the directories were formatted with."""
-        return self._cluster.cluster_id
-
-    @property
-    def folder(self) -> Path:
-        """The folder of properties and data."""
-        return self._cluster.folder
-
-    def node(self, node_id: int) -> KafkaRaftServer:
-        """Return a running node, for reading only: it runs in another thread."""
-        return self._cluster.node(node_id)
-
     def start(self) -> None:
         """Format what is not formatted, start, and return when the cluster serves."""
         self._loop = asyncio.new_event_loop()
@@ -84,7 +184,7 @@ class Cluster:
         )
         self._thread.start()
         try:
-            self._call(self._cluster.start())
+            self._call(self._start())
         except BaseException:
             self._end_loop()
             raise
@@ -94,21 +194,21 @@ class Cluster:
         if self._loop is None:
             return
         try:
-            self._call(self._cluster.stop())
+            self._call(self._stop())
         finally:
             self._end_loop()
 
     def wait_for_leader(self, *, other_than: int | None = None) -> int:
         """Wait for an active controller, whose id is not `other_than`, and return its id."""
-        return self._call(self._cluster.wait_for_leader(other_than=other_than))
+        return self._call(self._running.wait_for_leader(other_than=other_than))
 
     def kill(self, node_id: int) -> None:
         """Stop a node abruptly: without controlled shutdown, and connections just end."""
-        self._call(self._cluster.kill(node_id))
+        self._call(self._running.kill(node_id))
 
     def restart(self, node_id: int) -> None:
         """Start a node again, on the same addresses and data."""
-        self._call(self._cluster.restart(node_id))
+        self._call(self._running.restart(node_id))
 
     def partition(self, *groups: Iterable[int]) -> None:
         """Prevent connections between nodes of different groups, until `heal`.
@@ -123,7 +223,7 @@ class Cluster:
         self._call(self._partition(()))
 
     async def _partition(self, groups: tuple[Iterable[int], ...]) -> None:
-        self._cluster.partition(*groups)
+        self._running.partition(*groups)
 
     def _call(self, work: Coroutine[Any, Any, Result]) -> Result:
         if self._loop is None:
