@@ -33,7 +33,7 @@ MUTANTS = (
         breaks="commits of simple consumers",
         within="check_commit",
         old="generation_id < 0 and group.is_empty",
-        new="generation_id < 0 and group.is_empty and group_instance_id is None",
+        new="generation_id < 0 and group.is_empty and request.group_instance_id is None",
     ),
     liveness_bug(
         id="KAFKA-13435",
